@@ -1,0 +1,283 @@
+"""Multi-label targets in which an entry is positive, negative or unobserved.
+
+An unobserved entry contributes no loss, in any model of the library.  A dense
+target marks it with NaN; a sparse one comes with a mask of what was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["LabelMatrix"]
+
+
+class LabelMatrix:
+    """The targets of ``n`` rows and ``L`` labels: positive, negative or unobserved.
+
+    Parameters
+    ----------
+    positives : sparse array of shape (n, L)
+        Every stored non-zero is a positive entry; its value is not used.
+    observed : sparse array of shape (n, L) or None, default=None
+        Every stored non-zero was observed.  Observed entries that are not
+        positive are negative; positives always count as observed.  ``None``
+        means that everything was observed.
+    names : sequence of str or None, default=None
+        One name a label.
+
+    Attributes
+    ----------
+    positives : scipy.sparse.csr_array of int8, shape (n, L)
+        Ones at the positive entries, indices sorted.
+    observed : scipy.sparse.csr_array of int8, shape (n, L), or None
+        +1 and -1 at the observed entries, indices sorted; ``None`` when
+        everything was observed.
+    names : ndarray of str, shape (L,), or None
+        The label names.
+
+    Notes
+    -----
+    Nothing of size ``n x L`` is stored unless that many entries are listed.
+    Use :meth:`from_any` for what users hold: arrays, sparse matrices, frames.
+    """
+
+    def __init__(
+        self,
+        positives: Any,
+        observed: Any | None = None,
+        names: Sequence[str] | npt.NDArray[Any] | None = None,
+    ) -> None:
+        self.positives = _pattern(positives)
+        self.observed = None if observed is None else _signed(self.positives, _pattern(observed))
+        self.names = _checked_names(names, self.positives.shape[1])
+
+    @classmethod
+    def from_any(cls, Y: Any, names: Sequence[str] | None = None) -> LabelMatrix:
+        """Read targets from whatever a user holds.
+
+        Parameters
+        ----------
+        Y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+            Entries 0/1 or -1/1; NaN (dense input and frames) means unobserved.
+            In a sparse matrix what is not stored is negative.
+        names : sequence of str or None, default=None
+            Label names; by default a frame's columns.
+
+        Returns
+        -------
+        LabelMatrix
+            The same targets.
+
+        Raises
+        ------
+        ValueError
+            If an entry is something else, naming its row and label.
+        """
+        if isinstance(Y, cls):
+            return Y if names is None else cls(Y.positives, Y.observed, names)
+        if sp.issparse(Y):
+            return cls(_checked_sparse(Y), None, names)
+        if names is None and hasattr(Y, "columns"):
+            names = [str(column) for column in Y.columns]
+        return cls._from_dense(_as_float_table(Y), names)
+
+    @classmethod
+    def _from_dense(cls, table: npt.NDArray[Any], names: Sequence[str] | None) -> LabelMatrix:
+        missing = np.isnan(table) if table.dtype.kind == "f" else np.zeros(table.shape, bool)
+        bad = ~missing & (table != 1) & (table != 0) & (table != -1)
+        _refuse_first_bad(bad, table, names)
+        if (table == 0).any() and (table == -1).any():
+            row, column = np.argwhere(table == -1)[0]
+            raise ValueError(
+                f"Y mixes two codings: row {row}, label {_name(names, column)} is -1 while other entries "
+                "are 0. Use 0/1 or -1/1, and NaN for what was not observed."
+            )
+        observed = sp.csr_array((~missing).astype(np.int8)) if missing.any() else None
+        return cls(sp.csr_array((table == 1).astype(np.int8)), observed, names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and labels, ``(n, L)``."""
+        return self.positives.shape[0], self.positives.shape[1]
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels ``L``."""
+        return self.shape[1]
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether any entry is unobserved."""
+        return self.observed is not None and self.observed.nnz < self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        n, n_labels = self.shape
+        seen = "all observed" if self.observed is None else f"{self.observed.nnz} observed"
+        return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen})"
+
+    def __getitem__(self, rows: Any) -> LabelMatrix:
+        """Keep the given rows: a slice, an index array or a boolean mask."""
+        if isinstance(rows, (int, np.integer)):
+            rows = [int(rows)]
+        observed = None if self.observed is None else self.observed[rows]
+        return LabelMatrix(self.positives[rows], observed, self.names)
+
+    def select_labels(self, labels: Any) -> LabelMatrix:
+        """Keep the given labels, in the given order.
+
+        Parameters
+        ----------
+        labels : array-like of int
+            Label indices.
+
+        Returns
+        -------
+        LabelMatrix
+            The same rows with these labels only.
+        """
+        labels = np.asarray(labels)
+        observed = None if self.observed is None else self.observed[:, labels]
+        names = None if self.names is None else self.names[labels]
+        return LabelMatrix(self.positives[:, labels], observed, names)
+
+    def positive_counts(self) -> npt.NDArray[np.int64]:
+        """Count the positive rows of every label.
+
+        Returns
+        -------
+        ndarray of int64, shape (L,)
+            The counts.
+        """
+        return np.bincount(self.positives.indices, minlength=self.n_labels)
+
+    def observed_counts(self) -> npt.NDArray[np.int64]:
+        """Count the observed rows of every label.
+
+        Returns
+        -------
+        ndarray of int64, shape (L,)
+            The counts.
+        """
+        if self.observed is None:
+            return np.full(self.n_labels, len(self), np.int64)
+        return np.bincount(self.observed.indices, minlength=self.n_labels)
+
+    def to_signs(self) -> npt.NDArray[np.int8]:
+        """Write out +1, -1 and, for what is unobserved, 0.
+
+        Returns
+        -------
+        ndarray of int8, shape (n, L)
+            The dense signs: ask a few labels at a time when ``n L`` is large.
+        """
+        if self.observed is not None:
+            return np.ascontiguousarray(self.observed.toarray())
+        return (2 * self.positives.toarray() - 1).astype(np.int8)
+
+    def to_dense(self) -> npt.NDArray[np.float64]:
+        """Write out 1, 0 and, for what is unobserved, NaN.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, L)
+            The dense targets.
+        """
+        signs = self.to_signs()
+        return np.where(signs == 0, np.nan, (signs == 1).astype(float))
+
+
+def _pattern(matrix: Any) -> sp.csr_array:
+    """Keep where a matrix is non-zero, as a CSR array of int8 ones with sorted indices."""
+    csr = sp.csr_array(matrix)
+    if csr.data.size and not csr.data.all():
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    pattern = sp.csr_array((np.ones(csr.nnz, np.int8), csr.indices, csr.indptr), shape=csr.shape)
+    if not pattern.has_canonical_format:
+        pattern = pattern.copy()
+        pattern.sum_duplicates()
+        pattern.data[:] = 1
+    return pattern
+
+
+def _signed(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
+    """Give every observed entry its sign: +1 where positive, else -1."""
+    if observed.shape != positives.shape:
+        raise ValueError(
+            f"observed has shape {observed.shape} but the positives have shape {positives.shape}; "
+            "both must be (rows, labels)."
+        )
+    # a positive adds 3 to what is -1 or 0: 2 or 3, so no entry cancels
+    signed = 3 * positives - observed
+    signed.data = np.where(signed.data > 0, 1, -1).astype(np.int8)
+    signed.sort_indices()
+    return signed
+
+
+def _checked_names(names: Any, n_labels: int) -> npt.NDArray[Any] | None:
+    if names is None:
+        return None
+    array = np.asarray([str(name) for name in names], dtype=np.str_)
+    if len(array) != n_labels:
+        raise ValueError(f"{len(array)} label names were given for {n_labels} labels; give one name a label.")
+    unique, counts = np.unique(array, return_counts=True)
+    if len(unique) < len(array):
+        raise ValueError(
+            f"The label name {str(unique[counts > 1][0])!r} occurs more than once; names must be distinct."
+        )
+    return array
+
+
+def _checked_sparse(Y: Any) -> sp.csr_array:
+    csr = sp.csr_array(Y)
+    with np.errstate(invalid="ignore"):
+        bad = (csr.data != 1) & (csr.data != 0)
+    if bad.any():
+        position = int(np.flatnonzero(bad)[0])
+        row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
+        raise ValueError(
+            f"Y at row {row}, label {csr.indices[position]} is {csr.data[position]}. In a sparse Y stored "
+            "entries are 1 (what is not stored is negative); give a LabelMatrix with a mask for unobserved ones."
+        )
+    return csr
+
+
+def _as_float_table(Y: Any) -> npt.NDArray[Any]:
+    table = np.asarray(Y)
+    if table.dtype.kind == "O":
+        try:
+            table = table.astype(float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
+            ) from None
+    if table.ndim != 2:
+        raise ValueError(
+            f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
+        )
+    if table.dtype.kind == "b":
+        return table.astype(np.int8)
+    if table.dtype.kind not in "iuf":
+        raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
+    return table
+
+
+def _refuse_first_bad(bad: npt.NDArray[Any], table: npt.NDArray[Any], names: Any) -> None:
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"Y at row {row}, label {_name(names, column)} is {table[row, column]}. "
+            "Labels are 0/1 or -1/1, NaN where not observed."
+        )
+
+
+def _name(names: Any, column: int) -> str:
+    return str(column) if names is None else repr(str(names[column]))
