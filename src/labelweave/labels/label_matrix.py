@@ -245,7 +245,7 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
         row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
         raise ValueError(
             f"Y at row {row}, label {csr.indices[position]} is {csr.data[position]}. In a sparse Y stored "
-            "entries are 1 (what is not stored is negative); give a LabelMatrix with a mask for unobserved ones."
+            "entries are 1 (what is not stored is negative); give a LabelMatrix with a mask for the rest."
         )
     return csr
 

@@ -1,1 +1,42 @@
-"""."""
+"""Model files without pickle: one safetensors file, memory-mapped, with a checksum.
+
+An estimator registers its class and is saved and loaded as a whole::
+
+    @storable("MaxMarginClassifier")
+    class MaxMarginClassifier:
+        def to_state(self): return {"C": self.C, "coef_": self.coef_}
+        @classmethod
+        def from_state(cls, state): ...
+
+    save_object("model.lw", model)
+    model = load_object("model.lw")
+
+Below that lie :func:`write_model_file` and :func:`read_model_file`, for plain
+data and arrays (:class:`ModelContent`), and :func:`encode` and :func:`decode`,
+which turn nested state into these.  Whatever is not exactly a file that was
+saved is refused with a :class:`ModelFileError`.
+"""
+
+from labelweave.model_files.errors import ModelFileError
+from labelweave.model_files.model_file import (
+    ModelContent,
+    load_object,
+    read_model_file,
+    save_object,
+    write_model_file,
+)
+from labelweave.model_files.state import decode, encode
+from labelweave.model_files.storable import Storable, storable
+
+__all__ = [
+    "ModelContent",
+    "ModelFileError",
+    "Storable",
+    "decode",
+    "encode",
+    "load_object",
+    "read_model_file",
+    "save_object",
+    "storable",
+    "write_model_file",
+]

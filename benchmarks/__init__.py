@@ -1,0 +1,1 @@
+"""Measurements of labelweave against other programs; run with ``python -m benchmarks.<name>``."""

@@ -1,0 +1,46 @@
+"""Make ``.venv-peers``, the environment of LIBLINEAR and PECOS, in the repository's root.
+
+Run ``python benchmarks/peers/make_environment.py`` with Python 3.11 on
+x86-64 Linux, where it was tried.  libpecos comes as a wheel that brings its own
+OpenMP and needs no BLAS.  liblinear-official comes as source and needs a C++
+compiler; it is compiled for this machine's processor, which favours it.
+
+libpecos is installed without its dependencies: of torch, transformers and the
+like the linear trainer imports nothing, and it wants numpy below 2 and scipy
+below 1.14, which is why it has an environment of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import venv
+from pathlib import Path
+
+__all__ = ["ENVIRONMENT", "main"]
+
+ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venv-peers"
+_BASE = ["numpy==1.26.4", "scipy==1.13.1", "scikit-learn==1.5.2", "setuptools", "wheel"]
+_COMPILED_HERE = ["liblinear-official==2.50.0"]
+_WITHOUT_DEPENDENCIES = ["libpecos==1.2.8"]
+_CHECK = "import liblinear.liblinear, pecos.xmc"
+
+
+def main() -> None:
+    """Create the environment, fill it, and check that both programs load."""
+    venv.create(ENVIRONMENT, with_pip=True, clear=True)
+    _install(_BASE)
+    _install(["--no-cache-dir", *_COMPILED_HERE])
+    _install(["--no-deps", *_WITHOUT_DEPENDENCIES])
+    subprocess.run([ENVIRONMENT / "bin" / "python", "-c", _CHECK], check=True, cwd=ENVIRONMENT)
+    print(f"The peers' environment is ready in {ENVIRONMENT.name}.")
+
+
+def _install(arguments: list[str]) -> None:
+    flags = {**os.environ, "CFLAGS": "-O3 -march=native"}
+    python = str(ENVIRONMENT / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True, env=flags)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Problems by name: ``rcv1``, ``rcv1-subset1``, ``debtags``, or ``synthetic:n,d,L``.
+
+The three RCV1 subsets number their labels differently: column 20 of one is not
+column 20 of the next, though the features agree.  A label of the stack ``rcv1``
+is then the union of up to three topics, one for each third of the rows, which is harder to
+separate than a topic.  It serves to measure speed, never accuracy.
+``rcv1-subset1`` is a clean problem of a third of the size.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["DEFAULT_DATA", "load_problem"]
+
+DEFAULT_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+
+def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp.csr_array]:
+    """Load features and labels by the problem's name.
+
+    Labels that no row has, or every row, are left out: there is nothing to separate.
+
+    Parameters
+    ----------
+    name : str
+        ``"rcv1"`` (three subsets, stacked), ``"rcv1-subset1"`` to ``"rcv1-subset3"``,
+        ``"debtags"``, or ``"synthetic:n,d,L"`` with rows, features and labels as
+        whole numbers.
+    data : Path
+        The folder that has ``rcv1/``.
+
+    Returns
+    -------
+    X : csr_array of float64, shape (n, d)
+        Features as the source has them.
+    Y : csr_array of int8, shape (n, L)
+        Ones at the positives.
+    """
+    kind, _, sizes = name.partition(":")
+    if kind == "rcv1":
+        X, Y = _load_rcv1(data, ("1", "2", "3"))
+    elif kind in ("rcv1-subset1", "rcv1-subset2", "rcv1-subset3"):
+        X, Y = _load_rcv1(data, (kind[-1],))
+    elif kind == "debtags":
+        X, Y = _load_debtags()
+    elif kind == "synthetic":
+        X, Y = _make_synthetic(sizes)
+    else:
+        raise ValueError(
+            f"The problem {name!r} is not known; use rcv1, rcv1-subset1 to 3, debtags or synthetic:n,d,L."
+        )
+    return sp.csr_array(X, dtype=np.float64), _with_both_signs(sp.csr_array(Y, dtype=np.int8))
+
+
+def _with_both_signs(Y: sp.csr_array) -> sp.csr_array:
+    counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
+    kept = np.flatnonzero((counts > 0) & (counts < Y.shape[0]))
+    return sp.csr_array(Y[:, kept])
+
+
+def _load_rcv1(data: Path, numbers: tuple[str, ...]) -> tuple[Any, Any]:
+    files = [data / "rcv1" / f"rcv1-subset{number}.npz" for number in numbers]
+    missing = [file.name for file in files if not file.exists()]
+    if missing:
+        raise FileNotFoundError(
+            f"{data / 'rcv1'} lacks {', '.join(missing)}; name the data folder with --data."
+        )
+    parts = [np.load(file) for file in files]
+    return _stack(parts, "X", 47_236), _stack(parts, "Y", 101)
+
+
+def _stack(parts: list[Any], name: str, n_columns: int) -> Any:
+    """Put the subsets under one another; a stored width ends at the subset's last used column."""
+    return sp.vstack(
+        [
+            sp.csr_array(
+                (part[f"{name}_data"], part[f"{name}_indices"], part[f"{name}_indptr"]),
+                shape=(int(part[f"{name}_shape"][0]), n_columns),
+            )
+            for part in parts
+        ],
+        format="csr",
+    )
+
+
+def _load_debtags() -> tuple[Any, Any]:
+    from labelweave.datasets import load_debtags
+
+    X, Y, X_test, Y_test = load_debtags(return_X_y=True)
+    return sp.vstack([X, X_test], format="csr"), sp.vstack([Y, Y_test], format="csr")
+
+
+def _make_synthetic(sizes: str) -> tuple[Any, Any]:
+    from labelweave.datasets import make_text_like
+
+    numbers = sizes.split(",")
+    if len(numbers) != 3 or not all(number.strip().isdigit() for number in numbers):
+        raise ValueError(
+            f"The sizes {sizes!r} are not three whole numbers; write synthetic:rows,features,labels."
+        )
+    made = make_text_like(*map(int, numbers), random_state=0)
+    return made.X, made.Y.positives

@@ -1,0 +1,147 @@
+"""Read a data file whatever its format, for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
+from labelweave.datasets.hierarchical_arff import read_hierarchical_arff
+from labelweave.datasets.labeled_data import LabeledData
+from labelweave.datasets.mulan import read_mulan
+from labelweave.datasets.svmlight import read_svmlight
+from labelweave.datasets.table import read_table
+from labelweave.datasets.table_files import table_kind
+from labelweave.datasets.xmc import read_xmc
+
+__all__ = ["FORMATS", "detect_format", "read_any"]
+
+_READERS: dict[str, Callable[..., LabeledData]] = {
+    "mulan": read_mulan,
+    "hierarchical_arff": read_hierarchical_arff,
+    "xmc": read_xmc,
+    "svmlight": read_svmlight,
+    "table": read_table,
+}
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "mulan": ("xml", "n_labels", "labels"),
+    "hierarchical_arff": (),
+    "xmc": ("dtype",),
+    "svmlight": ("n_features", "n_labels", "zero_based"),
+    "table": (
+        "vectorizer",
+        "label_names",
+        "unknown_labels",
+        "labels",
+        "label_separator",
+        "text",
+        "categorical",
+        "numeric",
+        "drop",
+        "id",
+    ),
+}
+FORMATS = tuple(_READERS)
+_SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
+
+
+def detect_format(path: PathLike) -> str:
+    """Say what format a data file has, by its name and its first lines.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    {"mulan", "hierarchical_arff", "xmc", "svmlight", "table"}
+        The format.
+
+    Raises
+    ------
+    DataFileError
+        If neither says it.
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() != ".gz"]
+    suffix = suffixes[-1] if suffixes else ""
+    if table_kind(path) is not None:
+        return "table"
+    if suffix in _SVMLIGHT_SUFFIXES:
+        return "svmlight"
+    if suffix == ".arff":
+        return "hierarchical_arff" if _has_hierarchy(path) else "mulan"
+    return _by_content(path)
+
+
+def _has_hierarchy(path: PathLike) -> bool:
+    for _, line in numbered_lines(path):
+        words = line.lower().split(None, 1)
+        if words[:1] == ["@data"]:
+            return False
+        if words[:1] == ["@attribute"] and " hierarchical " in " ".join(words[1].split()):
+            return True
+    return False
+
+
+def _by_content(path: PathLike) -> str:
+    lines = [line.split() for _, line in islice(numbered_lines(path), 2)]
+    if len(lines[0]) == 3 and all(word.isdigit() for word in lines[0]):
+        return "xmc"
+    if all(":" in word for line in lines for word in line[1:]) and any(len(line) > 1 for line in lines):
+        return "svmlight"
+    raise DataFileError(path, 1, "no format known by name or first line", f"one of {', '.join(FORMATS)}")
+
+
+def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledData:
+    """Read a data file of any format.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    format : str, default="auto"
+        ``"mulan"``, ``"hierarchical_arff"``, ``"xmc"``, ``"svmlight"``,
+        ``"table"``, or ``"auto"`` to find out.
+    **options
+        For the reader of that format, such as ``xml`` for Mulan files or
+        ``labels`` for tables.  A Mulan file without ``xml`` and ``n_labels``
+        takes ``name.xml`` beside ``name.arff``, ``name-train.arff`` or
+        ``name-test.arff`` if there is one.
+
+    Returns
+    -------
+    LabeledData
+        The rows.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed or its format unknown.
+    ValueError
+        If the format or an option is none that there is.
+    """
+    chosen = detect_format(path) if format == "auto" else format
+    if chosen not in _READERS:
+        raise ValueError(f"format is {format!r}; it is 'auto' or one of {', '.join(FORMATS)}.")
+    if chosen == "mulan" and "xml" not in options and "n_labels" not in options:
+        options["xml"] = _xml_beside(Path(path))
+    _refuse_unknown_options(chosen, options)
+    return _READERS[chosen](path, **options)
+
+
+def _xml_beside(path: Path) -> Path | None:
+    stem = path.name.removesuffix(".gz").removesuffix(".arff")
+    names = dict.fromkeys([stem, stem.removesuffix("-train"), stem.removesuffix("-test")])
+    return next((found for name in names if (found := path.with_name(f"{name}.xml")).is_file()), None)
+
+
+def _refuse_unknown_options(chosen: str, options: dict[str, Any]) -> None:
+    known = set(_OPTIONS[chosen])
+    unknown = next((option for option in options if option not in known), None)
+    if unknown is not None:
+        raise ValueError(
+            f"{unknown!r} is no option of {chosen} files; they take {', '.join(sorted(known)) or 'none'}."
+        )

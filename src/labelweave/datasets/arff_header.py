@@ -1,0 +1,266 @@
+"""The header of an ARFF file: its relation and its attributes.
+
+The format is that of WEKA (https://waikato.github.io/weka-wiki/formats_and_processing/arff/),
+with the ``hierarchical`` attribute type of Clus.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
+
+__all__ = ["ArffHeader", "Attribute", "quoted", "read_header", "split_cells", "unquoted"]
+
+QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_NAME = re.compile(rf"({QUOTED}|[^\s{{]+)\s*(.*)$")
+_CELL = re.compile(rf"[ \t]*({QUOTED}|[^,'\"]*?)[ \t]*(,|$)")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_PLAIN_NAME = re.compile(r"[^\s\\'\",{}%?@\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column of an ARFF file.
+
+    Parameters
+    ----------
+    name : str
+        Its name, unquoted.
+    kind : {"numeric", "nominal", "hierarchical"}
+        Its type.
+    values : tuple of str
+        What a nominal attribute may be, or the nodes of a hierarchical one.
+    line : int
+        Where it is declared.
+    """
+
+    name: str
+    kind: str
+    values: tuple[str, ...]
+    line: int = field(compare=False)
+
+    @cached_property
+    def is_direct(self) -> bool:
+        """Whether a cell holds its own number: a numeric attribute, or one of values 0, 1."""
+        return self.kind == "numeric" or self.values == ("0", "1")
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """The position of each nominal value."""
+        return {value: code for code, value in enumerate(self.values)}
+
+    def parse(self, cell: str) -> float:
+        """Read a cell: its number, the code of its nominal value, or NaN for ``?``.
+
+        Parameters
+        ----------
+        cell : str
+            The text of the cell.
+
+        Returns
+        -------
+        float
+            The number.
+
+        Raises
+        ------
+        ValueError
+            If the cell is something else, saying what is allowed.
+        """
+        cell = cell.strip(" \t")
+        if cell == "?":
+            return math.nan
+        if self.kind != "numeric":
+            return self._code(unquoted(cell))
+        return finite_number(cell)
+
+    def _code(self, value: str) -> float:
+        if value not in self.codes:
+            shown = ", ".join(self.values[:10]) + (", ..." if len(self.values) > 10 else "")
+            raise ValueError(f"one of {{{shown}}}")
+        return float(self.codes[value])
+
+
+@dataclass(frozen=True)
+class ArffHeader:
+    """The relation name and the attributes of an ARFF file.
+
+    Parameters
+    ----------
+    relation : str
+        The name of the relation, unquoted.
+    attributes : tuple of Attribute
+        The columns.
+    line : int
+        The line of ``@data``.
+    """
+
+    relation: str
+    attributes: tuple[Attribute, ...]
+    line: int
+
+
+def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
+    """Read the header, leaving the iterator at the first line after ``@data``.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for messages.
+    lines : iterator of (int, str)
+        Its numbered lines.
+
+    Returns
+    -------
+    ArffHeader
+        The header.
+    """
+    relation, attributes, number = "", list[Attribute](), 0
+    for number, line in lines:
+        keyword, rest = _keyword(line)
+        if keyword == "@data":
+            return ArffHeader(relation, _checked(path, attributes), number)
+        if keyword == "@relation":
+            relation = unquoted(rest)
+        elif keyword == "@attribute":
+            attributes.append(_attribute(path, number, rest))
+        elif keyword:
+            raise DataFileError(
+                path, number, f"{_short(line)!r}", "@relation, @attribute, @data or a comment"
+            )
+    raise DataFileError(path, number, "the end of the file", "a line @data followed by the rows")
+
+
+def _keyword(line: str) -> tuple[str, str]:
+    """Split a line's first word off; a comment or blank line has none."""
+    words = line.strip().split(None, 1)
+    if not words or words[0].startswith("%"):
+        return "", ""
+    return words[0].lower(), words[1].strip() if len(words) > 1 else ""
+
+
+def _checked(path: PathLike, attributes: list[Attribute]) -> tuple[Attribute, ...]:
+    if not attributes:
+        raise DataFileError(path, None, "no attributes", "a line @attribute for every column")
+    first: dict[str, int] = {}
+    for attribute in attributes:
+        if attribute.name in first:
+            found = (
+                f"a second attribute named {attribute.name!r} (the first is on line {first[attribute.name]})"
+            )
+            raise DataFileError(path, attribute.line, found, "distinct names")
+        first[attribute.name] = attribute.line
+    return tuple(attributes)
+
+
+def _attribute(path: PathLike, line: int, text: str) -> Attribute:
+    match = _NAME.match(text)
+    if match is None:
+        raise DataFileError(path, line, "an attribute without a name", "@attribute name type")
+    name, kind = unquoted(match[1]), match[2].strip()
+    if kind.startswith("{"):
+        return Attribute(name, "nominal", _nominal_values(path, line, kind), line)
+    word, _, rest = kind.split("%")[0].partition(" ")
+    if word.lower() in ("numeric", "real", "integer") and not rest.strip():
+        return Attribute(name, "numeric", (), line)
+    if word.lower() == "hierarchical":
+        return Attribute(name, "hierarchical", _listed(path, line, rest), line)
+    raise DataFileError(
+        path,
+        line,
+        f"the type {_short(kind)!r} of attribute {name!r}",
+        "numeric, real, integer, a nominal list {a,b} or hierarchical",
+    )
+
+
+def _nominal_values(path: PathLike, line: int, kind: str) -> tuple[str, ...]:
+    body, brace, _ = kind[1:].rpartition("}")
+    if not brace:
+        raise DataFileError(path, line, "a nominal list that is not closed", "{value,value,...}")
+    return _listed(path, line, body)
+
+
+def _listed(path: PathLike, line: int, text: str) -> tuple[str, ...]:
+    values = [unquoted(cell) for cell in split_cells(path, line, text)]
+    if "" in values or len(set(values)) < len(values):
+        raise DataFileError(
+            path, line, "an empty or repeated value", "distinct values with commas between them"
+        )
+    return tuple(values)
+
+
+def split_cells(path: PathLike, line: int, text: str) -> list[str]:
+    """Split at the commas outside quotation marks, keeping the marks.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for messages.
+    line : int
+        The line number, for messages.
+    text : str
+        Comma-separated cells.
+
+    Returns
+    -------
+    list of str
+        The cells, without blanks around them.
+    """
+    if "'" not in text and '"' not in text:
+        return [cell.strip(" \t") for cell in text.split(",")]
+    cells, position = [], 0
+    while match := _CELL.match(text, position):
+        cells.append(match[1])
+        position = match.end()
+        if not match[2]:
+            return cells
+    raise DataFileError(path, line, f"{_short(text[position:])!r}", "quotation marks only around whole cells")
+
+
+def unquoted(text: str) -> str:
+    """Take the quotation marks and backslashes off a name or value.
+
+    Parameters
+    ----------
+    text : str
+        As it stands in the file.
+
+    Returns
+    -------
+    str
+        What it means.
+    """
+    text = text.strip()
+    if len(text) < 2 or text[0] not in "'\"" or text[-1] != text[0]:
+        return text
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])
+
+
+def quoted(name: str) -> str:
+    """Write a name or value with quotation marks if it needs them.
+
+    Parameters
+    ----------
+    name : str
+        What it means.
+
+    Returns
+    -------
+    str
+        As it stands in the file.
+    """
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+    for letter, character in _ESCAPES.items():
+        escaped = escaped.replace(character, f"\\{letter}")
+    return f"'{escaped}'"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:40] + "..."

@@ -1,0 +1,294 @@
+"""The rows of an ARFF file, dense or sparse, as one table of numbers.
+
+A nominal cell becomes the position of its value in the declared list, which
+is also what the sparse form means by leaving a cell out; ``?`` becomes NaN.
+Lines of plain numbers take a short way, any other line is read cell by cell,
+which gives exact messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.datasets.arff_header import QUOTED, Attribute, split_cells
+from labelweave.datasets.csr_parts import csr_from_counts, with_narrow_indices
+from labelweave.datasets.data_file import DataFileError, PathLike, refuse_open_end
+
+__all__ = ["ArffRows", "DenseRowParser", "SparseRowParser", "data_lines", "read_rows"]
+
+_NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")
+_PAIR = re.compile(rf"[ \t]*(\d+)[ \t]+({QUOTED}|[^,\s'\"]+)[ \t]*(,|$)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ArffRows:
+    """The cells of an ARFF file.
+
+    Parameters
+    ----------
+    table : ndarray or csr_array of float64, shape (n, columns)
+        Numbers, codes of nominal values, NaN where the file says ``?``.
+    lines : list of int
+        The line of every row.
+    """
+
+    table: Any
+    lines: list[int]
+
+
+def data_lines(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Give the lines that hold rows: neither blank nor comments.
+
+    Parameters
+    ----------
+    lines : iterator of (int, str)
+        Numbered lines after ``@data``.
+
+    Yields
+    ------
+    number : int
+        The line number.
+    line : str
+        The row, without blanks around it.
+    """
+    for number, line in lines:
+        row = line.strip(" \t")
+        if row and not row.startswith("%"):
+            yield number, row
+
+
+def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[tuple[int, str]]) -> ArffRows:
+    """Read all rows after ``@data``.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for messages.
+    attributes : sequence of Attribute
+        The columns.
+    lines : iterator of (int, str)
+        The numbered lines after ``@data``.
+
+    Returns
+    -------
+    ArffRows
+        The cells.
+    """
+    parser: DenseRowParser | SparseRowParser | None = None
+    for number, row in data_lines(lines):
+        if parser is None:
+            parser = (SparseRowParser if row.startswith("{") else DenseRowParser)(path, attributes)
+        parser.add(number, row)
+    if parser is None:
+        raise DataFileError(path, None, "no rows after @data", "at least one row")
+    return parser.rows()
+
+
+class DenseRowParser:
+    """Collect rows of comma-separated cells.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for messages.
+    attributes : sequence of Attribute
+        The columns.
+    """
+
+    def __init__(self, path: PathLike, attributes: Sequence[Attribute]) -> None:
+        self._path = path
+        self._attributes = attributes
+        self._all_direct = all(attribute.is_direct for attribute in attributes)
+        self._values: list[float] = []
+        self._lines: list[int] = []
+
+    def add(self, number: int, line: str) -> None:
+        """Take one row.
+
+        Parameters
+        ----------
+        number : int
+            Its line number.
+        line : str
+            Its text.
+        """
+        self.add_cells(number, split_cells(self._path, number, line))
+
+    def add_cells(self, number: int, cells: list[str]) -> None:
+        """Take one row already split into cells.
+
+        Parameters
+        ----------
+        number : int
+            Its line number.
+        cells : list of str
+            Its cells.
+        """
+        if len(cells) != len(self._attributes):
+            found, expected = f"a row of {len(cells)} cells", f"{len(self._attributes)}, one a column"
+            raise DataFileError(self._path, number, found, expected)
+        self._values.extend(self._numbers(number, cells))
+        self._lines.append(number)
+
+    def rows(self) -> ArffRows:
+        """Give what was collected.
+
+        Returns
+        -------
+        ArffRows
+            The cells, as a dense table.
+        """
+        if not _cannot_be_cut(self._attributes[-1]):
+            refuse_open_end(self._path, self._lines[-1])
+        table = np.array(self._values).reshape(len(self._lines), len(self._attributes))
+        bad = np.argwhere(_out_of_place(table, _binary(self._attributes)))
+        if bad.size:
+            row, column = bad[0]
+            _refuse(self._path, self._lines[row], self._attributes[column], float(table[row, column]))
+        return ArffRows(table, self._lines)
+
+    def _numbers(self, number: int, cells: list[str]) -> list[float]:
+        if self._all_direct and not _NOT_PLAIN.search(",".join(cells)):
+            try:
+                return list(map(float, cells))
+            except ValueError:
+                pass
+        pairs = zip(self._attributes, cells, strict=True)
+        return [_parsed(self._path, number, attribute, cell) for attribute, cell in pairs]
+
+
+class SparseRowParser:
+    """Collect rows of the form ``{column value, column value, ...}``, columns counted from zero.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for messages.
+    attributes : sequence of Attribute
+        The columns.
+    """
+
+    def __init__(self, path: PathLike, attributes: Sequence[Attribute]) -> None:
+        self._path = path
+        self._attributes = attributes
+        self._all_direct = all(attribute.is_direct for attribute in attributes)
+        self._columns: list[int] = []
+        self._values: list[float] = []
+        self._ends: list[int] = [0]
+        self._lines: list[int] = []
+
+    def add(self, number: int, line: str) -> None:
+        """Take one row.
+
+        Parameters
+        ----------
+        number : int
+            Its line number.
+        line : str
+            Its text.
+        """
+        if line[0] != "{" or line[-1] != "}":
+            raise DataFileError(self._path, number, "a row that is not in braces", "{column value, ...}")
+        if body := line[1:-1].strip(" \t"):
+            columns, values = self._pairs(number, body)
+            if len(set(columns)) < len(columns):
+                self._refuse_repeated(number, columns)
+            self._columns.extend(columns)
+            self._values.extend(values)
+        self._ends.append(len(self._columns))
+        self._lines.append(number)
+
+    def rows(self) -> ArffRows:
+        """Give what was collected.
+
+        Returns
+        -------
+        ArffRows
+            The cells, as a CSR table without stored zeros.
+        """
+        data, columns = np.array(self._values, float), np.array(self._columns, np.int64)
+        bad = np.flatnonzero(_out_of_place(data, _binary(self._attributes)[columns]))
+        if bad.size:
+            line = self._lines[int(np.searchsorted(self._ends, bad[0], side="right")) - 1]
+            _refuse(self._path, line, self._attributes[columns[bad[0]]], float(data[bad[0]]))
+        table = with_narrow_indices(
+            csr_from_counts(data, columns, np.diff(self._ends), len(self._attributes))
+        )
+        table.eliminate_zeros()
+        return ArffRows(table, self._lines)
+
+    def _pairs(self, number: int, body: str) -> tuple[list[int], list[float]]:
+        columns, values = [], []
+        if self._all_direct and not _NOT_PLAIN.search(body):
+            try:
+                for pair in body.split(","):
+                    column, value = pair.split()
+                    columns.append(int(column))
+                    values.append(float(value))
+            except ValueError:
+                return self._careful_pairs(number, body)
+            if min(columns) >= 0 and max(columns) < len(self._attributes):
+                return columns, values
+        return self._careful_pairs(number, body)
+
+    def _careful_pairs(self, number: int, body: str) -> tuple[list[int], list[float]]:
+        columns, values, position, more = [], [], 0, ","
+        while more:
+            match = _PAIR.match(body, position)
+            if match is None:
+                found = f"{body[position : position + 30]!r}"
+                raise DataFileError(
+                    self._path, number, found, "'column value' pairs with commas between them"
+                )
+            attribute = self._attribute(number, int(match[1]))
+            columns.append(int(match[1]))
+            values.append(_parsed(self._path, number, attribute, match[2]))
+            position, more = match.end(), match[3]
+        return columns, values
+
+    def _attribute(self, number: int, column: int) -> Attribute:
+        if column >= len(self._attributes):
+            found = f"column {column}"
+            raise DataFileError(self._path, number, found, f"a column from 0 to {len(self._attributes) - 1}")
+        return self._attributes[column]
+
+    def _refuse_repeated(self, number: int, columns: list[int]) -> None:
+        repeated = next(column for column in columns if columns.count(column) > 1)
+        raise DataFileError(self._path, number, f"column {repeated} more than once", "each column once a row")
+
+
+def _parsed(path: PathLike, number: int, attribute: Attribute, cell: str) -> float:
+    try:
+        return attribute.parse(cell)
+    except ValueError as error:
+        found = f"{cell[:40]!r} in attribute {attribute.name!r}"
+        raise DataFileError(path, number, found, str(error)) from None
+
+
+def _binary(attributes: Sequence[Attribute]) -> npt.NDArray[np.bool_]:
+    return np.array([attribute.values == ("0", "1") for attribute in attributes])
+
+
+def _out_of_place(data: npt.NDArray[Any], binary: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Find what the short way lets through: overflow, and numbers a {0,1} attribute does not list."""
+    bad: npt.NDArray[np.bool_] = np.isinf(data) | (binary & (data != 0) & (data != 1) & ~np.isnan(data))
+    return bad
+
+
+def _refuse(path: PathLike, line: int, attribute: Attribute, value: float) -> None:
+    expected = "0 or 1" if attribute.kind == "nominal" else "a finite number"
+    raise DataFileError(path, line, f"{value:g} in attribute {attribute.name!r}", expected)
+
+
+def _cannot_be_cut(attribute: Attribute) -> bool:
+    """Say whether no value of the last column is the beginning of another one."""
+    values = attribute.values
+    return attribute.kind == "nominal" and not any(
+        other != value and other.startswith(value) for value in values for other in values
+    )

@@ -1,0 +1,283 @@
+"""What every reader and writer of data files shares: one error, decoded lines, safe replacement.
+
+A reader never hands back half a file.  Whatever is wrong with a file is a
+:class:`DataFileError` that says where, what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from labelweave.model_files.atomic_file import replacing_file
+
+__all__ = ["DataFileError", "PathLike", "numbered_lines", "read_blocks", "replaced_file"]
+
+PathLike = str | os.PathLike[str]
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_BLOCK_BYTES = 1 << 22
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class DataFileError(ValueError):
+    """A data file that cannot be read whole.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    line : int or None
+        Its line, counted from one; ``None`` where no line can be named.
+    found : str
+        What the file holds.
+    expected : str
+        What it should hold.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The file.
+    line : int or None
+        Its line, counted from one.
+    found : str
+        What the file holds.
+    expected : str
+        What it should hold.
+    """
+
+    def __init__(self, path: PathLike, line: int | None, found: str, expected: str) -> None:
+        self.path = Path(path)
+        self.line = line
+        self.found = found
+        self.expected = expected
+        where = f"{self.path}" if line is None else f"{self.path}:{line}"
+        super().__init__(f"{where}: found {found}; expected {expected}.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.line, self.found, self.expected)
+
+
+def read_blocks(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
+    r"""Read a file, plain or gzip-compressed, as blocks of whole lines.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; a name that ends in ``.gz`` is decompressed.
+    block_bytes : int, default=4194304
+        About how many bytes a block has.
+
+    Yields
+    ------
+    first_line : int
+        The number of the block's first line, from one.
+    block : bytes
+        Whole lines; only the last block may lack a final ``\n``.
+
+    Raises
+    ------
+    DataFileError
+        If the file is missing, a directory, empty, or a damaged archive.
+    """
+    first_line, rest = 1, b""
+    for chunk in _chunks(Path(path), block_bytes):
+        whole, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            rest += tail
+            continue
+        block, rest = rest + whole + newline, tail
+        yield first_line, block
+        first_line += block.count(b"\n")
+    if rest:
+        yield first_line, rest
+
+
+def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
+    """Give the raw bytes, a mark of the byte order taken off."""
+    empty = True
+    with _opened(path) as stream:
+        while chunk := _read_chunk(path, stream, block_bytes):
+            yield chunk.removeprefix(_BYTE_ORDER_MARK) if empty else chunk
+            empty = False
+    if empty:
+        raise DataFileError(path, None, "an empty file", "data")
+
+
+def _opened(path: Path) -> io.BufferedIOBase:
+    if path.is_dir():
+        raise DataFileError(path, None, "a directory", "a data file")
+    try:
+        return gzip.open(path, "rb") if is_gzip(path) else path.open("rb")
+    except FileNotFoundError:
+        raise DataFileError(path, None, "no such file", "the path of a data file") from None
+
+
+def _read_chunk(path: Path, stream: io.BufferedIOBase, block_bytes: int) -> bytes:
+    try:
+        return stream.read(block_bytes)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataFileError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
+
+
+def is_gzip(path: PathLike) -> bool:
+    """Say whether the name marks a gzip-compressed file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    bool
+        True if the name ends in ``.gz``.
+    """
+    return Path(path).suffix.lower() == ".gz"
+
+
+def numbered_lines(path: PathLike) -> Iterator[tuple[int, str]]:
+    """Read a text file line by line, without the line ends.
+
+    Parameters
+    ----------
+    path : path-like
+        A UTF-8 file, plain or gzip-compressed.
+
+    Yields
+    ------
+    number : int
+        The line number, from one.
+    line : str
+        The line.
+
+    Raises
+    ------
+    DataFileError
+        If the file cannot be read, or is not UTF-8.
+    """
+    for first_line, block in read_blocks(path):
+        lines = decoded(path, first_line, block).split("\n")
+        if not lines[-1]:
+            lines.pop()
+        for offset, line in enumerate(lines):
+            yield first_line + offset, line.removesuffix("\r")
+
+
+def decoded(path: PathLike, first_line: int, block: bytes) -> str:
+    """Decode UTF-8, naming the line and byte of what is not.
+
+    Parameters
+    ----------
+    path : path-like
+        The file the bytes come from.
+    first_line : int
+        The number of their first line.
+    block : bytes
+        The bytes.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    try:
+        return block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + block.count(b"\n", 0, error.start)
+        column = error.start - block.rfind(b"\n", 0, error.start)
+        found = f"the byte 0x{block[error.start]:02x} at position {column} of the line, which is not UTF-8"
+        raise DataFileError(path, line, found, "a file saved as UTF-8") from None
+
+
+def finite_number(text: str) -> float:
+    """Read a decimal number, and nothing else that Python would take for one.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``-1.5e3``; neither ``nan``, ``inf`` nor ``1_000``.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    ValueError
+        If it is none; the message says what is allowed.
+    """
+    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        raise ValueError("a finite number")
+    return float(text)
+
+
+def ends_with_line_end(path: PathLike) -> bool:
+    """Say whether a file is closed by a line end, so that its last row cannot have been cut.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that exists.  A gzip file carries its own check and counts as closed.
+
+    Returns
+    -------
+    bool
+        Whether the last row is certainly whole.
+    """
+    if is_gzip(path):
+        return True
+    with Path(path).open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) == b"\n"
+
+
+def refuse_open_end(path: PathLike, last_line: int) -> None:
+    """Refuse a file whose last row may have been cut short.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    last_line : int
+        The number of its last line.
+    """
+    if not ends_with_line_end(path):
+        raise DataFileError(
+            path,
+            last_line,
+            "a last row without a line end, so its last value may be cut short",
+            "a line end after every row; add one if the file is whole",
+        )
+
+
+@contextmanager
+def replaced_file(path: PathLike) -> Iterator[io.TextIOWrapper]:
+    """Open a text file for writing that takes its place only once it is complete.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the file goes; a name that ends in ``.gz`` is compressed.
+
+    Yields
+    ------
+    text stream
+        A UTF-8 stream.
+    """
+    with replacing_file(path) as file:
+        binary: Any = gzip.GzipFile(filename="", fileobj=file, mode="wb") if is_gzip(path) else file
+        stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
+        yield stream
+        stream.detach()
+        if binary is not file:
+            binary.close()

@@ -1,0 +1,139 @@
+"""Debian's packages and their tags, a multi-label data set that comes with the library.
+
+Thirty thousand software packages are described by the words of their names and
+one-line descriptions, by what they depend on and by their section; their labels
+are the faceted tags of Debian's Debtags effort, such as ``role::program``.  The
+file is built by ``scripts/build_debtags.py``; its ``README.md`` gives source,
+counts and what was dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.utils import Bunch
+
+__all__ = ["load_debtags"]
+
+Arrays = dict[str, npt.NDArray[Any]]
+SUFFIXES = ("", "_test", "_untagged")
+
+
+def load_debtags(return_X_y: bool = False) -> Any:
+    """Load the bundled data set of Debian packages and their tags.
+
+    Features are counts of words, dependencies and sections, weighted by
+    ``(1 + log count) * idf`` with the idf of the training rows, in rows of unit
+    length.  All packages that are built from one source are on one side of the
+    split.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Whether to return ``(X, Y, X_test, Y_test)`` in place of a Bunch.
+
+    Returns
+    -------
+    Bunch or tuple of four csr_array
+        With ``n`` rows to train on, ``m`` to test on, ``u`` without tags, ``d``
+        features and ``L`` labels, the Bunch has
+
+        - ``X``, ``X_test``, ``X_untagged`` : csr_array of float64, shapes
+          (n, d), (m, d), (u, d); the features.
+        - ``Y``, ``Y_test`` : csr_array of int64, shapes (n, L), (m, L); the 0/1
+          labels.
+        - ``feature_names`` : ndarray of str, shape (d,); ``word:game``,
+          ``depends:libc6``, ``section:games``.
+        - ``label_names`` : ndarray of str, shape (L,); ``role::program``.
+        - ``parents`` : ndarray of str, shape (L, 2); a row (facet, label) for
+          each label, the edges of a taxonomy of two levels.
+        - ``names``, ``names_test``, ``names_untagged`` : ndarray of str; the
+          packages, sorted.
+        - ``descriptions``, ``descriptions_test``, ``descriptions_untagged`` :
+          ndarray of str; their one-line descriptions.
+        - ``source_ids``, ``source_ids_test``, ``source_ids_untagged`` : ndarray
+          of int64; packages of one source package have one number, for
+          cross-validation by groups.
+        - ``archive`` : dict; ``suite``, ``codename``, ``version``, ``date`` and
+          more about the archive that the index came from.
+        - ``DESCR`` : str; how the data set was made.
+
+    Examples
+    --------
+    >>> from labelweave.datasets import load_debtags
+    >>> X, Y, X_test, Y_test = load_debtags(return_X_y=True)
+    >>> X.shape[1] == X_test.shape[1], Y.shape[1]
+    (True, 366)
+    """
+    arrays = _read_arrays()
+    starts = np.concatenate([[0], np.cumsum(arrays["row_counts"])])
+    parts = [slice(first, last) for first, last in pairwise(starts)]
+    X, X_test, X_untagged = _weighted_features(arrays, parts)
+    labels = _csr(arrays, "labels", len(_lines(arrays["label_names"])))
+    # scikit-learn numbers the labels in Y's own type, so 8-bit entries would confuse those past 127
+    Y, Y_test = labels[parts[0]], labels[parts[1]]
+    if return_X_y:
+        return X, Y, X_test, Y_test
+    features = Bunch(X=X, Y=Y, X_test=X_test, Y_test=Y_test, X_untagged=X_untagged)
+    return Bunch(**features, **_row_columns(arrays, parts), **_descriptions_of_columns(arrays))
+
+
+def _read_arrays() -> Arrays:
+    path = resources.files("labelweave.datasets") / "debtags" / "debtags.npz"
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def _weighted_features(arrays: Arrays, parts: list[slice]) -> list[sp.csr_array]:
+    """Weight the counts by TF-IDF as the training rows have it, in rows of unit length."""
+    counts = _csr(arrays, "features", len(_lines(arrays["feature_names"])), arrays["features_counts"])
+    train = counts[parts[0]]
+    weighting = TfidfTransformer(sublinear_tf=True).fit(train)
+    return [sp.csr_array(weighting.transform(counts[part])) for part in parts]
+
+
+def _csr(arrays: Arrays, prefix: str, n_columns: int, data: npt.NDArray[Any] | None = None) -> sp.csr_array:
+    """Rebuild a matrix from its row lengths and column indices; without data its entries are integer ones."""
+    lengths = arrays[f"{prefix}_lengths"].astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    indices = arrays[f"{prefix}_indices"].astype(np.int32)
+    entries = np.ones(len(indices), np.int64) if data is None else data.astype(np.float64)
+    return sp.csr_array((entries, indices, starts), shape=(len(lengths), n_columns))
+
+
+def _row_columns(arrays: Arrays, parts: list[slice]) -> dict[str, npt.NDArray[Any]]:
+    """Name what belongs to the rows of each part: package names, descriptions, source numbers."""
+    columns = {
+        "names": _lines(arrays["names"]),
+        "descriptions": _lines(arrays["descriptions"]),
+        "source_ids": arrays["source_ids"].astype(np.int64),
+    }
+    return {
+        f"{name}{suffix}": values[part]
+        for name, values in columns.items()
+        for suffix, part in zip(SUFFIXES, parts, strict=True)
+    }
+
+
+def _descriptions_of_columns(arrays: Arrays) -> dict[str, Any]:
+    pairs = [line.split(" ") for line in _lines(arrays["parents"])]
+    readme = resources.files("labelweave.datasets") / "debtags" / "README.md"
+    return {
+        "feature_names": _lines(arrays["feature_names"]),
+        "label_names": _lines(arrays["label_names"]),
+        "parents": np.array(pairs, dtype=object),
+        "archive": json.loads(arrays["archive"].tobytes()),
+        "DESCR": readme.read_text(encoding="utf-8"),
+    }
+
+
+def _lines(text: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # Python strings: fixed-width ones would take the width of the longest description
+    return np.array(text.tobytes().decode("utf-8").split("\n"), dtype=object)

@@ -1,0 +1,203 @@
+"""ARFF files whose class is a path in a taxonomy, as Clus writes them.
+
+The header lists the nodes, ``@attribute class hierarchical 1,1/2,1/2/3``; a
+row ends with its node, or with several joined by ``@``.  A row belongs to the
+nodes it names and to everything above them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.datasets.arff_columns import feature_columns
+from labelweave.datasets.arff_header import ArffHeader, Attribute, quoted, read_header, split_cells
+from labelweave.datasets.arff_rows import ArffRows, DenseRowParser, data_lines
+from labelweave.datasets.csr_parts import ones_from_rows
+from labelweave.datasets.data_file import (
+    DataFileError,
+    PathLike,
+    numbered_lines,
+    refuse_open_end,
+    replaced_file,
+)
+from labelweave.datasets.labeled_data import LabeledData
+from labelweave.datasets.missing_labels import with_missing_rows
+from labelweave.labels import LabelMatrix
+
+__all__ = ["read_hierarchical_arff", "write_hierarchical_arff"]
+
+
+def read_hierarchical_arff(path: PathLike) -> LabeledData:
+    """Read a hierarchical ARFF file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, ``.gz`` or not, with dense rows.
+
+    Returns
+    -------
+    LabeledData
+        The rows.  The labels are all nodes, named by their paths, in the order
+        of the header; ``parents`` holds the tree.  A row's positives are the
+        nodes it names with all their ancestors; a row whose class is ``?`` is
+        unobserved.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed, naming the line.  A file cut exactly after a
+        row is a shorter whole file: the format holds no count of rows.
+    """
+    lines = numbered_lines(path)
+    header = read_header(path, lines)
+    position = _class_position(path, header)
+    features = header.attributes[:position] + header.attributes[position + 1 :]
+    tree = _Tree.of(header.attributes[position].values)
+    table, Y = _read_rows(path, lines, features, position, tree)
+    X, names = feature_columns(path, features, table, np.arange(len(features)))
+    return LabeledData(X, Y, names, parents=tree.parents)
+
+
+def _class_position(path: PathLike, header: ArffHeader) -> int:
+    found = [column for column, attribute in enumerate(header.attributes) if attribute.kind == "hierarchical"]
+    if len(found) != 1:
+        raise DataFileError(
+            path, header.line, f"{len(found)} hierarchical attributes above @data", "exactly one"
+        )
+    if len(header.attributes) == 1:
+        raise DataFileError(path, header.line, "no feature above @data", "at least one besides the class")
+    return found[0]
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """The nodes of a taxonomy, each named by its path from the root."""
+
+    names: tuple[str, ...]
+    ancestors: dict[str, tuple[int, ...]]
+    parents: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, listed: Sequence[str]) -> _Tree:
+        """Build the tree of the listed paths, adding ancestors the header leaves out."""
+        names = tuple(dict.fromkeys([*listed, *(above for path in listed for above in _path_upwards(path))]))
+        index = {name: position for position, name in enumerate(names)}
+        ancestors = {name: tuple(index[above] for above in _path_upwards(name)) for name in names}
+        parents = tuple((name.rpartition("/")[0], name) for name in names if "/" in name)
+        return cls(names, ancestors, parents)
+
+
+def _path_upwards(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
+
+
+def _read_rows(
+    path: PathLike,
+    lines: Iterator[tuple[int, str]],
+    features: Sequence[Attribute],
+    position: int,
+    tree: _Tree,
+) -> tuple[ArffRows, LabelMatrix]:
+    parser, nodes, missing, number = DenseRowParser(path, features), list[list[int]](), list[bool](), 0
+    for number, line in data_lines(lines):
+        cells = _whole_row(path, number, line, len(features) + 1)
+        cell = cells.pop(position)
+        nodes.append([] if cell == "?" else _nodes(path, number, cell, tree))
+        missing.append(cell == "?")
+        parser.add_cells(number, cells)
+    if not nodes:
+        raise DataFileError(path, None, "no rows after @data", "at least one row")
+    refuse_open_end(path, number)
+    positives = ones_from_rows(nodes, len(tree.names))
+    return parser.rows(), with_missing_rows(positives, np.array(missing), tree.names)
+
+
+def _whole_row(path: PathLike, number: int, line: str, n_columns: int) -> list[str]:
+    if line.startswith("{"):
+        raise DataFileError(path, number, "a sparse row", "dense rows in a hierarchical file")
+    cells = split_cells(path, number, line)
+    if len(cells) != n_columns:
+        raise DataFileError(path, number, f"a row of {len(cells)} cells", f"{n_columns}, one a column")
+    return cells
+
+
+def _nodes(path: PathLike, number: int, cell: str, tree: _Tree) -> list[int]:
+    found = set[int]()
+    for name in cell.split("@"):
+        if name not in tree.ancestors:
+            raise DataFileError(path, number, f"the class {name!r}", "a node that the header lists")
+        found.update(tree.ancestors[name])
+    return sorted(found)
+
+
+def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
+    """Write rows with a taxonomy as a hierarchical ARFF file.
+
+    Parameters
+    ----------
+    data : LabeledData
+        The rows, with ``parents`` and label names that are paths
+        (``1``, ``1/2``, ``1/2/3``).
+    path : path-like
+        Where the file goes.
+
+    Raises
+    ------
+    ValueError
+        If the names are not such paths, or a row has no class, has a class
+        without its ancestors, or is observed in part.
+    """
+    tree = _written_tree(data)
+    X = np.asarray(data.X.toarray() if sp.issparse(data.X) else data.X, float)
+    names = (
+        data.feature_names if data.feature_names is not None else [f"feature_{j}" for j in range(X.shape[1])]
+    )
+    cells = _class_cells(data.Y, tree)
+    with replaced_file(path) as stream:
+        stream.write("@relation labelweave\n\n")
+        stream.writelines(f"@attribute {quoted(str(name))} numeric\n" for name in names)
+        stream.write(f"@attribute class hierarchical {','.join(tree.names)}\n\n@data\n")
+        for features, cell in zip(X.tolist(), cells, strict=True):
+            stream.write(",".join([*map(repr, features), cell]) + "\n")
+
+
+def _written_tree(data: LabeledData) -> _Tree:
+    if data.parents is None or data.label_names is None:
+        raise ValueError("A hierarchical ARFF file needs label names and parents; write_mulan needs neither.")
+    names = [str(name) for name in data.label_names]
+    tree = _Tree.of(names)
+    if list(tree.names) != names or set(tree.parents) != set(data.parents):
+        raise ValueError(
+            "The label names are not the paths of the tree that parents describes; "
+            "name a child parent/child, such as '1/2' under '1'."
+        )
+    bad = next((name for name in names if name != quoted(name) or "@" in name or "" in name.split("/")), None)
+    if bad is not None:
+        raise ValueError(f"The label name {bad!r} cannot be written: use no blanks, commas, quotes or '@'.")
+    return tree
+
+
+def _class_cells(Y: LabelMatrix, tree: _Tree) -> Iterator[str]:
+    for row in range(len(Y)):
+        span = slice(Y.positives.indptr[row], Y.positives.indptr[row + 1])
+        positive = set(Y.positives.indices[span].tolist())
+        _refuse_unwritable(Y, tree, row, positive)
+        above = {node for child in positive for node in tree.ancestors[tree.names[child]][1:]}
+        yield "@".join(tree.names[node] for node in sorted(positive - above)) or "?"
+
+
+def _refuse_unwritable(Y: LabelMatrix, tree: _Tree, row: int, positive: set[int]) -> None:
+    seen = Y.n_labels if Y.observed is None else int(Y.observed.indptr[row + 1] - Y.observed.indptr[row])
+    if seen not in (0, Y.n_labels):
+        raise ValueError(f"Row {row} is observed in part; a hierarchical ARFF row is observed or '?'.")
+    if seen and not positive:
+        raise ValueError(f"Row {row} has no positive label; a hierarchical ARFF row names at least one node.")
+    for node in positive:
+        if not positive.issuperset(tree.ancestors[tree.names[node]]):
+            raise ValueError(f"Row {row} has the label {tree.names[node]!r} without all its ancestors.")

@@ -1,0 +1,66 @@
+"""What a reader or a synthetic maker hands over: rows, their labels and the names of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.labels import LabelMatrix
+
+__all__ = ["LabeledData"]
+
+
+@dataclass(frozen=True)
+class LabeledData:
+    """Rows with their labels.
+
+    Parameters
+    ----------
+    X : csr_array, ndarray or DataFrame of shape (n, d)
+        The features; a frame is a table before it is vectorised.
+    Y : LabelMatrix of shape (n, L)
+        The targets.
+    feature_names : ndarray of str, shape (d,), or None, default=None
+        One name a feature.
+    row_ids : ndarray of shape (n,) or None, default=None
+        What the file calls its rows.
+    parents : tuple of (str, str) or None, default=None
+        Pairs ``(parent, child)`` of label names where the labels form a
+        taxonomy; a label that is no child hangs under the root.
+    vectorizer : TableVectorizer or None, default=None
+        What made X from the columns of a table; use it on later tables.
+    """
+
+    X: Any
+    Y: LabelMatrix
+    feature_names: npt.NDArray[Any] | None = None
+    row_ids: npt.NDArray[Any] | None = None
+    parents: tuple[tuple[str, str], ...] | None = None
+    vectorizer: Any | None = None
+
+    def __post_init__(self) -> None:
+        if self.X.shape[0] != len(self.Y):
+            raise ValueError(f"X has {self.X.shape[0]} rows but Y has {len(self.Y)}; they must agree.")
+        _check_length("feature_names", self.feature_names, self.X.shape[1], "columns")
+        _check_length("row_ids", self.row_ids, len(self.Y), "rows")
+
+    @property
+    def label_names(self) -> npt.NDArray[Any] | None:
+        """The label names, shape (L,), or None."""
+        return self.Y.names
+
+    def __len__(self) -> int:
+        return len(self.Y)
+
+    def __repr__(self) -> str:
+        n, d = self.X.shape
+        tree = "" if self.parents is None else f", {len(self.parents)} parent-child pairs"
+        return f"LabeledData({n} rows, {d} features, {self.Y.n_labels} labels{tree})"
+
+
+def _check_length(name: str, values: Any, length: int, what: str) -> None:
+    if values is not None and len(np.asarray(values)) != length:
+        raise ValueError(f"{name} has {len(values)} entries but X has {length} {what}; give one each.")

@@ -1,0 +1,201 @@
+"""Multi-label ARFF files of Mulan and MEKA, dense and sparse.
+
+Mulan names the labels in an XML file beside the ARFF file.  MEKA counts them
+in the relation name, as in ``@relation 'scene: -C 6'``: the first six columns
+are the labels, the last six where the number is negative.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.datasets.arff_columns import feature_columns, label_columns
+from labelweave.datasets.arff_header import ArffHeader, quoted, read_header
+from labelweave.datasets.arff_rows import read_rows
+from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, replaced_file
+from labelweave.datasets.label_xml import LabelTree, read_label_xml, write_label_xml
+from labelweave.datasets.labeled_data import LabeledData
+
+__all__ = ["read_mulan", "write_mulan"]
+
+_MEKA_COUNT = re.compile(r"\s-[cC]\s+(-?\d+)")
+_BLOCK_ROWS = 1000
+
+
+def read_mulan(
+    arff: PathLike,
+    xml: PathLike | None = None,
+    n_labels: int | None = None,
+    labels: Literal["end", "start"] = "end",
+) -> LabeledData:
+    """Read a multi-label ARFF file of Mulan or MEKA.
+
+    Which columns are labels is said by ``xml``, else by ``n_labels`` and
+    ``labels``, else by MEKA's ``-C`` in the relation name.
+
+    Parameters
+    ----------
+    arff : path-like
+        The ARFF file, ``.gz`` or not; sparse rows give a CSR array, dense rows an ndarray.
+    xml : path-like or None, default=None
+        Mulan's file of label names; nested labels give ``parents``.
+    n_labels : int or None, default=None
+        How many columns are labels, where there is no XML file.
+    labels : {"end", "start"}, default="end"
+        Whether those are the last or the first columns.
+
+    Returns
+    -------
+    LabeledData
+        The rows.  Labels keep the order of the ARFF file; ``?`` as a label is
+        unobserved.  A nominal feature with values other than 0 and 1 becomes
+        one 0/1 feature a value, named ``attribute=value``.
+
+    Raises
+    ------
+    DataFileError
+        If a file is malformed, naming file and line.  A file cut exactly after
+        a row is a shorter whole file: the format holds no count of rows.
+    ValueError
+        If nothing says which columns are labels.
+    """
+    lines = numbered_lines(arff)
+    header = read_header(arff, lines)
+    tree = None if xml is None else read_label_xml(xml)
+    is_label = _label_mask(header, tree, (arff, xml), n_labels, labels)
+    rows = read_rows(arff, header.attributes, lines)
+    Y = label_columns(arff, header.attributes, rows, np.flatnonzero(is_label))
+    X, names = feature_columns(arff, header.attributes, rows, np.flatnonzero(~is_label))
+    parents = tuple(tree.parents) if tree is not None and tree.parents else None
+    return LabeledData(X, Y, names, parents=parents)
+
+
+def _label_mask(
+    header: ArffHeader,
+    tree: LabelTree | None,
+    paths: tuple[PathLike, PathLike | None],
+    n_labels: int | None,
+    labels: Literal["end", "start"],
+) -> npt.NDArray[np.bool_]:
+    names = [attribute.name for attribute in header.attributes]
+    if tree is None:
+        return _counted_labels(header, paths[0], n_labels, labels)
+    missing = next((label for label in tree.lines if label not in set(names)), None)
+    if missing is not None:
+        found = f"the label {missing!r}"
+        raise DataFileError(
+            str(paths[1]), tree.lines[missing], found, f"the name of an attribute of {paths[0]}"
+        )
+    if n_labels not in (None, len(tree.lines)):
+        raise ValueError(
+            f"n_labels is {n_labels} but {paths[1]} names {len(tree.lines)} labels; leave it out."
+        )
+    return np.array([name in tree.lines for name in names])
+
+
+def _counted_labels(
+    header: ArffHeader, path: PathLike, n_labels: int | None, labels: Literal["end", "start"]
+) -> npt.NDArray[np.bool_]:
+    if labels not in ("end", "start"):
+        raise ValueError(f"labels is {labels!r}; it is 'end' or 'start'.")
+    match = _MEKA_COUNT.search(header.relation)
+    if n_labels is None:
+        if match is None:
+            raise ValueError(
+                f"Nothing says which columns of {path} are labels: give xml or n_labels, "
+                "or write '-C count' in its relation name as MEKA does."
+            )
+        n_labels, labels = abs(int(match[1])), "end" if int(match[1]) < 0 else "start"
+    n_columns = len(header.attributes)
+    if not 0 < n_labels < n_columns:
+        raise ValueError(
+            f"{n_labels} labels were asked of {path}, which has {n_columns} columns; leave features."
+        )
+    columns = np.arange(n_columns)
+    return columns < n_labels if labels == "start" else columns >= n_columns - n_labels
+
+
+def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
+    """Write rows as a Mulan ARFF file and its XML file of label names.
+
+    Reading them gives the same numbers, names, labels and parents.
+
+    Parameters
+    ----------
+    data : LabeledData
+        The rows; a CSR X is written sparse, an ndarray dense.  Features and
+        labels without names become ``feature_0`` ... and ``label_0`` ...
+    arff : path-like
+        Where the rows go.
+    xml : path-like
+        Where the label names go.
+
+    Raises
+    ------
+    ValueError
+        If a name cannot be written, or a feature and a label share one.
+    """
+    features = _names(data.feature_names, "feature", data.X.shape[1])
+    labels = _names(data.label_names, "label", data.Y.n_labels)
+    _refuse_unwritable([*features, *labels])
+    with replaced_file(arff) as stream:
+        stream.write("@relation labelweave\n\n")
+        stream.writelines(f"@attribute {quoted(name)} numeric\n" for name in features)
+        stream.writelines(f"@attribute {quoted(name)} {{0,1}}\n" for name in labels)
+        stream.write("\n@data\n")
+        stream.writelines(_sparse_rows(data) if sp.issparse(data.X) else _dense_rows(data))
+    write_label_xml(xml, labels, data.parents or ())
+
+
+def _names(names: npt.NDArray[Any] | None, what: str, count: int) -> list[str]:
+    return [f"{what}_{index}" for index in range(count)] if names is None else [str(name) for name in names]
+
+
+def _refuse_unwritable(names: Sequence[str]) -> None:
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"The name {name!r} occurs twice among features and labels; rename one.")
+        if (
+            name != name.strip()
+            or not name.replace("\t", " ").replace("\n", " ").replace("\r", " ").isprintable()
+        ):
+            raise ValueError(f"The name {name!r} has blanks around it or unprintable characters; rename it.")
+        seen.add(name)
+    if "" in seen:
+        raise ValueError("A feature or label has an empty name; give it one.")
+
+
+def _dense_rows(data: LabeledData) -> Iterator[str]:
+    X = np.asarray(data.X, float)
+    for start in range(0, len(data), _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        signs = data.Y[block].to_signs().tolist()
+        for features, marks in zip(X[block].tolist(), signs, strict=True):
+            # a sign of -1 counts from the end: the "0"
+            yield ",".join([*map(repr, features), *("?10"[mark] for mark in marks)]) + "\n"
+
+
+def _sparse_rows(data: LabeledData) -> Iterator[str]:
+    X = sp.csr_array(data.X).astype(float)
+    X.sum_duplicates()
+    for row in range(X.shape[0]):
+        span = slice(X.indptr[row], X.indptr[row + 1])
+        pairs = [f"{j} {v!r}" for j, v in zip(X.indices[span].tolist(), X.data[span].tolist(), strict=True)]
+        yield "{" + ",".join([*pairs, *_label_pairs(data, row, X.shape[1])]) + "}\n"
+
+
+def _label_pairs(data: LabeledData, row: int, offset: int) -> Iterable[str]:
+    positives = data.Y.positives
+    marks = dict.fromkeys(positives.indices[positives.indptr[row] : positives.indptr[row + 1]].tolist(), "1")
+    if data.Y.observed is not None:
+        observed = data.Y.observed
+        seen = set(observed.indices[observed.indptr[row] : observed.indptr[row + 1]].tolist())
+        marks |= dict.fromkeys(set(range(data.Y.n_labels)) - seen, "?")
+    return [f"{offset + label} {marks[label]}" for label in sorted(marks)]

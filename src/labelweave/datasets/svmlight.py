@@ -1,0 +1,183 @@
+"""Multi-label svmlight files, read and written by scikit-learn, checked here.
+
+A row is ``label,label,... feature:value feature:value ...`` with integer
+labels from zero.  The format holds neither names nor counts of rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.datasets.csr_parts import csr_from_counts, with_narrow_indices
+from labelweave.datasets.data_file import (
+    DataFileError,
+    PathLike,
+    finite_number,
+    numbered_lines,
+    read_blocks,
+    refuse_open_end,
+    replaced_file,
+)
+from labelweave.datasets.labeled_data import LabeledData
+from labelweave.labels import LabelMatrix
+
+__all__ = ["read_svmlight", "write_svmlight"]
+
+_LONGEST_INDEX = 100
+
+
+def read_svmlight(
+    path: PathLike,
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+) -> LabeledData:
+    """Read a multi-label svmlight file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, ``.gz`` or not.
+    n_features : int or None, default=None
+        The number of features; give the training file's for a test file.
+    n_labels : int or None, default=None
+        The number of labels; by default the largest label and one.
+    zero_based : bool or "auto", default="auto"
+        Whether features count from zero; ``"auto"`` says yes if the file has a
+        feature 0, so give it for a pair of files that must agree.
+
+    Returns
+    -------
+    LabeledData
+        CSR features and labels without names.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed, naming the line.  A file cut exactly after a
+        row is a shorter whole file: the format holds no count of rows.
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    last_line = _check_file(path)
+    try:
+        X, targets = load_svmlight_file(
+            str(path), n_features=n_features, multilabel=True, zero_based=zero_based, dtype=np.float64
+        )
+    except ValueError as error:
+        _locate_fault(path, n_features, n_labels, zero_based)
+        raise DataFileError(
+            path, None, f"what scikit-learn refuses ({error})", "multi-label svmlight"
+        ) from None
+    labels = np.fromiter((label for row in targets for label in row), float)
+    limit = np.inf if n_labels is None else n_labels
+    if not (np.isfinite(X.data).all() and ((labels >= 0) & (labels < limit) & (labels % 1 == 0)).all()):
+        _locate_fault(path, n_features, n_labels, zero_based)
+    if not len(targets):
+        raise DataFileError(path, last_line, "no rows", "at least one row")
+    return LabeledData(_tidy(X), _label_matrix(labels, [len(row) for row in targets], n_labels))
+
+
+def _check_file(path: PathLike) -> int:
+    """Check what scikit-learn takes in silence: that it is text, and that its end was not cut off."""
+    last_line = sum(block.count(b"\n") for _, block in read_blocks(path))
+    refuse_open_end(path, last_line + 1)
+    return last_line
+
+
+def _tidy(X: Any) -> sp.csr_array:
+    X = with_narrow_indices(X)
+    X.eliminate_zeros()
+    return X
+
+
+def _label_matrix(labels: npt.NDArray[np.float64], counts: list[int], n_labels: int | None) -> LabelMatrix:
+    columns = labels.astype(np.int64)
+    width = n_labels if n_labels is not None else int(columns.max(initial=-1)) + 1
+    return LabelMatrix(csr_from_counts(np.ones(len(columns), np.int8), columns, counts, width))
+
+
+def _locate_fault(
+    path: PathLike, n_features: int | None, n_labels: int | None, zero_based: bool | Literal["auto"]
+) -> None:
+    """Read line by line to say which one is wrong."""
+    first = 1 if zero_based is False else 0
+    features = range(first, sys.maxsize if n_features is None else n_features + first)
+    labels = range(sys.maxsize if n_labels is None else n_labels)
+    for number, line in numbered_lines(path):
+        words = line.partition("#")[0].split()
+        if words and ":" not in words[0]:
+            for label in words.pop(0).split(","):
+                _integer(path, number, "label", label, labels)
+        previous = -1
+        for word in words:
+            feature = _feature(path, number, word, features)
+            if feature <= previous:
+                found = f"the feature {feature} after the feature {previous}"
+                raise DataFileError(path, number, found, "each feature once, in increasing order")
+            previous = feature
+
+
+def _feature(path: PathLike, number: int, word: str, allowed: range) -> int:
+    feature, colon, value = word.partition(":")
+    if not colon:
+        raise DataFileError(path, number, repr(word[:40]), "feature:value")
+    try:
+        finite_number(value)
+    except ValueError as error:
+        raise DataFileError(path, number, repr(word[:40]), str(error)) from None
+    return _integer(path, number, "feature", feature, allowed)
+
+
+def _integer(path: PathLike, number: int, what: str, text: str, allowed: range) -> int:
+    value = int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_INDEX else -1
+    if value not in allowed:
+        bounds = f"from {allowed.start}" + (f" to {allowed.stop - 1}" if allowed.stop < sys.maxsize else "")
+        raise DataFileError(path, number, f"the {what} {text[:40]!r}", f"an integer {bounds}")
+    return value
+
+
+def write_svmlight(data: LabeledData, path: PathLike) -> None:
+    """Write rows as a multi-label svmlight file with features from zero.
+
+    The first row states the first and the last feature, if need be as zeros,
+    so that a reader finds where features begin and how many there are.
+    Values keep 16 digits.
+
+    Parameters
+    ----------
+    data : LabeledData
+        The rows, all labels observed.
+    path : path-like
+        Where the file goes; ``.gz`` is compressed.
+
+    Raises
+    ------
+    ValueError
+        If a label is unobserved, which the format cannot say.
+    """
+    from sklearn.datasets import dump_svmlight_file
+
+    if data.Y.has_missing:
+        raise ValueError("Y has unobserved labels, which this format cannot hold; write_mulan can.")
+    X = _with_stated_zeros(sp.csr_array(data.X).astype(float), data.Y)
+    with replaced_file(path) as stream:
+        dump_svmlight_file(X, data.Y.positives, stream.buffer, multilabel=True)
+
+
+def _with_stated_zeros(X: sp.csr_array, Y: LabelMatrix) -> sp.csr_array:
+    """Store zeros where the text would lose the width, or a row that has nothing to say."""
+    empty = np.flatnonzero((np.diff(X.indptr) == 0) & (np.diff(Y.positives.indptr) == 0))
+    rows = np.concatenate([[0, 0], empty])
+    columns = np.concatenate([[0, X.shape[1] - 1], np.zeros(len(empty), int)])
+    stored = X.tocoo()
+    # scikit-learn's writer takes 32-bit indices only
+    rows = np.concatenate([stored.row, rows]).astype(np.int32)
+    columns = np.concatenate([stored.col, columns]).astype(np.int32)
+    data = np.concatenate([stored.data, np.zeros(len(columns) - stored.nnz)])
+    return sp.csr_array(sp.coo_array((data, (rows, columns)), shape=X.shape))

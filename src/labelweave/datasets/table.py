@@ -1,0 +1,223 @@
+"""Tables with text, categories, numbers and labels: CSV, TSV, JSON lines, Parquet.
+
+What an empty label cell means.  A cell that is missing (null in JSON and
+Parquet, ``?`` in any file) leaves the row's labels unobserved.  A cell that is
+empty (an empty string or list, an empty CSV cell) says that the row has no
+positive label.  In columns of 0 and 1 an empty cell is one unobserved label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.datasets.data_file import PathLike
+from labelweave.datasets.labeled_data import LabeledData
+from labelweave.datasets.table_columns import ColumnRoles, TableColumns, is_missing, number
+from labelweave.datasets.table_files import RawTable, raw_tables
+from labelweave.datasets.table_labels import UnknownLabels, table_labels
+from labelweave.datasets.table_vectorizer import TableVectorizer
+
+__all__ = ["iterate_table", "read_table", "read_table_columns"]
+
+
+def read_table(
+    path: PathLike,
+    vectorizer: TableVectorizer | None = None,
+    *,
+    label_names: Sequence[str] | None = None,
+    unknown_labels: UnknownLabels = "error",
+    **roles: Unpack[ColumnRoles],
+) -> LabeledData:
+    """Read a table and turn its columns into features.
+
+    For a table to train on, name its columns; for later ones, give the
+    ``vectorizer`` and the ``label_names`` of the first.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file, text also as ``.gz``.
+    vectorizer : TableVectorizer or None, default=None
+        A fitted one transforms; an unfitted one is fitted; None makes one for
+        the text, categorical and numeric columns.
+    label_names : sequence of str or None, default=None
+        The labels there are; by default those of the file, sorted.
+    unknown_labels : {"error", "ignore"}, default="error"
+        What to do with a label that is not among them.
+    **roles
+        ``labels``, ``label_separator``, ``text``, ``categorical``, ``numeric``,
+        ``drop`` and ``id``, as in :class:`TableColumns`.
+
+    Returns
+    -------
+    LabeledData
+        CSR features, labels, and the fitted ``vectorizer``.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed, naming line, row and column.  CSV and JSON
+        lines hold no count of rows: cut exactly after a row they are shorter
+        whole files.
+    """
+    columns = _columns(roles, vectorizer)
+    table = next(raw_tables(path))
+    columns = columns.resolved(table)
+    data = _labeled_frame(table, columns, label_names, unknown_labels)
+    if vectorizer is None:
+        vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
+    if vectorizer.missing_numeric == "error":
+        _refuse_missing_numbers(table, data.X, vectorizer.numeric)
+    X = vectorizer.transform(data.X) if vectorizer.is_fitted else vectorizer.fit_transform(data.X)
+    return LabeledData(X, data.Y, vectorizer.get_feature_names_out(), data.row_ids, vectorizer=vectorizer)
+
+
+def _refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
+    for name in names:
+        missing = np.flatnonzero(np.isnan(frame[name]))
+        if missing.size:
+            expected = "a number; a TableVectorizer with missing_numeric='mean' fills it in"
+            raise table.error(int(missing[0]), name, "no number", expected)
+
+
+def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableColumns:
+    if vectorizer is None:
+        return TableColumns(**roles)
+    given = [kind for kind in ("text", "categorical", "numeric", "drop") if kind in roles]
+    if given:
+        raise ValueError(f"{given[0]} is given beside a vectorizer, which has its own columns; leave it out.")
+    return replace(
+        TableColumns(**roles),
+        text=vectorizer.text,
+        categorical=vectorizer.categorical,
+        numeric=vectorizer.numeric,
+    )
+
+
+def read_table_columns(
+    path: PathLike,
+    columns: TableColumns,
+    *,
+    label_names: Sequence[str] | None = None,
+    unknown_labels: UnknownLabels = "error",
+) -> LabeledData:
+    """Read a table and leave its columns as they are.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, as for :func:`read_table`.
+    columns : TableColumns
+        What its columns are.
+    label_names : sequence of str or None, default=None
+        The labels there are; by default those of the file, sorted.
+    unknown_labels : {"error", "ignore"}, default="error"
+        What to do with a label that is not among them.
+
+    Returns
+    -------
+    LabeledData
+        X is a DataFrame of the feature columns: numbers as float64 with NaN
+        where missing, everything else as strings, empty where missing.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed, naming line, row and column.
+    """
+    table = next(raw_tables(path))
+    return _labeled_frame(table, columns.resolved(table), label_names, unknown_labels)
+
+
+def iterate_table(
+    path: PathLike,
+    columns: TableColumns,
+    chunk_rows: int = 10_000,
+    *,
+    label_names: Sequence[str] | None = None,
+    unknown_labels: UnknownLabels = "error",
+) -> Iterator[LabeledData]:
+    """Read a table in chunks of rows, for files larger than memory.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, as for :func:`read_table`.
+    columns : TableColumns
+        What its columns are; text, categorical and numeric must be given.
+    chunk_rows : int, default=10000
+        How many rows a chunk has.
+    label_names : sequence of str or None, default=None
+        The labels there are; needed where one column lists them.
+    unknown_labels : {"error", "ignore"}, default="error"
+        What to do with a label that is not among them.
+
+    Yields
+    ------
+    LabeledData
+        A chunk as :func:`read_table_columns` gives it; the frame's index
+        counts the rows of the file.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed, when its line is reached.
+    ValueError
+        If the kinds of columns or the labels would differ from chunk to chunk.
+    """
+    if not columns.are_resolved:
+        raise ValueError(
+            "Name the text, categorical and numeric columns: a chunk is too little to guess from."
+        )
+    if isinstance(columns.labels, str) and label_names is None:
+        raise ValueError("Give label_names: the labels of a chunk are not all there are.")
+    for table in raw_tables(path, chunk_rows):
+        yield _labeled_frame(table, columns.resolved(table), label_names, unknown_labels)
+
+
+def _labeled_frame(
+    table: RawTable, columns: TableColumns, label_names: Sequence[str] | None, unknown_labels: UnknownLabels
+) -> LabeledData:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError("Tables need pandas: install labelweave[table].") from None
+    cells: dict[str, Any] = {
+        name: _strings(table, name) for name in (*(columns.text or ()), *(columns.categorical or ()))
+    }
+    cells |= {name: _numbers(table, name) for name in columns.numeric or ()}
+    frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
+    Y = table_labels(table, columns, label_names, unknown_labels)
+    return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
+
+
+def _strings(table: RawTable, name: str) -> list[str]:
+    cells = table.columns[name]
+    for row, cell in enumerate(cells):
+        if isinstance(cell, (list, dict)):
+            raise table.error(row, name, f"a {type(cell).__name__}", "a string")
+    return ["" if is_missing(cell) else str(cell) for cell in cells]
+
+
+def _numbers(table: RawTable, name: str) -> npt.NDArray[np.float64]:
+    values = np.empty(len(table))
+    for row, cell in enumerate(table.columns[name]):
+        try:
+            values[row] = number(cell)
+        except ValueError as error:
+            raise table.error(row, name, f"{str(cell)[:40]!r}", str(error)) from None
+    return values
+
+
+def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
+    if name is None:
+        return None
+    for row, cell in enumerate(table.columns[name]):
+        if is_missing(cell) or cell == "":
+            raise table.error(row, name, "nothing", "the name of the row")
+    return np.asarray(table.columns[name])

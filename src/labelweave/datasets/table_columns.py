@@ -1,0 +1,213 @@
+"""What the columns of a table are: labels, text, categories, numbers, the rows' names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+from labelweave.datasets.data_file import DataFileError, finite_number
+from labelweave.datasets.table_files import RawTable
+
+__all__ = ["ColumnRoles", "TableColumns", "is_missing", "number"]
+
+_MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
+_MOST_CATEGORIES = 50
+
+
+class ColumnRoles(TypedDict, total=False):
+    """The keywords that say what the columns of a table are; see :class:`TableColumns`."""
+
+    labels: str | Sequence[str] | None
+    label_separator: str | None
+    text: str | Sequence[str] | None
+    categorical: str | Sequence[str] | None
+    numeric: str | Sequence[str] | None
+    drop: str | Sequence[str] | None
+    id: str | None
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Which columns of a table are what.
+
+    Parameters
+    ----------
+    labels : str, sequence of str or None, default=None
+        One column that lists the labels of a row, or several columns of 0 and
+        1, one a label; None where the rows have no labels.
+    label_separator : str or None, default=None
+        What stands between the labels where the label column is a string; by
+        default such a string is one label.
+    text, categorical, numeric : str, sequence of str or None, default=None
+        The columns to make features of.  Columns named nowhere are left out,
+        except where all three are None: then every column that is left gets
+        its kind from its cells.
+    drop : str, sequence of str or None, default=None
+        Columns to leave out then.
+    id : str or None, default=None
+        The column that names the rows.
+    """
+
+    labels: Any = None
+    label_separator: str | None = None
+    text: Any = None
+    categorical: Any = None
+    numeric: Any = None
+    drop: Any = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        for role in ("text", "categorical", "numeric", "drop"):
+            object.__setattr__(self, role, _names(getattr(self, role)))
+        if self.labels is not None and not isinstance(self.labels, str):
+            object.__setattr__(self, "labels", tuple(self.labels))
+        if self.label_separator is not None and not self.label_separator:
+            raise ValueError("label_separator is empty; give the text between labels, such as ',' or '|'.")
+        self._refuse_two_roles()
+
+    def _refuse_two_roles(self) -> None:
+        roles: dict[str, str] = {}
+        for role in ("labels", "text", "categorical", "numeric", "drop", "id"):
+            for name in _names(getattr(self, role)) or ():
+                if name in roles:
+                    raise ValueError(
+                        f"The column {name!r} is given as {roles[name]} and as {role}; choose one."
+                    )
+                roles[name] = role
+
+    @property
+    def are_resolved(self) -> bool:
+        """Whether the feature columns are given, so that no cell need be looked at."""
+        return any(kind is not None for kind in (self.text, self.categorical, self.numeric))
+
+    def resolved(self, table: RawTable) -> TableColumns:
+        """Check the columns against a table, finding the kinds of columns where none is given.
+
+        Parameters
+        ----------
+        table : RawTable
+            The table.
+
+        Returns
+        -------
+        TableColumns
+            With all feature columns named.
+
+        Raises
+        ------
+        DataFileError
+            If a named column is not there, or nothing is left to learn from.
+        """
+        self._refuse_absent(table)
+        if self.are_resolved:
+            return self
+        taken = {*(_names(self.labels) or ()), *(self.drop or ()), *(_names(self.id) or ())}
+        kinds: dict[str, list[str]] = {"text": [], "categorical": [], "numeric": [], "empty": []}
+        for name in table.columns:
+            if name not in taken:
+                kinds[_kind(table, name)].append(name)
+        found = replace(self, text=kinds["text"], categorical=kinds["categorical"], numeric=kinds["numeric"])
+        if not found.feature_columns:
+            raise DataFileError(
+                table.path, None, "no column besides labels", "at least one column of features"
+            )
+        return found
+
+    @property
+    def feature_columns(self) -> tuple[str, ...]:
+        """The columns features are made of: text, categorical, numeric."""
+        return (*(self.text or ()), *(self.categorical or ()), *(self.numeric or ()))
+
+    def _refuse_absent(self, table: RawTable) -> None:
+        wanted = (
+            *(_names(self.labels) or ()),
+            *self.feature_columns,
+            *(self.drop or ()),
+            *(_names(self.id) or ()),
+        )
+        for name in wanted:
+            if name not in table.columns:
+                has = ", ".join(list(table.columns)[:20])
+                raise DataFileError(table.path, None, f"no column {name!r}", f"one among its columns: {has}")
+
+
+def _names(names: Any) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def is_missing(cell: Any) -> bool:
+    """Say whether a cell holds nothing: None or NaN.
+
+    Parameters
+    ----------
+    cell : object
+        A raw cell.
+
+    Returns
+    -------
+    bool
+        Whether it is missing; an empty string is not.
+    """
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def number(cell: Any) -> float:
+    """Read a numeric cell.
+
+    Parameters
+    ----------
+    cell : object
+        A number, a string of one, or what stands for a missing one: None, NaN,
+        an empty string, ``?``, ``NA``, ``N/A``, ``nan``, ``null``, ``None``.
+
+    Returns
+    -------
+    float
+        The number, NaN where it is missing.
+
+    Raises
+    ------
+    ValueError
+        If it is something else; the message says what is allowed.
+    """
+    if is_missing(cell):
+        return float("nan")
+    if isinstance(cell, str):
+        text = cell.strip()
+        return float("nan") if text in _MISSING_TEXT else finite_number(text)
+    try:
+        return finite_number(repr(float(cell)))
+    except TypeError:
+        raise ValueError("a finite number") from None
+
+
+def _kind(table: RawTable, name: str) -> str:
+    """Guess the kind of a column: numbers, few values that come again, or text."""
+    cells = [cell for cell in table.columns[name] if not is_missing(cell) and cell != ""]
+    if not cells:
+        return "empty"
+    if all(_is_number(cell) for cell in cells):
+        return "numeric"
+    for row, cell in enumerate(table.columns[name]):
+        if isinstance(cell, (list, dict)):
+            raise table.error(
+                row, name, f"a {type(cell).__name__}", "text or a number; name the column in drop"
+            )
+    n_distinct = _count_distinct(cells)
+    return "categorical" if n_distinct <= min(_MOST_CATEGORIES, len(cells) // 2) else "text"
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        number(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _count_distinct(cells: Iterable[Any]) -> int:
+    return len({str(cell) for cell in cells})

@@ -1,0 +1,249 @@
+"""The rows of a table file, CSV, TSV, JSON lines or Parquet, in chunks of raw cells."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from labelweave.datasets.data_file import DataFileError, PathLike, ends_with_line_end, numbered_lines
+
+__all__ = ["RawTable", "raw_tables", "table_kind"]
+
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+_Row = tuple[int, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """Some rows of a table, cells as the file holds them.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : dict of str to list
+        The cells of every column; None where there is none.
+    lines : list of int or None
+        The line of every row; None where the file has no lines.
+    first_row : int
+        The number of the first row, from zero.
+    """
+
+    path: PathLike
+    columns: dict[str, list[Any]]
+    lines: list[int] | None
+    first_row: int
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), []))
+
+    def error(self, row: int, column: str, found: str, expected: str) -> DataFileError:
+        """Make the error for a cell.
+
+        Parameters
+        ----------
+        row : int
+            The row within this chunk.
+        column : str
+            The column.
+        found : str
+            What the cell holds.
+        expected : str
+            What it should hold.
+
+        Returns
+        -------
+        DataFileError
+            To be raised.
+        """
+        place = f"{found} in column {column!r} of row {self.first_row + row}"
+        return DataFileError(self.path, None if self.lines is None else self.lines[row], place, expected)
+
+
+def table_kind(path: PathLike) -> str | None:
+    """Say by its name what kind of table a file is.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; a last suffix ``.gz`` is passed over, except for Parquet.
+
+    Returns
+    -------
+    {"csv", "tsv", "json", "parquet"} or None
+        The kind; None if the name says nothing.
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        kind = _KINDS.get(suffixes[-2]) if len(suffixes) > 1 else None
+        return None if kind == "parquet" else kind
+    return _KINDS.get(suffixes[-1]) if suffixes else None
+
+
+def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTable]:
+    """Read a table in chunks.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; its suffix says the kind, ``.csv.gz`` and the like included.
+    chunk_rows : int or None, default=None
+        How many rows a chunk has; None for all rows at once.
+
+    Yields
+    ------
+    RawTable
+        The rows in order.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed or has no rows.
+    """
+    kind = table_kind(path)
+    if kind is None:
+        known = ", ".join(_KINDS)
+        raise DataFileError(
+            path, None, "a name that says nothing of its kind", f"one of the suffixes {known}"
+        )
+    if chunk_rows is not None and chunk_rows < 1:
+        raise ValueError(f"chunk_rows is {chunk_rows}; it is a positive number of rows.")
+    if kind == "parquet":
+        tables = _parquet_tables(path, chunk_rows)
+    else:
+        rows = _json_rows(path) if kind == "json" else _csv_rows(path, kind)
+        tables = _grouped(path, rows, chunk_rows)
+    first = next(tables, None)
+    if first is None:
+        raise DataFileError(path, None, "no rows", "at least one row")
+    yield first
+    yield from tables
+
+
+def _grouped(path: PathLike, rows: Iterator[_Row], chunk_rows: int | None) -> Iterator[RawTable]:
+    first_row = 0
+    while chunk := list(islice(rows, chunk_rows)):
+        names = dict.fromkeys(name for _, row in chunk for name in row)
+        columns = {name: [row.get(name) for _, row in chunk] for name in names}
+        yield RawTable(path, columns, [line for line, _ in chunk], first_row)
+        first_row += len(chunk)
+
+
+def _json_rows(path: PathLike) -> Iterator[_Row]:
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            found = f"broken JSON ({error.msg} at position {error.colno})"
+            raise DataFileError(path, number, found, "one JSON object a line") from None
+        if not isinstance(row, dict):
+            raise DataFileError(path, number, f"a JSON {type(row).__name__}", "one JSON object a line")
+        yield number, row
+
+
+def _csv_rows(path: PathLike, kind: str) -> Iterator[_Row]:
+    records = _csv_records(path, kind)
+    line, header = next(records, (1, []))
+    repeated = next((name for name in header if header.count(name) > 1), None)
+    if not header or "" in header or repeated is not None:
+        what = "no header" if not header else "a column without a name"
+        found = what if repeated in (None, "") else f"two columns named {repeated!r}"
+        raise DataFileError(path, line, found, "a first line of distinct column names")
+    for line, cells in records:
+        if len(cells) != len(header):
+            expected = f"{len(header)}, as the header has"
+            raise DataFileError(path, line, f"a row of {len(cells)} cells", expected)
+        yield line, dict(zip(header, cells, strict=True))
+    _warn_of_open_end(path, line)
+
+
+def _csv_records(path: PathLike, kind: str) -> Iterator[tuple[int, list[str]]]:
+    """Give the records that are not blank, each with its first line."""
+    text = (line + "\n" for _, line in numbered_lines(path))
+    head = list(islice(text, 1))
+    delimiter = "\t" if kind == "tsv" else _delimiter(head)
+    reader = csv.reader(_chained(head, text), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            with _long_cells_allowed():
+                record = next(reader, None)
+        except csv.Error as error:
+            raise DataFileError(path, line, f"a broken record ({error})", "closed quotation marks") from None
+        if record is None:
+            return
+        if record:
+            yield line, record
+
+
+def _chained(head: list[str], rest: Iterator[str]) -> Iterator[str]:
+    yield from head
+    yield from rest
+
+
+def _delimiter(head: list[str]) -> str:
+    """Take for the delimiter of a CSV file what its header has most of."""
+    header = head[0] if head else ""
+    return max(",;\t|", key=header.count)
+
+
+@contextmanager
+def _long_cells_allowed() -> Iterator[None]:
+    """Lift the csv module's limit of 131,072 characters a cell for one record."""
+    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _warn_of_open_end(path: PathLike, line: int) -> None:
+    if not ends_with_line_end(path):
+        warnings.warn(
+            f"{path}:{line}: the last row has no line end; if the file was cut short, its last cell is wrong",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise ImportError("Parquet files need pyarrow: install labelweave[table].") from None
+    _refuse_no_file(path)
+    try:
+        with parquet.ParquetFile(path) as file:
+            first_row, size = 0, chunk_rows or max(1, file.metadata.num_rows)
+            for batch in file.iter_batches(batch_size=size):
+                yield RawTable(path, batch.to_pydict(), None, first_row)
+                first_row += batch.num_rows
+    except (ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataFileError(path, None, f"a damaged Parquet file ({reason})", "a whole one") from None
+
+
+def _refuse_no_file(path: PathLike) -> None:
+    target = Path(path)
+    if not target.is_file() or not target.stat().st_size:
+        found = "an empty file" if target.is_file() else "a directory" if target.is_dir() else "no such file"
+        raise DataFileError(path, None, found, "a Parquet file")

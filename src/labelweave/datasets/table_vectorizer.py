@@ -1,0 +1,291 @@
+"""Turn the columns of a table into one sparse matrix of features.
+
+Text becomes tf-idf weights, categories become 0/1 columns, numbers are
+standardised; scikit-learn does each.  The fitted state is plain data and
+arrays, so it goes into a model file without pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from labelweave.datasets.csr_parts import with_narrow_indices
+from labelweave.model_files.storable import storable
+
+__all__ = ["TableVectorizer"]
+
+
+@storable("TableVectorizer")
+class TableVectorizer:
+    """Features from text, categorical and numeric columns.
+
+    Parameters
+    ----------
+    text : str, sequence of str or None, default=None
+        Columns that become tf-idf weights, one scikit-learn ``TfidfVectorizer`` each.
+    categorical : str, sequence of str or None, default=None
+        Columns that become one 0/1 feature a value seen in training; other
+        values give zeros.
+    numeric : str, sequence of str or None, default=None
+        Columns brought to mean 0 and variance 1 of the training rows.
+    min_df : int or float, default=1
+        In how many rows (int) or what share of them (float) a word must occur.
+    ngram_range : (int, int), default=(1, 1)
+        The shortest and the longest run of words that makes a feature.
+    sublinear_tf : bool, default=False
+        Whether to weigh counts by ``1 + log(count)``.
+    missing_numeric : {"error", "mean"}, default="error"
+        What to do with a missing number: refuse it, or put the training mean.
+
+    Attributes
+    ----------
+    means_, scales_ : ndarray of float64, shape (n_numeric,)
+        Training means and standard deviations of the numeric columns.
+    categories_ : list of list of str
+        The values of each categorical column.
+    text_vectorizers_ : list of TfidfVectorizer
+        One for each text column.
+    """
+
+    def __init__(
+        self,
+        text: str | Sequence[str] | None = None,
+        categorical: str | Sequence[str] | None = None,
+        numeric: str | Sequence[str] | None = None,
+        *,
+        min_df: int | float = 1,
+        ngram_range: tuple[int, int] = (1, 1),
+        sublinear_tf: bool = False,
+        missing_numeric: Literal["error", "mean"] = "error",
+    ) -> None:
+        self.text, self.categorical, self.numeric = _names(text), _names(categorical), _names(numeric)
+        self.min_df = min_df
+        self.ngram_range = (int(ngram_range[0]), int(ngram_range[1]))
+        self.sublinear_tf = sublinear_tf
+        self.missing_numeric = missing_numeric
+        if not (self.text or self.categorical or self.numeric):
+            raise ValueError("No column is given; name text, categorical or numeric columns.")
+        if missing_numeric not in ("error", "mean"):
+            raise ValueError(f"missing_numeric is {missing_numeric!r}; it is 'error' or 'mean'.")
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether :meth:`fit` was called."""
+        return hasattr(self, "means_")
+
+    def fit(self, frame: Any) -> Self:
+        """Learn words, categories, means and scales.
+
+        Parameters
+        ----------
+        frame : DataFrame of shape (n, columns)
+            The training rows.
+
+        Returns
+        -------
+        TableVectorizer
+            This object, fitted.
+
+        Raises
+        ------
+        ValueError
+            If a column is absent, a number is missing, or a text column has no words.
+        """
+        _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
+        self.text_vectorizers_ = [self._fitted_text(frame, name) for name in self.text]
+        self.categories_ = [sorted(set(_cells(frame, name))) for name in self.categorical]
+        numbers = self._numbers(frame)
+        _refuse_all_missing(numbers, self.numeric)
+        # scikit-learn's scaler passes over NaN
+        scaler = StandardScaler().fit(numbers) if self.numeric else None
+        self.means_ = np.zeros(0) if scaler is None else np.asarray(scaler.mean_)
+        self.scales_ = np.ones(0) if scaler is None else np.asarray(scaler.scale_)
+        return self
+
+    def transform(self, frame: Any) -> sp.csr_array:
+        """Make features.
+
+        Parameters
+        ----------
+        frame : DataFrame of shape (n, columns)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        csr_array of float64, shape (n, d)
+            The features: text, then categories, then numbers.
+
+        Raises
+        ------
+        ValueError
+            If a column is absent or a number is missing, naming row and column.
+        """
+        self._check_is_fitted()
+        _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
+        blocks = [
+            vectorizer.transform(_cells(frame, name))
+            for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
+        ]
+        if self.categorical:
+            blocks.append(self._encoder().transform(_object_table(frame, self.categorical)))
+        if self.numeric:
+            numbers = self._numbers(frame)
+            numbers = np.where(np.isnan(numbers), self.means_, numbers)
+            blocks.append(sp.csr_array((numbers - self.means_) / self.scales_))
+        return with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
+
+    def fit_transform(self, frame: Any) -> sp.csr_array:
+        """Learn from rows and make their features.
+
+        Parameters
+        ----------
+        frame : DataFrame of shape (n, columns)
+            The training rows.
+
+        Returns
+        -------
+        csr_array of float64, shape (n, d)
+            The features.
+        """
+        return self.fit(frame).transform(frame)
+
+    def get_feature_names_out(self) -> npt.NDArray[Any]:
+        """Name the features.
+
+        Returns
+        -------
+        ndarray of str, shape (d,)
+            ``column:word``, ``column=value`` and, for a number, ``column``.
+        """
+        self._check_is_fitted()
+        texts = zip(self.text, self.text_vectorizers_, strict=True)
+        names = [f"{name}:{word}" for name, words in texts for word in words.get_feature_names_out()]
+        categories = zip(self.categorical, self.categories_, strict=True)
+        names += [f"{name}={value}" for name, values in categories for value in values]
+        return np.array([*names, *self.numeric], dtype=np.str_)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give all that makes the fitted object.
+
+        Returns
+        -------
+        dict
+            Plain data and arrays.
+        """
+        self._check_is_fitted()
+        return {
+            "text": list(self.text),
+            "categorical": list(self.categorical),
+            "numeric": list(self.numeric),
+            "min_df": self.min_df,
+            "ngram_range": list(self.ngram_range),
+            "sublinear_tf": self.sublinear_tf,
+            "missing_numeric": self.missing_numeric,
+            "words": [list(map(str, words.get_feature_names_out())) for words in self.text_vectorizers_],
+            "idf": [words.idf_ for words in self.text_vectorizers_],
+            "categories": self.categories_,
+            "means": self.means_,
+            "scales": self.scales_,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the object again.
+
+        Parameters
+        ----------
+        state : dict
+            What :meth:`to_state` gave.
+
+        Returns
+        -------
+        TableVectorizer
+            One that transforms in the same way.
+        """
+        options = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")
+        made = cls(
+            state["text"], state["categorical"], state["numeric"], **{key: state[key] for key in options}
+        )
+        pairs = zip(state["words"], state["idf"], strict=True)
+        made.text_vectorizers_ = [made._text_vectorizer(list(words), np.array(idf)) for words, idf in pairs]
+        made.categories_ = [list(values) for values in state["categories"]]
+        made.means_, made.scales_ = np.array(state["means"]), np.array(state["scales"])
+        return made
+
+    def _text_vectorizer(
+        self, words: list[str] | None = None, idf: npt.NDArray[np.float64] | None = None
+    ) -> TfidfVectorizer:
+        vocabulary = None if words is None else {word: position for position, word in enumerate(words)}
+        vectorizer = TfidfVectorizer(
+            min_df=self.min_df,
+            ngram_range=self.ngram_range,
+            sublinear_tf=self.sublinear_tf,
+            vocabulary=vocabulary,
+        )
+        if idf is not None:
+            vectorizer.idf_ = idf
+        return vectorizer
+
+    def _fitted_text(self, frame: Any, name: str) -> TfidfVectorizer:
+        try:
+            return self._text_vectorizer().fit(_cells(frame, name))
+        except ValueError as error:
+            raise ValueError(f"The text column {name!r} cannot be used ({error}).") from None
+
+    def _encoder(self) -> OneHotEncoder:
+        categories = [np.array(values, dtype=object) for values in self.categories_]
+        encoder = OneHotEncoder(categories=categories, handle_unknown="ignore")
+        return encoder.fit(np.array([[values[0] for values in categories]], dtype=object))
+
+    def _numbers(self, frame: Any) -> npt.NDArray[np.float64]:
+        numbers = np.asarray(frame[list(self.numeric)], dtype=np.float64)
+        missing = np.isnan(numbers)
+        if self.missing_numeric == "error" and missing.any():
+            row, column = np.argwhere(missing)[0]
+            raise ValueError(
+                f"Row {frame.index[row]}, column {self.numeric[column]!r} has no number; "
+                "fill it in or use missing_numeric='mean'."
+            )
+        return numbers
+
+    def _check_is_fitted(self) -> None:
+        if not self.is_fitted:
+            raise NotFittedError("This TableVectorizer is not fitted; call fit with the training rows first.")
+
+
+def _names(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _cells(frame: Any, name: str) -> list[str]:
+    """Give the cells of a column as strings, empty where missing."""
+    column = frame[name]
+    return ["" if empty else str(cell) for cell, empty in zip(column, column.isna(), strict=True)]
+
+
+def _object_table(frame: Any, names: Sequence[str]) -> npt.NDArray[np.object_]:
+    return np.array([_cells(frame, name) for name in names], dtype=object).T
+
+
+def _refuse_absent(frame: Any, names: Sequence[str]) -> None:
+    if not hasattr(frame, "columns"):
+        raise TypeError(f"A {type(frame).__name__} was given; a TableVectorizer takes a DataFrame.")
+    absent = next((name for name in names if name not in frame.columns), None)
+    if absent is not None:
+        raise ValueError(f"The table has no column {absent!r}; it has {', '.join(map(str, frame.columns))}.")
+
+
+def _refuse_all_missing(numbers: npt.NDArray[np.float64], names: Sequence[str]) -> None:
+    for column, name in enumerate(names):
+        if np.isnan(numbers[:, column]).all():
+            raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")

@@ -1,0 +1,170 @@
+"""Features behind one face: a dense array, a CSR matrix or a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["FeatureMatrix"]
+
+
+class FeatureMatrix:
+    """The features of ``n`` rows, checked once: finite numbers, dense or CSR.
+
+    Parameters
+    ----------
+    X : sparse matrix, DataFrame or array-like of shape (n, d)
+        Finite numbers.  Sparse input is kept as CSR, anything else as a dense array.
+    names : sequence of str or None, default=None
+        Feature names; by default a frame's columns.
+
+    Attributes
+    ----------
+    data : ndarray or scipy.sparse.csr_array, shape (n, d)
+        The features, float32 or float64.
+    names : ndarray of str, shape (d,), or None
+        The feature names.
+
+    Raises
+    ------
+    ValueError
+        If an entry is NaN or infinite (its row and column are named) or not a number.
+    """
+
+    def __init__(self, X: Any, names: Sequence[str] | None = None) -> None:
+        if names is None and hasattr(X, "columns"):
+            names = [str(column) for column in X.columns]
+        self.names = None if names is None else np.asarray(list(names), dtype=np.str_)
+        self.data: Any = _as_csr(X) if sp.issparse(X) else _as_table(X)
+        _refuse_non_finite(self.data, self.names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features, ``(n, d)``."""
+        return int(self.data.shape[0]), int(self.data.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are held as CSR."""
+        return bool(sp.issparse(self.data))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        kind = f"CSR, {self.data.nnz} non-zeros" if self.is_sparse else "dense"
+        return f"FeatureMatrix({self.shape[0]} rows, {self.shape[1]} features, {kind})"
+
+    def sparse_rows(
+        self, dtype: npt.DTypeLike
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Give the rows as the three CSR arrays that the compiled loops read.
+
+        Parameters
+        ----------
+        dtype : dtype
+            The type of the values, float32 or float64.
+
+        Returns
+        -------
+        indptr : ndarray of int64, shape (n + 1,)
+            Where each row starts.
+        indices : ndarray of int32 or int64, shape (nnz,)
+            Feature numbers; int64 only when there are more than 2^31 features.
+        values : ndarray of dtype, shape (nnz,)
+            The entries.
+        """
+        csr = self.data if self.is_sparse else _dense_as_csr(self.data)
+        index_type = np.int32 if self.shape[1] <= np.iinfo(np.int32).max else np.int64
+        return (
+            csr.indptr.astype(np.int64, copy=False),
+            csr.indices.astype(index_type, copy=False),
+            csr.data.astype(dtype, copy=False),
+        )
+
+    def squared_norms(self) -> npt.NDArray[np.float64]:
+        """Compute the squared Euclidean norm of every row.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            The squared norms.
+        """
+        if not self.is_sparse:
+            return np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+        squares = sp.csr_array(
+            (self.data.data.astype(np.float64) ** 2, self.data.indices, self.data.indptr),
+            shape=self.data.shape,
+        )
+        return np.asarray(squares.sum(axis=1)).ravel()
+
+    def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Multiply by a dense matrix of weights.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (d, L)
+            The weights.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            The product.
+        """
+        return np.asarray(self.data @ weights)
+
+
+def _as_csr(X: Any) -> sp.csr_array:
+    csr = sp.csr_array(X)
+    if csr.dtype not in (np.float32, np.float64):
+        csr = csr.astype(np.float64)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+def _as_table(X: Any) -> npt.NDArray[Any]:
+    table = np.asarray(X)
+    if table.dtype not in (np.float32, np.float64):
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X has entries that are not numbers ({error}); encode them first.") from None
+    if table.ndim != 2:
+        raise ValueError(
+            f"X has {table.ndim} dimension(s) and shape {table.shape}; features need two, (rows, features)."
+        )
+    return np.ascontiguousarray(table)
+
+
+def _dense_as_csr(table: npt.NDArray[Any]) -> sp.csr_array:
+    n, d = table.shape
+    indices = np.tile(np.arange(d, dtype=np.int32), n)
+    indptr = np.arange(0, n * d + 1, d, dtype=np.int64) if d else np.zeros(n + 1, np.int64)
+    return sp.csr_array((table.ravel(), indices, indptr), shape=table.shape)
+
+
+def _refuse_non_finite(data: Any, names: Any) -> None:
+    entries = data.data if sp.issparse(data) else data
+    # a sum is finite only if every entry is (or it overflows, which the second look settles)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(entries.sum(dtype=np.float64)) or np.isfinite(entries).all():
+            return
+    if sp.issparse(data):
+        position = int(np.flatnonzero(~np.isfinite(entries))[0])
+        row = int(np.searchsorted(data.indptr, position, side="right")) - 1
+        column, value = int(data.indices[position]), entries[position]
+    else:
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(entries))[0])
+        value = entries[row, column]
+    label = str(column) if names is None else repr(str(names[column]))
+    found = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"Input X contains {found} at row {row}, column {label}; features must be finite numbers, "
+        "so drop or impute such entries."
+    )

@@ -1,0 +1,75 @@
+"""Write a file completely or not at all.
+
+The bytes go to a temporary file in the same directory, reach the disk, and
+only then take the place of the old file.  Whoever has the old file open, or
+mapped into memory, keeps it unharmed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["replacing_file"]
+
+
+@contextmanager
+def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a new file that takes the place of ``path`` when the block ends well.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write or replace; a symbolic link is followed.
+
+    Yields
+    ------
+    binary file
+        The temporary file, open for writing.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the directory to write into does not exist.
+    IsADirectoryError
+        If ``path`` is a directory.
+    """
+    target = Path(path).resolve()
+    _check_target(target)
+    temporary = target.with_name(f".labelweave-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            if target.exists():
+                shutil.copymode(target, temporary)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+        _sync_directory(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _check_target(target: Path) -> None:
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "This is a directory; give the name of a file", str(target))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, "There is no such directory to write into; make it first", str(target.parent)
+        )
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name != "posix":  # elsewhere a directory cannot be opened, and the rename is already safe
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

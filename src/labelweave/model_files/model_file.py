@@ -1,0 +1,176 @@
+"""Model files: what a model consists of, in one safetensors file with a checksum.
+
+The bytes are described in ``docs/model_file_format.md``.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from labelweave.model_files.canonical_json import from_json, to_json
+from labelweave.model_files.container import map_container, write_container
+from labelweave.model_files.errors import ModelFileError, naming_file
+from labelweave.model_files.packed_arrays import pack_arrays, unpack_arrays
+from labelweave.model_files.state import decode, encode
+from labelweave.model_files.storable import checked_state, storable_name
+
+__all__ = ["ModelContent", "load_object", "read_model_file", "save_object", "write_model_file"]
+
+_FIELDS = ["kind", "versions", "arrays", "state"]
+_LIBRARIES = ("labelweave", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelContent:
+    """What a model file holds.
+
+    Attributes
+    ----------
+    kind : str
+        The registered name of the estimator's class.
+    state : dict
+        Plain data: None, bool, int, float, str, lists and dictionaries with str keys.
+    arrays : mapping of str to array
+        NumPy arrays of bool, integers, float16, float32, float64 or fixed-width
+        text, and SciPy CSR and CSC arrays.
+    versions : mapping of str to str
+        The versions of the libraries the file was written with; filled in on reading.
+    """
+
+    kind: str
+    state: dict[str, Any]
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> None:
+    """Write a model file, completely or not at all.
+
+    The same content gives the same bytes; arrays are written without being
+    copied as a whole.  An older file of the name is replaced at the end, so
+    models loaded from it stay whole.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write or replace.
+    content : ModelContent
+        What to write; its ``versions`` are those of this process.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If something cannot be stored, naming it and where it is.
+    OSError
+        If the file cannot be written.
+    """
+    if not isinstance(content.kind, str) or not content.kind.isprintable() or not content.kind:
+        raise ValueError(f"The kind of a model is a printable name; {content.kind!r} is not.")
+    if not isinstance(content.state, dict):
+        raise TypeError(f"The state of a model is a dict; a {type(content.state).__name__} was given.")
+    layout, tensors = pack_arrays(content.arrays)
+    texts = [content.kind, to_json(_versions()), to_json(layout), to_json(content.state)]
+    write_container(path, dict(zip(_FIELDS, texts, strict=True)), tensors)
+
+
+def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> ModelContent:
+    """Read a model file, and refuse any other.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    verify : bool, default=True
+        Whether to read the whole file once and compare its checksum.  Without
+        it a large file opens at once, and damage inside arrays goes unnoticed.
+
+    Returns
+    -------
+    ModelContent
+        What was written.  Numeric arrays, and the parts of sparse ones, are
+        read-only views of the memory-mapped file: copy one to change it.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, damaged, edited, of a newer format, or no model, saying which.
+    OSError
+        If there is no file to read.
+
+    Notes
+    -----
+    A mapped file may be deleted, or replaced as :func:`write_model_file` does
+    it; it must not be shortened or written into in place.
+    """
+    with naming_file(path):
+        fields, tensors = map_container(path, verify=verify)
+        if list(fields) != _FIELDS:
+            raise ModelFileError(f"its metadata are {', '.join(fields)} instead of {', '.join(_FIELDS)}.")
+        versions, layout, state = (from_json(fields[name], name) for name in _FIELDS[1:])
+        if not all(isinstance(value, dict) for value in (versions, layout, state)):
+            raise ModelFileError("its metadata are not dictionaries.")
+        return ModelContent(fields["kind"], state, unpack_arrays(layout, tensors), versions)
+
+
+def save_object(path: str | os.PathLike[str], value: Any) -> None:
+    """Save an object of a registered class.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write or replace.
+    value : Storable
+        The object, for example a fitted estimator.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If its class is not registered or its state cannot be stored.
+    OSError
+        If the file cannot be written.
+    """
+    arrays: dict[str, Any] = {}
+    kind = storable_name(value)
+    write_model_file(path, ModelContent(kind, encode(checked_state(value), arrays), arrays))
+
+
+def load_object(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+    """Load an object of a registered class.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    verify : bool, default=True
+        Whether to read the whole file once and compare its checksum.
+
+    Returns
+    -------
+    object
+        The object; its arrays are read-only views of the memory-mapped file.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is refused or its class is not registered.
+    OSError
+        If there is no file to read.
+    """
+    content = read_model_file(path, verify=verify)
+    with naming_file(path):
+        return decode({"__object__": content.kind, "state": content.state}, content.arrays)
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for library in _LIBRARIES:
+        try:
+            versions[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            versions[library] = "unknown"
+    return versions

@@ -1,0 +1,225 @@
+"""Nested Python state as plain data plus arrays, and back, without pickle.
+
+``encode`` replaces what JSON cannot say by dictionaries with marker keys:
+
+=====================================  ==============================================
+value                                  written as
+=====================================  ==============================================
+array or sparse array                  ``{"__array__": "name"}``, kept under that name
+tuple                                  ``{"__tuple__": [...]}``
+NumPy scalar                           ``{"__scalar__": "<f4", "value": 0.5}``
+object of a registered class           ``{"__object__": "Name", "state": {...}}``
+dictionary that has one of these keys  ``{"__dict__": {...}}``
+=====================================  ==============================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.model_files.errors import ModelFileError
+from labelweave.model_files.packed_arrays import is_array_name
+from labelweave.model_files.storable import checked_state, registered_class, storable_name
+
+__all__ = ["decode", "encode"]
+
+_KEYS = {
+    "__array__": {"__array__"},
+    "__tuple__": {"__tuple__"},
+    "__scalar__": {"__scalar__", "value"},
+    "__object__": {"__object__", "state"},
+    "__dict__": {"__dict__"},
+}
+_MARKERS = _KEYS.keys()
+_DEEPEST = 30  # a level here may take three of the 100 that the JSON text may have
+_SCALAR_TYPES = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iuf" for size in (2, 4, 8)), "<U")
+
+
+def encode(value: Any, arrays: dict[str, Any]) -> Any:
+    """Turn nested state into plain data and put its arrays aside.
+
+    Parameters
+    ----------
+    value : object
+        None, bool, int, float, str, NumPy scalars, arrays, CSR and CSC arrays,
+        registered objects, and lists, tuples and dictionaries of them.
+    arrays : dict
+        Gets the arrays, named after the place where they were found; an array found twice is kept once.
+
+    Returns
+    -------
+    object
+        Plain data for :class:`~labelweave.model_files.ModelContent`.
+
+    Raises
+    ------
+    TypeError
+        If something else is inside, naming where it is.
+    ValueError
+        If it is nested too deeply or contains itself.
+    """
+    return _Encoder(arrays, {id(array): name for name, array in arrays.items()}).encode(value, ())
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    arrays: dict[str, Any]
+    names: dict[int, str]  # by the array's id
+
+    def encode(self, value: Any, path: tuple[str, ...]) -> Any:
+        if len(path) > _DEEPEST:
+            raise ValueError(
+                f"The state is nested more than {_DEEPEST} deep, or contains itself, at {'.'.join(path[:6])}."
+            )
+        kind = type(value)
+        if value is None or kind in (bool, int, float, str):
+            return value
+        if kind in (list, tuple):
+            items = [self.encode(item, (*path, str(i))) for i, item in enumerate(value)]
+            return items if kind is list else {"__tuple__": items}
+        if kind is dict:
+            return self._dict(value, path)
+        if isinstance(value, np.ndarray) or sp.issparse(value):
+            return {"__array__": self._kept(value, path)}
+        if isinstance(value, np.generic):
+            return _encoded_scalar(value, path)
+        return self._object(value, path)
+
+    def _dict(self, value: dict[Any, Any], path: tuple[str, ...]) -> dict[str, Any]:
+        for key in value:
+            if type(key) is not str:
+                raise TypeError(
+                    f"The dictionary {_place(path)} has the key {key!r} of type {type(key).__name__}; "
+                    "keys must be str. Store keys and values as two lists."
+                )
+        plain = {key: self.encode(item, (*path, key)) for key, item in value.items()}
+        return plain if _MARKERS.isdisjoint(plain) else {"__dict__": plain}
+
+    def _kept(self, array: Any, path: tuple[str, ...]) -> str:
+        if id(array) in self.names:
+            return self.names[id(array)]
+        wish = ".".join(path)
+        wish = wish if is_array_name(wish) else "array"
+        name, count = wish, 1
+        while name in self.arrays:
+            count += 1
+            name = f"{wish}_{count}"
+        self.arrays[name] = array
+        self.names[id(array)] = name
+        return name
+
+    def _object(self, value: Any, path: tuple[str, ...]) -> dict[str, Any]:
+        try:
+            name = storable_name(value)
+        except TypeError as error:
+            raise TypeError(f"{error} It was found {_place(path)}.") from None
+        return {"__object__": name, "state": self._dict(checked_state(value), path)}
+
+
+def _place(path: tuple[str, ...]) -> str:
+    return f"at {'.'.join(path)!r}" if path else "at the top"
+
+
+def _encoded_scalar(value: np.generic, path: tuple[str, ...]) -> dict[str, Any]:
+    kind = "<U" if value.dtype.kind == "U" else value.dtype.newbyteorder("<").str
+    if kind not in _SCALAR_TYPES:
+        raise TypeError(
+            f"The number {_place(path)} is of dtype {value.dtype}, which cannot be stored; convert it."
+        )
+    return {"__scalar__": kind, "value": value.item()}
+
+
+def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
+    """Put together again what :func:`encode` took apart.
+
+    Parameters
+    ----------
+    value : object
+        Plain data.
+    arrays : mapping of str to array
+        The arrays.
+
+    Returns
+    -------
+    object
+        The nested state.
+
+    Raises
+    ------
+    ModelFileError
+        If a class is not registered, an array is missing, or the data are not what
+        ``encode`` gives.  Within ``load_object`` the message begins with the file's name.
+    """
+    if isinstance(value, list):
+        return [decode(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    marker = next((key for key in value if key in _MARKERS), None)
+    if marker is None:
+        return {key: decode(item, arrays) for key, item in value.items()}
+    if value.keys() != _KEYS[marker]:
+        raise ModelFileError(f"its state has a malformed {marker} with the keys {', '.join(value)}.")
+    try:
+        return _DECODERS[marker](value, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"its state has a malformed {marker} ({error}).") from None
+
+
+def _decoded_array(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
+    name = value["__array__"]
+    if name not in arrays:
+        raise ModelFileError(f"its state asks for the array {name!r}, which is not in it.")
+    return arrays[name]
+
+
+def _decoded_tuple(value: dict[str, Any], arrays: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(decode(item, arrays) for item in value["__tuple__"])
+
+
+def _decoded_dict(value: dict[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: decode(item, arrays) for key, item in value["__dict__"].items()}
+
+
+def _decoded_scalar(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
+    kind = value["__scalar__"]
+    if kind not in _SCALAR_TYPES:
+        raise ModelFileError(f"its state has a scalar of the unknown type {kind!r}.")
+    with np.errstate(all="ignore"):
+        scalar = np.dtype(kind).type(value["value"])
+    plain = scalar.item()
+    if type(plain) is not type(value["value"]) or repr(plain) != repr(value["value"]):
+        raise ModelFileError(f"its state has a scalar of type {kind!r} with a value that it cannot have.")
+    return scalar
+
+
+def _decoded_object(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
+    name = value["__object__"]
+    cls = registered_class(name)
+    if cls is None:
+        raise ModelFileError(
+            f"it needs the class {name!r}, which is not registered here; import the package that defines it, "
+            "or install the labelweave the model was saved with."
+        )
+    state = decode(value["state"], arrays)
+    try:
+        return cls.from_state(state)
+    except ModelFileError:
+        raise
+    except Exception as error:  # any class may be here, and a file may hold any state
+        raise ModelFileError(f"{name} cannot be made from it ({type(error).__name__}: {error}).") from error
+
+
+_DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, Any]], Any]] = {
+    "__array__": _decoded_array,
+    "__tuple__": _decoded_tuple,
+    "__dict__": _decoded_dict,
+    "__scalar__": _decoded_scalar,
+    "__object__": _decoded_object,
+}

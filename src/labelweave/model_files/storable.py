@@ -1,0 +1,156 @@
+"""Classes that a model file may hold, registered by name.
+
+A name that stands in a file is looked up among the registered ones and never
+imported: only code that already runs can be reached from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, Self, TypeVar
+
+__all__ = ["Storable", "checked_state", "registered_class", "storable", "storable_name"]
+
+
+class Storable(Protocol):
+    """What a class needs to be kept in a model file."""
+
+    def to_state(self) -> dict[str, Any]:
+        """Give all that makes the object: plain data, arrays, tuples, other storable objects.
+
+        Returns
+        -------
+        dict
+            The state.
+        """
+        ...
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the object again; arrays arrive read-only.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        Self
+            The object.
+        """
+        ...
+
+
+Class = TypeVar("Class", bound=type[Storable])
+
+_CLASSES: dict[str, type[Storable]] = {}
+_NAMES: dict[type, str] = {}
+
+
+def storable(name: str) -> Callable[[Class], Class]:
+    """Register a class under a name, as a decorator.
+
+    Parameters
+    ----------
+    name : str
+        The name written into model files; keep it when the class is renamed.
+
+    Returns
+    -------
+    callable
+        The decorator; it returns the class unchanged.
+
+    Raises
+    ------
+    TypeError
+        If the class lacks ``to_state`` or ``from_state``.
+    ValueError
+        If another class has the name.
+    """
+
+    def register(cls: Class) -> Class:
+        for method in ("to_state", "from_state"):
+            if not callable(getattr(cls, method, None)):
+                raise TypeError(f"{cls.__qualname__} has no method {method}; a storable class needs it.")
+        other = _CLASSES.get(name)
+        # a module may be loaded again, in a notebook for one
+        if other is not None and _address(other) != _address(cls):
+            raise ValueError(f"The name {name!r} is taken by {'.'.join(_address(other))}; choose another.")
+        _CLASSES[name] = cls
+        _NAMES[cls] = name
+        return cls
+
+    return register
+
+
+def _address(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
+
+
+def storable_name(value: Any) -> str:
+    """Tell under which name the class of an object is registered.
+
+    Parameters
+    ----------
+    value : object
+        The object.
+
+    Returns
+    -------
+    str
+        The name.
+
+    Raises
+    ------
+    TypeError
+        If its class is not registered; a subclass of a registered class is not.
+    """
+    if type(value) not in _NAMES:
+        raise TypeError(
+            f"Objects of the class {type(value).__qualname__} cannot be stored; "
+            "register the class with @storable and give it to_state and from_state."
+        )
+    return _NAMES[type(value)]
+
+
+def registered_class(name: str) -> type[Storable] | None:
+    """Look a class up by its registered name.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+
+    Returns
+    -------
+    type or None
+        The class, ``None`` if the name is unknown.
+    """
+    return _CLASSES.get(name)
+
+
+def checked_state(value: Any) -> dict[str, Any]:
+    """Ask an object for its state.
+
+    Parameters
+    ----------
+    value : Storable
+        The object.
+
+    Returns
+    -------
+    dict
+        Its state.
+
+    Raises
+    ------
+    TypeError
+        If ``to_state`` gives something else than a dict.
+    """
+    state = value.to_state()
+    if type(state) is not dict:
+        raise TypeError(
+            f"{type(value).__qualname__}.to_state gave a {type(state).__name__}; it must give a dict."
+        )
+    return state

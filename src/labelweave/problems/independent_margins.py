@@ -1,0 +1,131 @@
+"""The max-margin dual when labels are independent: one weight block a label block.
+
+The intercept is a constant feature, so its curvature couples all rows of a label
+and makes plain coordinate ascent slow: 12 sweeps without an intercept become 25
+with one (RCV1, gap 1e-3).  Seen as a variable b of its own, the saddle form
+
+    max_beta min_b  D_0(beta) - b sum_i beta_i + b^2 / 2,      D_0: the dual without the constant feature,
+
+lets the sweeps hold b fixed and move it between them by a Newton step on the
+convex function of b that remains.  Its slope is b - sum(beta); its curvature is
+1 + 1^T K_FF^-1 1 over the free rows F, bounded in practice by a share of
+sum_F 1 / K_ii, the ``stiffness``, which is raised when b oscillates.  A label that
+keeps oscillating goes back to the constant feature for good.  Any b and any feasible beta
+give a valid duality gap, so the certificate does not rest on this.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave._loops.coordinate_ascent import scatter_block, sweep_independent
+from labelweave._loops.wide_rows import WIDTH
+from labelweave.problems.margin_dual import Array, LabelBlock, MarginData, MarginDual
+
+__all__ = ["IndependentMargins"]
+
+_SWEEPS_WITH_CONSTANT_FEATURE = 3
+_STIFFNESS = 0.3
+_LARGEST_STIFFNESS = 10.0
+
+
+class _Intercept:
+    """The intercepts of a block and how each of them is moved."""
+
+    def __init__(self, used: bool, dtype: npt.DTypeLike) -> None:
+        self.used = used
+        self.value = np.zeros(WIDTH, dtype)
+        self.share = np.full(WIDTH, float(used)).astype(dtype)
+        self.stiffness = np.full(WIDTH, _STIFFNESS)
+        self.slope = np.zeros(WIDTH)
+        self.totals = np.zeros(WIDTH)
+        self.free = np.zeros(WIDTH, dtype)
+        self.curvature = np.ones(WIDTH)
+        self.sweeps = 0
+        self.given_up = np.zeros(WIDTH, bool)
+
+    def after_sweep(self, was_full: bool) -> None:
+        """Move the intercepts that are held fixed in sweeps."""
+        if was_full:
+            self.curvature = self.free.astype(np.float64)
+        self.free[:] = 0
+        self.sweeps += 1
+        if not self.used or self.sweeps < _SWEEPS_WITH_CONSTANT_FEATURE:
+            return
+        slope = self.totals - self.value
+        self.learn_stiffness(slope)
+        step = np.where(self.given_up, slope, slope / (1 + self.stiffness * self.curvature))
+        self.value += step.astype(self.value.dtype)
+        self.share[:] = self.given_up
+
+    def learn_stiffness(self, slope: Array) -> None:
+        turned = slope * self.slope < 0
+        worse = turned & (np.abs(slope) > 0.7 * np.abs(self.slope))
+        self.stiffness = np.where(worse, self.stiffness * 2, self.stiffness)
+        self.given_up |= self.stiffness > _LARGEST_STIFFNESS
+        self.slope = slope
+
+
+class IndependentMargins(MarginDual):
+    """The dual with R the identity; blocks can be swept at the same time.
+
+    Parameters
+    ----------
+    data : MarginData
+        The problem.
+    dtype : dtype
+        float32 or float64.
+    """
+
+    blocks_are_independent = True
+
+    def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
+        super().__init__(data, dtype)
+        d = data.features.shape[1]
+        self.block_weights = [np.zeros((d, WIDTH), self.dtype) for _ in self.blocks]
+        self.intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.blocks]
+
+    def sweep(self, block: int, rows: Array, threshold: float) -> float:
+        """Visit rows of one block, then move its intercepts."""
+        state, intercept = self.blocks[block], self.intercepts[block]
+        gap = sweep_independent(
+            rows, *self.rows, self.squared_norms, state.signs, state.beta, self.upper, state.margins,
+            self.block_weights[block], intercept.value, intercept.share, intercept.totals, intercept.free,
+            state.gains, threshold,
+        )  # fmt: skip
+        intercept.after_sweep(was_full=len(rows) == self.n_rows)
+        return float(gap)
+
+    def weights(self, block: int, dtype: npt.DTypeLike) -> tuple[Array, Array]:
+        """Recompute the weights of a block from its variables; the intercepts are those in use."""
+        wide = np.zeros((self.data.features.shape[1], WIDTH), dtype)
+        scatter_block(*self.data.features.sparse_rows(dtype), self.blocks[block].beta, wide)
+        return wide, self.intercepts[block].value.astype(dtype)
+
+    def measure(self) -> tuple[Array, Array]:
+        """Return primal and dual values by block at the weights in use."""
+        pairs = [
+            self._values(state, weights, intercept.value)
+            for state, weights, intercept in zip(
+                self.blocks, self.block_weights, self.intercepts, strict=True
+            )
+        ]
+        return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
+
+    def certify(self) -> tuple[Array, Array]:
+        """Return primal and dual values by block, recomputed in double precision."""
+        pairs = [
+            self._values(state, *self.weights(number, np.float64)) for number, state in enumerate(self.blocks)
+        ]
+        return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
+
+    def _values(self, block: LabelBlock, weights: Array, intercept: Array) -> tuple[float, float]:
+        hinge, linear, quadratic = self.sums(block, weights, intercept)
+        constant = intercept.astype(np.float64)
+        total = block.beta.sum(axis=0, dtype=np.float64)
+        squared = quadratic - constant * total  # ||w||^2 without the intercept
+        own = total**2 if self.data.intercept else 0.0
+        primal = (squared + constant**2) / 2 + hinge
+        dual = linear - (squared + own) / 2
+        return float(primal.sum()), float(dual.sum())

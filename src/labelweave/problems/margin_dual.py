@@ -1,0 +1,194 @@
+"""The dual of linear max-margin multi-label learning (M3L).
+
+The primal of Hariharan et al. (2012), equations 11 to 14, with the label
+covariance R, weights Z (one column a label) and a loss that decomposes over
+labels (equation 5), is
+
+    min_Z  1/2 tr(Z R^-1 Z^T) + sum_il U_i max(0, m_il - y_il z_l . x_i),
+
+where U_i = 2 C w_i and m_il is half the loss of a mistake on label l: 1 for the
+Hamming loss, whose paper form counts a mistake twice.  Its dual (equation 25),
+in the signed variables beta_il = 2 y_il alpha_il, is
+
+    max_beta  sum_il beta_il y_il m_il - 1/2 tr(B^T K B R),    beta_il between 0 and y_il U_i,
+
+and Z = X^T B R.  The duality gap at (Z(beta), beta) splits over entries:
+
+    sum_il [U_i max(0, m_il - y_il s_il) - beta_il (y_il m_il - s_il)] >= 0,   S = X Z.
+
+An unobserved entry has y_il = 0: its variable is 0 and it adds no loss.
+Labels are taken in blocks of ``WIDTH``, frequent ones first, so that blocks of
+rare labels have few rows that move.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave._loops.coordinate_ascent import label_sums
+from labelweave._loops.wide_rows import WIDTH
+from labelweave.features import FeatureMatrix
+from labelweave.labels.covariance import LabelCovariance
+from labelweave.labels.label_matrix import LabelMatrix
+
+__all__ = ["LabelBlock", "MarginData", "MarginDual", "make_margin_dual"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class MarginData:
+    """What defines the problem.
+
+    Attributes
+    ----------
+    features : FeatureMatrix, shape (n, d)
+        The examples.
+    labels : LabelMatrix, shape (n, L)
+        The targets.
+    covariance : LabelCovariance over L labels
+        R.
+    upper : ndarray of float64, shape (n,)
+        U_i = 2 C w_i, the weight of a row's hinge losses.
+    margins : ndarray of float64, shape (2, L)
+        The margin asked of a positive and of a negative example of each label.
+    intercept : bool
+        Whether a constant feature 1 is added.
+    """
+
+    features: FeatureMatrix
+    labels: LabelMatrix
+    covariance: LabelCovariance
+    upper: Array
+    margins: Array
+    intercept: bool
+
+
+class LabelBlock:
+    """The variables of up to ``WIDTH`` labels, padded with unobserved ones.
+
+    Attributes
+    ----------
+    labels : ndarray of int, shape (k,)
+        Which labels stand in the first k columns.
+    signs : ndarray of int8, shape (n, WIDTH)
+        +1, -1, or 0 for unobserved.
+    beta : ndarray of shape (n, WIDTH)
+        The signed dual variables.
+    margins : ndarray of shape (2, WIDTH)
+        The margins asked of positives and negatives.
+    gains : ndarray of shape (n,)
+        The dual gain of each row's last visit.
+    """
+
+    def __init__(self, data: MarginData, labels: Array, dtype: npt.DTypeLike) -> None:
+        n = len(data.features)
+        self.labels = labels
+        self.signs = np.zeros((n, WIDTH), np.int8)
+        self.signs[:, : len(labels)] = data.labels.select_labels(labels).to_signs()
+        self.margins = np.zeros((2, WIDTH), dtype)
+        self.margins[:, : len(labels)] = data.margins[:, labels]
+        self.beta = np.zeros((n, WIDTH), dtype)
+        self.gains = np.zeros(n, dtype)
+
+
+class MarginDual(ABC):
+    """The dual over label blocks; subclasses say how blocks interact.
+
+    Parameters
+    ----------
+    data : MarginData
+        The problem.
+    dtype : dtype
+        The type of the variables and weights while solving: float32 is fast,
+        float64 reaches small gaps.
+    """
+
+    blocks_are_independent: bool
+
+    def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
+        self.data = data
+        self.dtype = np.dtype(dtype)
+        self.rows = data.features.sparse_rows(self.dtype)
+        # an empty row has no curvature of its own; a tiny one keeps its step finite
+        self.squared_norms = np.maximum(data.features.squared_norms(), 1e-9).astype(self.dtype)
+        self.upper = data.upper.astype(self.dtype)
+        frequent_first = np.argsort(-data.labels.positive_counts(), kind="stable")
+        starts = range(0, len(frequent_first), WIDTH)
+        self.blocks = [LabelBlock(data, frequent_first[s : s + WIDTH], self.dtype) for s in starts]
+        self.n_rows, self.n_blocks = len(data.features), len(self.blocks)
+
+    @abstractmethod
+    def sweep(self, block: int, rows: Array, threshold: float) -> float:
+        """Visit rows of one block; see :class:`labelweave.solvers.BoxDual`."""
+
+    @abstractmethod
+    def weights(self, block: int, dtype: npt.DTypeLike) -> tuple[Array, Array]:
+        """Recompute the weights of a block from its variables: (d, WIDTH) and intercepts (WIDTH,)."""
+
+    @abstractmethod
+    def measure(self) -> tuple[Array, Array]:
+        """Return primal and dual values by block at the weights in use."""
+
+    @abstractmethod
+    def certify(self) -> tuple[Array, Array]:
+        """Return primal and dual values by block, recomputed in double precision."""
+
+    def gains(self, block: int) -> Array:
+        """Return the dual gain of each row's last visit."""
+        return self.blocks[block].gains
+
+    def sums(self, block: LabelBlock, weights: Array, intercept: Array) -> Array:
+        """Sum, by label, the hinge losses, beta * target and beta * score: shape (3, WIDTH), float64."""
+        sums = np.zeros((3, WIDTH))
+        rows = self.rows if weights.dtype == self.dtype else self.data.features.sparse_rows(weights.dtype)
+        beta, upper, margins = (
+            array.astype(weights.dtype, copy=False) for array in (block.beta, self.upper, block.margins)
+        )
+        label_sums(*rows, block.signs, beta, upper, margins, weights, intercept, sums)
+        return sums
+
+    def solution(self) -> tuple[Array, Array]:
+        """Collect the weights of all labels.
+
+        Returns
+        -------
+        weights : ndarray of float64, shape (d, L)
+            Z without its intercept row.
+        intercept : ndarray of float64, shape (L,)
+            The intercepts.
+        """
+        n_labels = self.data.labels.n_labels
+        weights = np.empty((self.data.features.shape[1], n_labels))
+        intercept = np.zeros(n_labels)
+        for number, block in enumerate(self.blocks):
+            wide, constants = self.weights(number, np.float64)
+            weights[:, block.labels] = wide[:, : len(block.labels)]
+            intercept[block.labels] = constants[: len(block.labels)]
+        return weights, intercept
+
+
+def make_margin_dual(data: MarginData, dtype: npt.DTypeLike) -> MarginDual:
+    """Choose the form of the dual that the label covariance allows.
+
+    Parameters
+    ----------
+    data : MarginData
+        The problem.
+    dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    MarginDual
+        With independent blocks when the covariance is the identity.
+    """
+    from labelweave.problems.coupled_margins import CoupledMargins
+    from labelweave.problems.independent_margins import IndependentMargins
+
+    return (IndependentMargins if data.covariance.is_diagonal else CoupledMargins)(data, dtype)

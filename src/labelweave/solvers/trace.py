@@ -1,0 +1,27 @@
+"""One typed record an outer iteration."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["TraceRecord"]
+
+
+class TraceRecord(NamedTuple):
+    """What was known at one check of the duality gap.
+
+    ``pandas.DataFrame(trace)`` turns a list of these into a table.
+    """
+
+    iteration: int
+    """Rounds done so far."""
+    time: float
+    """Seconds since the solver started."""
+    primal: float
+    """Objective at the current weights: an upper bound of the optimum."""
+    dual: float
+    """Dual objective: a lower bound of the optimum."""
+    gap: float
+    """(primal - dual) / max(1, abs(primal))."""
+    active_share: float
+    """Share of the (row, label block) pairs that the last round's sweeps visited, on average."""

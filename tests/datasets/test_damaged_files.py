@@ -1,0 +1,90 @@
+"""Any damage to a file gives the library's own error, or a file that is whole in another way."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labelweave.datasets import (
+    DataFileError,
+    make_taxonomy,
+    make_text_like,
+    read_hierarchical_arff,
+    read_mulan,
+    read_svmlight,
+    read_table,
+    read_xmc,
+    write_hierarchical_arff,
+    write_mulan,
+    write_svmlight,
+    write_xmc,
+)
+
+DATA = make_text_like(4, 20, 6, words_per_row=4, labels_per_row=2)
+FORMATS = ("mulan", "label xml", "hierarchical", "xmc", "svmlight", "csv", "json")
+
+
+def written(folder, kind):
+    """Write a file; give its path and what reads it."""
+    path = folder / f"t.{'csv' if kind == 'csv' else 'jsonl' if kind == 'json' else 'txt'}"
+    if kind in ("mulan", "label xml"):
+        other = folder / "other"
+        write_mulan(DATA, path if kind == "mulan" else other, other if kind == "mulan" else path)
+        return path, lambda: read_mulan(path, other) if kind == "mulan" else read_mulan(other, path)
+    if kind == "hierarchical":
+        write_hierarchical_arff(make_taxonomy(4, 3, depth=2, branching=2), path)
+        return path, lambda: read_hierarchical_arff(path)
+    if kind == "xmc":
+        write_xmc(DATA, path)
+        return path, lambda: read_xmc(path)
+    if kind == "svmlight":
+        write_svmlight(DATA, path)
+        return path, lambda: read_svmlight(path, n_features=20, n_labels=6, zero_based=True)
+    pytest.importorskip("pandas")
+    rows = [{"tags": "a|b", "text": f"word {row}", "size": row / 8} for row in range(4)]
+    lines = [json.dumps(row) for row in rows]
+    if kind == "csv":
+        lines = ["tags,text,size", *(",".join(map(str, row.values())) for row in rows)]
+    path.write_text("".join(line + "\n" for line in lines))
+    return path, lambda: read_table(path, labels="tags", label_separator="|", text="text", numeric="size")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.filterwarnings("ignore:.*the last row has no line end")
+def test_cuts_at_every_byte(tmp_path, kind):
+    path, read = written(tmp_path, kind)
+    whole = read()
+    content = path.read_bytes()
+    for cut in range(len(content)):
+        path.write_bytes(content[:cut])
+        try:
+            part = read()
+        except DataFileError:
+            continue
+        full = len(part) == len(whole)
+        # a format without a count of rows cannot know of rows that are not there
+        at_row_end = content[cut - 1 : cut] == b"\n" or content[cut : cut + 1] == b"\n"
+        assert full or at_row_end or kind == "csv", cut
+        np.testing.assert_array_equal(part.Y.to_dense(), whole.Y.to_dense()[: len(part)])
+        if kind not in ("csv", "json"):
+            dense = [np.asarray(X.todense() if hasattr(X, "todense") else X) for X in (part.X, whole.X)]
+            np.testing.assert_array_equal(dense[0], dense[1][: len(part)])
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kind=st.sampled_from(FORMATS), where=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
+@pytest.mark.filterwarnings("ignore:.*the last row has no line end")
+def test_a_changed_byte_gives_no_other_error(tmp_path, kind, where, byte):
+    path, read = written(tmp_path, kind)
+    content = bytearray(path.read_bytes())
+    content[int(where * len(content))] = byte
+    path.write_bytes(content)
+    try:
+        data = read()
+    except DataFileError:
+        return
+    assert np.isfinite(data.X.data if hasattr(data.X, "nnz") else data.X).all()

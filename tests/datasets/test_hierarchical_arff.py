@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labelweave.datasets import (
+    DataFileError,
+    LabeledData,
+    make_taxonomy,
+    read_hierarchical_arff,
+    write_hierarchical_arff,
+)
+from labelweave.labels import LabelMatrix
+
+HEAD = "@relation r\n@attribute f numeric\n@attribute class hierarchical 1,2,1/2,1/2/3\n@data\n"
+
+
+def write(path, text):
+    path.write_text(text, newline="")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_classes_include_their_ancestors(tmp_path, ending):
+    text = HEAD + "0.5,1/2/3\n1.5,2@1/2\n2,?\n"
+    data = read_hierarchical_arff(write(tmp_path / "t.arff", text.replace("\n", ending)))
+    assert list(data.label_names) == ["1", "2", "1/2", "1/2/3"]
+    assert data.parents == (("1", "1/2"), ("1/2", "1/2/3"))
+    nan = np.nan
+    expected = [[1, 0, 1, 1], [1, 1, 1, 0], [nan] * 4]
+    np.testing.assert_array_equal(data.Y.to_dense(), expected)
+    assert data.X.tolist() == [[0.5], [1.5], [2]]
+    assert data.Y.positives.indices.dtype == np.int32
+
+
+def test_class_column_may_come_first_and_inner_nodes_may_be_left_out_of_the_header(tmp_path):
+    text = "@relation r\n@attribute class hierarchical a/b/c\n@attribute f {x,y}\n@data\na/b/c,y\n"
+    data = read_hierarchical_arff(write(tmp_path / "t.arff", text))
+    assert list(data.label_names) == ["a/b/c", "a/b", "a"]
+    assert data.X.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (HEAD + "0.5,1/9\n", 5, "the class '1/9'"),
+        (HEAD + "0.5\n", 5, "a row of 1 cells"),
+        (HEAD + "0.5,1,1\n", 5, "a row of 3 cells"),
+        (HEAD + "?,1\n", 5, "missing value"),
+        (HEAD + "{0 1}\n", 5, "sparse row"),
+        (HEAD + "0.5,1/2/3", 5, "without a line end"),
+        (HEAD, None, "no rows"),
+        (HEAD.replace("hierarchical 1,2,1/2,1/2/3", "numeric") + "1,2\n", 4, "0 hierarchical attributes"),
+        ("@relation r\n@attribute c hierarchical 1\n@data\n1\n", 3, "no feature"),
+    ],
+)
+def test_malformed_files_name_the_line(tmp_path, text, line, words):
+    with pytest.raises(DataFileError, match=words) as caught:
+        read_hierarchical_arff(write(tmp_path / "t.arff", text))
+    assert caught.value.line == line
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 99), where=st.floats(0, 1))
+def test_round_trip_and_cuts(tmp_path, seed, where):
+    data = make_taxonomy(4, 2, depth=1 + seed % 3, random_state=seed)
+    path = tmp_path / "t.arff"
+    write_hierarchical_arff(data, path)
+    again = read_hierarchical_arff(path)
+    np.testing.assert_array_equal(again.X, data.X)
+    assert (again.Y.positives != data.Y.positives).nnz == 0
+    assert again.parents == data.parents
+    content = path.read_bytes()
+    path.write_bytes(content[: int(where * len(content))])
+    try:
+        part = read_hierarchical_arff(path)
+    except DataFileError:
+        return
+    np.testing.assert_array_equal(part.X, data.X[: len(part)])
+    assert (part.Y.positives != data.Y.positives[: len(part)]).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("Y", "names", "parents", "words"),
+    [
+        ([[0, 1]], ["a", "a/b"], (("a", "a/b"),), "without all its ancestors"),
+        ([[0, 0]], ["a", "a/b"], (("a", "a/b"),), "no positive label"),
+        ([[1, np.nan]], ["a", "a/b"], (("a", "a/b"),), "observed in part"),
+        ([[1, 1]], ["a", "b"], (("a", "b"),), "not the paths"),
+        ([[1, 1]], ["a", "a/b c"], (("a", "a/b c"),), "cannot be written"),
+        ([[1, 1]], ["a", "a/b"], None, "parents"),
+    ],
+)
+def test_what_the_format_cannot_say(tmp_path, Y, names, parents, words):
+    data = LabeledData(sp.csr_array([[1.0]]), LabelMatrix.from_any(Y, names), parents=parents)
+    with pytest.raises(ValueError, match=words):
+        write_hierarchical_arff(data, tmp_path / "t.arff")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labelweave.datasets import DataFileError, LabeledData, read_svmlight, write_svmlight
+from labelweave.labels import LabelMatrix
+
+FILES = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+@st.composite
+def labeled_data(draw):
+    n, d, n_labels = draw(st.tuples(*[st.integers(1, 4)] * 3))
+    # scikit-learn writes 16 digits
+    value = st.just(0.0) | st.integers(-(10**6), 10**6).map(lambda number: number / 64)
+    X = draw(st.lists(st.lists(value, min_size=d, max_size=d), min_size=n, max_size=n))
+    bits = st.lists(st.integers(0, 1), min_size=n_labels, max_size=n_labels)
+    Y = draw(st.lists(bits, min_size=n, max_size=n))
+    return LabeledData(sp.csr_array(np.array(X)), LabelMatrix.from_any(Y))
+
+
+@FILES
+@given(data=labeled_data(), zipped=st.booleans())
+def test_round_trip_keeps_empty_rows_and_width(tmp_path, data, zipped):
+    path = tmp_path / ("t.svm.gz" if zipped else "t.svm")
+    write_svmlight(data, path)
+    again = read_svmlight(path, n_labels=data.Y.n_labels)
+    np.testing.assert_array_equal(again.X.toarray(), data.X.toarray())
+    assert (again.Y.positives != data.Y.positives).nnz == 0
+    assert again.X.indices.dtype == np.int32
+
+
+@FILES
+@given(data=labeled_data(), where=st.floats(0, 1, exclude_max=True))
+def test_a_cut_file_is_refused_or_ends_after_a_row(tmp_path, data, where):
+    path = tmp_path / "t.svm"
+    write_svmlight(data, path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(where * len(content))])
+    try:
+        part = read_svmlight(path, data.X.shape[1], data.Y.n_labels)
+    except DataFileError:
+        return
+    np.testing.assert_array_equal(part.X.toarray(), data.X.toarray()[: len(part)])
+
+
+def test_one_based_and_comments(tmp_path):
+    path = write(tmp_path / "t.svm", "# made by hand\n0,2 1:0.5 3:2 # row\n 2:1\n")
+    data = read_svmlight(path)
+    np.testing.assert_array_equal(data.X.toarray(), [[0.5, 0, 2], [0, 1, 0]])
+    assert read_svmlight(path, zero_based=True).X.shape[1] == 4
+    np.testing.assert_array_equal(data.Y.positives.toarray(), [[1, 0, 1], [0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", None, "an empty file"),
+        ("# nothing\n", 1, "no rows"),
+        ("0 1:1\n0 1:x\n", 2, "'1:x'"),
+        ("0 1:1\n0 1:nan\n", 2, "a finite number"),
+        ("0 1\n", 1, "feature:value"),
+        ("0 2:1 1:1\n", 1, "the feature 1 after the feature 2"),
+        ("0 1:1 1:1\n", 1, "each feature once"),
+        ("0 9:1\n", 1, "the feature '9'"),
+        ("4 1:1\n", 1, "the label '4'"),
+        ("-1 1:1\n", 1, "the label '-1'"),
+        ("1.5 1:1\n", 1, "the label '1.5'"),
+        ("a 1:1\n", 1, "the label 'a'"),
+        ("0 1:1\n0 1:15", 2, "without a line end"),
+    ],
+)
+def test_malformed_files_name_the_line(tmp_path, text, line, words):
+    with pytest.raises(DataFileError, match=words) as caught:
+        read_svmlight(write(tmp_path / "t.svm", text), n_features=5, n_labels=3, zero_based=True)
+    assert caught.value.line == line
+
+
+def test_unobserved_labels_cannot_be_written(tmp_path):
+    with pytest.raises(ValueError, match="unobserved"):
+        write_svmlight(LabeledData(np.ones((1, 1)), LabelMatrix.from_any([[np.nan]])), tmp_path / "t.svm")

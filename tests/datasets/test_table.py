@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labelweave.datasets import (
+    DataFileError,
+    TableColumns,
+    TableVectorizer,
+    iterate_table,
+    read_table,
+    read_table_columns,
+)
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+FILES = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+ROWS = [
+    {"id": "r0", "title": "red apple, sweet", "kind": "a", "size": 1.5, "tags": ["x", "y"]},
+    {"id": "r1", "title": "green\npear", "kind": "b", "size": 2, "tags": []},
+    {"id": "r2", "title": 'a "red" pear', "kind": "a", "size": -1e3, "tags": None},
+]
+ROLES = {"labels": "tags", "text": "title", "categorical": "kind", "numeric": "size", "id": "id"}
+
+
+def write(path, text):
+    path.write_text(text, newline="")
+    return path
+
+
+def csv_file(path, delimiter=",", rows=ROWS):
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(["id", "title", "kind", "size", "tags"])
+        for row in rows:
+            tags = "?" if row["tags"] is None else "|".join(row["tags"])
+            writer.writerow([row["id"], row["title"], row["kind"], row["size"], tags])
+    return path
+
+
+def json_file(path, rows=ROWS):
+    return write(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def parquet_file(path, rows=ROWS):
+    pd.DataFrame(rows).to_parquet(path)
+    return path
+
+
+def any_file(folder, kind):
+    if kind == "csv":
+        return csv_file(folder / "t.csv"), {"label_separator": "|"}
+    if kind == "semicolon":
+        return csv_file(folder / "s.csv", ";"), {"label_separator": "|"}
+    if kind == "tsv":
+        return csv_file(folder / "t.tsv", "\t"), {"label_separator": "|"}
+    if kind == "csv.gz":
+        path = csv_file(folder / "z.csv")
+        (folder / "z.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+        return folder / "z.csv.gz", {"label_separator": "|"}
+    return (json_file(folder / "t.jsonl") if kind == "json" else parquet_file(folder / "t.parquet")), {}
+
+
+@pytest.mark.parametrize("kind", ["csv", "semicolon", "tsv", "csv.gz", "json", "parquet"])
+def test_all_kinds_of_files_give_the_same_rows(tmp_path, kind):
+    path, options = any_file(tmp_path, kind)
+    data = read_table(path, **ROLES, **options)
+    nan = np.nan
+    np.testing.assert_array_equal(data.Y.to_dense(), [[1, 1], [0, 0], [nan, nan]])
+    assert list(data.label_names) == ["x", "y"]
+    assert list(data.row_ids) == ["r0", "r1", "r2"]
+    names = list(data.feature_names)
+    assert names[:2] == ["title:apple", "title:green"]
+    assert names[-3:] == ["kind=a", "kind=b", "size"]
+    X = data.X.toarray()
+    np.testing.assert_array_equal(X[:, names.index("kind=a")], [1, 0, 1])
+    assert X[1, names.index("title:green")] > 0
+    assert abs(X[:, -1].mean()) < 1e-12
+    assert data.X.indices.dtype == np.int32
+    raw = read_table_columns(path, TableColumns(**ROLES, **options))
+    assert list(raw.X["size"]) == [1.5, 2, -1000]
+    assert list(raw.X.columns) == ["title", "kind", "size"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("chunk_rows", [1, 2, 5])
+def test_chunks_add_up_to_the_whole(tmp_path, kind, chunk_rows):
+    path, options = any_file(tmp_path, kind)
+    whole = read_table(path, **ROLES, **options)
+    chunks = list(
+        iterate_table(path, TableColumns(**ROLES, **options), chunk_rows, label_names=whole.label_names)
+    )
+    X = np.vstack([whole.vectorizer.transform(chunk.X).toarray() for chunk in chunks])
+    np.testing.assert_allclose(X, whole.X.toarray(), rtol=1e-12)
+    np.testing.assert_array_equal(np.vstack([chunk.Y.to_dense() for chunk in chunks]), whole.Y.to_dense())
+    assert [row for chunk in chunks for row in chunk.X.index] == [0, 1, 2]
+
+
+def test_kinds_of_columns_are_found(tmp_path):
+    words = ["one", "two", "three", "four", "five", "six"]
+    rows = [
+        {"words": f"text {word}", "kind": "ab"[row % 2], "size": row, "none": None, "junk": 1, "tags": ["x"]}
+        for row, word in enumerate(words)
+    ]
+    data = read_table(json_file(tmp_path / "t.jsonl", rows), labels="tags", drop="junk")
+    vectorizer = data.vectorizer
+    assert (vectorizer.text, vectorizer.categorical, vectorizer.numeric) == (("words",), ("kind",), ("size",))
+    with pytest.raises(ValueError, match="Name the text"):
+        next(iterate_table(tmp_path / "t.jsonl", TableColumns(labels="tags")))
+    with pytest.raises(ValueError, match="label_names"):
+        next(iterate_table(tmp_path / "t.jsonl", TableColumns(labels="tags", text="words")))
+
+
+def test_columns_of_zeros_and_ones(tmp_path):
+    path = write(tmp_path / "t.csv", "f,a,b\n1,0,true\n2,,1\n3,?,0.0\n")
+    data = read_table(path, labels=["a", "b"], numeric="f")
+    np.testing.assert_array_equal(data.Y.to_dense(), [[0, 1], [np.nan, 1], [np.nan, 0]])
+    again = read_table(path, data.vectorizer, labels=["b", "a"], label_names=["a", "b"])
+    np.testing.assert_array_equal(again.Y.to_dense(), data.Y.to_dense())
+    with pytest.raises(DataFileError, match="no label column 'c'"):
+        read_table(path, data.vectorizer, labels=["a", "b"], label_names=["a", "c"])
+    path = write(tmp_path / "bad.csv", "f,a\n1,0\n2,2\n")
+    with pytest.raises(DataFileError, match=r"bad.csv:3: found '2' in column 'a' of row 1"):
+        read_table(path, labels=["a"], numeric="f")
+
+
+def test_later_files_use_the_training_labels_and_features(tmp_path):
+    train = read_table(json_file(tmp_path / "train.jsonl"), **ROLES)
+    later = [{"title": "red kiwi", "kind": "c", "size": 0, "tags": ["y", "new"]}]
+    path = json_file(tmp_path / "later.jsonl", later)
+    with pytest.raises(DataFileError, match=r"later.jsonl:1: found the unknown label 'new'"):
+        read_table(path, train.vectorizer, labels="tags", label_names=train.label_names)
+    data = read_table(
+        path, train.vectorizer, labels="tags", label_names=train.label_names, unknown_labels="ignore"
+    )
+    assert data.Y.to_dense().tolist() == [[0, 1]]
+    assert list(data.feature_names) == list(train.feature_names)
+    bare = read_table(path, train.vectorizer, label_names=train.label_names)
+    assert np.isnan(bare.Y.to_dense()).all()
+    with pytest.raises(ValueError, match="beside a vectorizer"):
+        read_table(path, train.vectorizer, text="title")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "words"),
+    [
+        ("t.csv", "", None, "an empty file"),
+        ("t.csv", "f,y\n", None, "no rows"),
+        ("t.csv", "f,f\n1,x\n", 1, "two columns named 'f'"),
+        ("t.csv", "f,\n1,x\n", 1, "a column without a name"),
+        ("t.csv", "f,y\n1,x\n1\n", 3, "a row of 1 cells"),
+        ("t.csv", "f,y\n1,x,2\n", 2, "a row of 3 cells"),
+        ("t.csv", 'f,y\n1,"x\n2,y\n', 2, "broken record"),
+        ("t.csv", 'f,y\n"1\n",x\nz,x\n', 4, "'z' in column 'f' of row 1"),
+        ("t.csv", "f,y\ninf,x\n", 2, "'inf' in column 'f'"),
+        ("t.csv", "g,y\n1,x\n", None, "no column 'f'"),
+        ("t.csv", "f,y\n1,\n", None, "no label in column 'y'"),
+        ("t.jsonl", '{"f": 1, "y": "x"}\n{"f": 1,\n', 2, "broken JSON"),
+        ("t.jsonl", "[1]\n", 1, "a JSON list"),
+        ("t.jsonl", '{"f": "z", "y": "x"}\n', 1, "'z' in column 'f'"),
+        ("t.jsonl", '{"f": Infinity, "y": "x"}\n', 1, "'inf' in column 'f'"),
+        ("t.jsonl", '{"f": [1], "y": "x"}\n', 1, "in column 'f'"),
+        ("t.jsonl", '{"f": 1, "y": {"x": 1}}\n', 1, "a JSON object in column 'y'"),
+        ("t.jsonl", '{"f": 1, "y": ["x", null]}\n', 1, "the label None"),
+        ("t.xyz", "f,y\n1,x\n", None, "a name that says nothing"),
+        ("t.parquet", "PAR1", None, "damaged Parquet"),
+        ("t.parquet", "", None, "an empty file"),
+    ],
+)
+def test_malformed_files_name_the_line(tmp_path, name, text, line, words):
+    with pytest.raises(DataFileError, match=words) as caught:
+        read_table(write(tmp_path / name, text), labels="y", numeric="f")
+    assert caught.value.line == line
+
+
+def test_a_missing_number_names_row_and_column_or_is_filled(tmp_path):
+    path = write(tmp_path / "t.csv", "f,y\n1,x\n,x\n4,x\n")
+    with pytest.raises(ValueError, match=r"t.csv:3: found no number in column 'f' of row 1"):
+        read_table(path, labels="y", numeric="f")
+    data = read_table(path, TableVectorizer(numeric="f", missing_numeric="mean"), labels="y")
+    assert data.X.toarray()[1, 0] == 0
+
+
+def test_an_open_end_of_a_csv_file_warns(tmp_path):
+    path = write(tmp_path / "t.csv", "f,y\n1,x\n2,y")
+    with pytest.warns(UserWarning, match=r"t.csv:3: the last row has no line end"):
+        assert len(read_table(path, labels="y", numeric="f")) == 2
+
+
+def test_long_cells_are_read_and_the_limit_is_put_back(tmp_path):
+    before = csv.field_size_limit()
+    path = write(tmp_path / "t.csv", f"t,y\n{'word ' * 40_000},x\n")
+    assert len(read_table(path, labels="y", text="t")) == 1
+    assert csv.field_size_limit() == before
+
+
+def test_a_column_has_one_role():
+    with pytest.raises(ValueError, match="'a' is given as text and as numeric"):
+        TableColumns(text="a", numeric=["a"])
+
+
+cells = st.text(st.characters(exclude_categories=("C",)), max_size=5)
+rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "id": st.just("i"),
+            "title": cells.map(lambda text: "word " + text),
+            "kind": cells,
+            "size": st.floats(allow_nan=False, allow_infinity=False, width=32),
+            "tags": st.lists(st.sampled_from(["x", "y", "a b"]), unique=True, min_size=1),
+        }
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@FILES
+@given(rows=rows, where=st.floats(0, 1), kind=st.sampled_from(["csv", "json", "parquet"]))
+@pytest.mark.filterwarnings("ignore:.*the last row has no line end")
+def test_a_cut_file_is_refused_or_a_shorter_whole_one(tmp_path, rows, where, kind):
+    columns = TableColumns(**ROLES, label_separator="|")
+    if kind == "csv":
+        path = csv_file(tmp_path / "t.csv", rows=rows)
+    else:
+        path = (
+            json_file(tmp_path / "t.jsonl", rows) if kind == "json" else parquet_file(tmp_path / "t.pq", rows)
+        )
+    whole = read_table_columns(path, columns)
+    assert list(whole.X["kind"]) == [row["kind"] for row in rows]
+    assert [float(value) for value in whole.X["size"]] == [row["size"] for row in rows]
+    content = path.read_bytes()
+    cut = content[: int(where * len(content))]
+    path.write_bytes(cut)
+    try:
+        part = read_table_columns(path, columns, label_names=whole.label_names)
+    except DataFileError:
+        return
+    if kind == "parquet":
+        assert len(part) == len(whole)
+    pd.testing.assert_frame_equal(part.X, whole.X[: len(part)])

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from labelweave.datasets import TableVectorizer
+
+pd = pytest.importorskip("pandas")
+
+FRAME = pd.DataFrame(
+    {
+        "title": ["red apple red", "green pear", "", "red pear tree"],
+        "note": ["one", "two", "two", "three"],
+        "kind": ["a", "b", None, "a"],
+        "size": [1.0, 2.0, 4.0, 5.0],
+        "flat": [3.0, 3.0, 3.0, 3.0],
+    }
+)
+
+
+def vectorizer(**options):
+    return TableVectorizer(["title", "note"], "kind", ["size", "flat"], **options)
+
+
+def test_blocks_are_scikit_learns():
+    made = vectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    X = made.fit_transform(FRAME).toarray()
+    peer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    text = peer.fit_transform(FRAME["title"]).toarray()
+    np.testing.assert_allclose(X[:, : text.shape[1]], text)
+    names = made.get_feature_names_out()
+    assert names[0] == f"title:{peer.get_feature_names_out()[0]}"
+    assert list(names[-5:]) == ["kind=", "kind=a", "kind=b", "size", "flat"]
+    np.testing.assert_array_equal(X[:, -5:-2], [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    np.testing.assert_allclose(X[:, -2], (FRAME["size"] - 3) / np.sqrt(2.5))
+    np.testing.assert_array_equal(X[:, -1], 0)
+
+
+@pytest.mark.parametrize("options", [{}, {"min_df": 2, "sublinear_tf": True}, {"ngram_range": (1, 2)}])
+def test_state_rebuilds_an_equal_transformer(options):
+    made = TableVectorizer("title", "kind", "size", missing_numeric="mean", **options).fit(FRAME)
+    state = made.to_state()
+    arrays = [*state.pop("idf"), state.pop("means"), state.pop("scales")]
+    assert all(isinstance(array, np.ndarray) for array in arrays)
+    plain = json.loads(json.dumps(state))
+    again = TableVectorizer.from_state(
+        {**plain, "idf": arrays[:-2], "means": arrays[-2], "scales": arrays[-1]}
+    )
+    later = pd.DataFrame({"title": ["red kiwi pear"], "kind": ["new"], "size": [np.nan]})
+    for frame in (FRAME, later):
+        left, right = made.transform(frame), again.transform(frame)
+        np.testing.assert_array_equal(left.toarray(), right.toarray())
+    assert list(made.get_feature_names_out()) == list(again.get_feature_names_out())
+    assert again.to_state().keys() == made.to_state().keys()
+
+
+def test_each_kind_alone():
+    for kind, name in [("text", "title"), ("categorical", "kind"), ("numeric", "size")]:
+        made = TableVectorizer(**{kind: name})
+        again = TableVectorizer.from_state(made.fit(FRAME).to_state())
+        np.testing.assert_array_equal(again.transform(FRAME).toarray(), made.transform(FRAME).toarray())
+
+
+def test_errors_name_what_is_wrong():
+    with pytest.raises(ValueError, match="No column is given"):
+        TableVectorizer()
+    with pytest.raises(ValueError, match="missing_numeric is 'zero'"):
+        TableVectorizer("title", missing_numeric="zero")
+    with pytest.raises(NotFittedError):
+        TableVectorizer("title").transform(FRAME)
+    with pytest.raises(ValueError, match="no column 'other'"):
+        TableVectorizer("other").fit(FRAME)
+    with pytest.raises(TypeError, match="takes a DataFrame"):
+        TableVectorizer("title").fit(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="text column 'title'"):
+        TableVectorizer("title").fit(FRAME[2:3])
+    with pytest.raises(ValueError, match="Row 1, column 'size'"):
+        TableVectorizer(numeric="size").fit(pd.DataFrame({"size": [1, np.nan]}))
+    with pytest.raises(ValueError, match="'size' has no number in any row"):
+        TableVectorizer(numeric="size", missing_numeric="mean").fit(pd.DataFrame({"size": [np.nan]}))

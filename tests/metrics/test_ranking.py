@@ -1,0 +1,140 @@
+"""Metrics of whole rankings and the area under the curve: scikit-learn's values, and all pairs one by one."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn import metrics as sklearn_metrics
+from sklearn.exceptions import UndefinedMetricWarning
+
+from labelweave import metrics
+from labelweave.labels import LabelMatrix
+
+LEVELS = [-np.inf, -1.0, 0.0, 0.5, 2.0]
+
+
+@st.composite
+def rankings(draw, missing=False, levels=LEVELS):
+    shape = draw(st.tuples(st.integers(1, 6), st.integers(2, 7)))
+    Y_true = draw(hnp.arrays(float, shape, elements=st.sampled_from([0.0, 1.0])))
+    scores = draw(hnp.arrays(float, shape, elements=st.sampled_from(levels)))
+    if missing:
+        mask = draw(hnp.arrays(bool, shape))
+        mask[0, draw(st.integers(0, shape[1] - 1))] = False
+        Y_true[mask] = np.nan
+    return Y_true, scores
+
+
+def as_sparse(scores):
+    rows, labels = np.nonzero(scores > -np.inf)
+    return sp.coo_array((scores[rows, labels], (rows, labels)), shape=scores.shape)
+
+
+def slow_area(y, scores):
+    """All pairs of one line of observed entries."""
+    pairs = [(a, b) for a in scores[y == 1] for b in scores[y == 0]]
+    return np.mean([(a > b) + 0.5 * (a == b) for a, b in pairs]) if pairs else np.nan
+
+
+def slow_loss(y, scores):
+    pairs = [(a, b) for a in scores[y == 1] for b in scores[y == 0]]
+    return np.mean([a <= b for a, b in pairs]) if pairs else 0.0
+
+
+def slow_coverage(y, scores):
+    return max(((scores >= a).sum() for a in scores[y == 1]), default=0)
+
+
+def slow_average_precision(y, scores):
+    precisions = [(scores[y == 1] >= a).sum() / (scores >= a).sum() for a in scores[y == 1]]
+    return np.mean(precisions) if precisions else 1.0
+
+
+def slow_mean(statistic, Y_true, scores, weights):
+    """Each row with only its observed labels; rows where the statistic is undefined left out."""
+    values, kept = [], []
+    for y, row, weight in zip(Y_true, scores, weights, strict=True):
+        seen = ~np.isnan(y)
+        value = statistic(y[seen], row[seen]) if seen.any() else np.nan
+        if not np.isnan(value):
+            values.append(value)
+            kept.append(weight)
+    return np.average(values, weights=kept) if values else np.nan
+
+
+ROW_METRICS = [
+    (metrics.ranking_loss, sklearn_metrics.label_ranking_loss, slow_loss),
+    (metrics.coverage_error, sklearn_metrics.coverage_error, slow_coverage),
+    (
+        metrics.label_ranking_average_precision,
+        sklearn_metrics.label_ranking_average_precision_score,
+        slow_average_precision,
+    ),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "slow"), ROW_METRICS)
+@settings(deadline=None)
+@given(case=rankings(levels=LEVELS[1:]), weighted=st.booleans())
+def test_equals_scikit_learn_with_ties(ours, theirs, slow, case, weighted):
+    Y_true, scores = case
+    weights = np.arange(1.0, len(scores) + 1) if weighted else None
+    expected = theirs(Y_true, scores, sample_weight=weights)
+    assert ours(Y_true, scores, sample_weight=weights) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("ours", "theirs", "slow"), ROW_METRICS)
+@settings(deadline=None)
+@given(case=rankings(missing=True))
+def test_missing_entries_and_sparse_scores(ours, theirs, slow, case):
+    Y_true, scores = case
+    weights = np.arange(1.0, len(scores) + 1)
+    expected = slow_mean(slow, Y_true, scores, weights)
+    for given_scores in (scores, as_sparse(scores)):
+        assert ours(Y_true, given_scores, sample_weight=weights) == pytest.approx(expected)
+
+
+@settings(deadline=None)
+@given(case=rankings(levels=LEVELS[1:]))
+def test_area_equals_scikit_learn(case):
+    Y_true, scores = case
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        areas = sklearn_metrics.roc_auc_score(Y_true, scores, average=None)
+    defined = areas[~np.isnan(areas)]
+    expected = defined.mean() if len(defined) else np.nan
+    assert metrics.average_auc(Y_true, scores) == pytest.approx(expected, nan_ok=True)
+
+
+@settings(deadline=None, max_examples=200)
+@given(case=rankings(missing=True))
+def test_area_skips_missing_entries_and_reads_sparse_scores(case):
+    Y_true, scores = case
+    for average, Y_lines, score_lines in (("example", Y_true, scores), ("label", Y_true.T, scores.T)):
+        expected = slow_mean(slow_area, Y_lines, score_lines, np.ones(len(Y_lines)))
+        for given_scores in (scores, as_sparse(scores)):
+            area = metrics.average_auc(Y_true, given_scores, average)
+            assert area == pytest.approx(expected, nan_ok=True)
+
+
+def test_area_of_many_rows_equals_scikit_learn():
+    generator = np.random.default_rng(0)
+    Y_true = generator.random((3000, 20)) < 0.1
+    scores = np.round(Y_true + generator.normal(size=Y_true.shape), 1)
+    for dtype in (np.float64, np.float32):
+        area = metrics.average_auc(LabelMatrix.from_any(Y_true), scores.astype(dtype))
+        assert area == pytest.approx(sklearn_metrics.roc_auc_score(Y_true, scores, average="macro"))
+
+
+def test_whole_number_scores_and_lists_are_read():
+    assert metrics.average_auc([[1, 0, 0]], [[3, 2, 1]], "example") == 1
+    assert metrics.ranking_loss([[1, 0, 0]], sp.csr_matrix([[1, 2, 3]])) == 1
+
+
+def test_unknown_average_is_refused():
+    with pytest.raises(ValueError, match="average is 'macro'; it must be 'label' or 'example'"):
+        metrics.average_auc([[1, 0]], [[1.0, 0.0]], "macro")

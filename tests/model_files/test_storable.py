@@ -1,0 +1,137 @@
+"""Objects are saved and loaded by registered name, and nothing is imported or run by name."""
+
+import numpy as np
+import pytest
+
+from labelweave.model_files import (
+    ModelContent,
+    ModelFileError,
+    decode,
+    encode,
+    load_object,
+    save_object,
+    storable,
+    write_model_file,
+)
+
+
+@storable("tests.Covariance")
+class Covariance:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def to_state(self):
+        return {"factor": self.factor}
+
+    @classmethod
+    def from_state(cls, state):
+        return cls(state["factor"])
+
+
+@storable("tests.Model")
+class Model:
+    def __init__(self, C, covariance):
+        self.C = C
+        self.covariance = covariance
+
+    def to_state(self):
+        return {"C": self.C, "covariance": self.covariance, "range": (1, np.float32(0.5))}
+
+    @classmethod
+    def from_state(cls, state):
+        assert state["range"] == (1, np.float32(0.5))
+        return cls(state["C"], state["covariance"])
+
+
+class Unregistered(Model):
+    pass
+
+
+def test_objects_inside_objects_come_back(tmp_path):
+    save_object(tmp_path / "m.lw", Model(np.inf, Covariance(np.eye(3))))
+    model = load_object(tmp_path / "m.lw")
+    assert type(model) is Model
+    assert np.isposinf(model.C)
+    assert type(model.covariance) is Covariance
+    np.testing.assert_array_equal(model.covariance.factor, np.eye(3))
+    assert not model.covariance.factor.flags.writeable
+
+
+def test_arrays_are_named_after_attributes():
+    arrays = {}
+    encode({"model": Model(1.0, Covariance(np.eye(3)))}, arrays)
+    assert list(arrays) == ["model.covariance.factor"]
+
+
+def test_a_subclass_is_not_saved_as_its_parent(tmp_path):
+    with pytest.raises(TypeError, match="Unregistered cannot be stored"):
+        save_object(tmp_path / "m.lw", Unregistered(1.0, None))
+
+
+@pytest.mark.parametrize("name", ["os.system", "tests.Unknown", "Covariance", "", "builtins.eval"])
+def test_an_unknown_name_is_refused(tmp_path, name):
+    write_model_file(tmp_path / "m.lw", ModelContent("tests.Model", {"x": {"__object__": name, "state": {}}}))
+    with pytest.raises(ModelFileError, match=r"m\.lw.*is not registered"):
+        load_object(tmp_path / "m.lw")
+
+
+def test_a_state_that_the_class_does_not_take(tmp_path):
+    write_model_file(tmp_path / "m.lw", ModelContent("tests.Model", {"C": 1}))
+    with pytest.raises(ModelFileError, match="KeyError: 'range'") as caught:
+        load_object(tmp_path / "m.lw")
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+MALFORMED = [
+    {"__array__": "absent"},
+    {"__array__": []},
+    {"__array__": "a", "more": 1},
+    {"__tuple__": 3},
+    {"__dict__": 3},
+    {"__dict__": {}, "__tuple__": []},
+    {"__scalar__": "<f4"},
+    {"__scalar__": "O", "value": 1},
+    {"__scalar__": ["<f4"], "value": 1.0},
+    {"__scalar__": "<f4", "value": 0.1},
+    {"__scalar__": "|i1", "value": 300},
+    {"__scalar__": "|i1", "value": 1.5},
+    {"__scalar__": "<f4", "value": "x"},
+    {"__scalar__": "<f2", "value": 1e300},
+    {"__scalar__": "<U", "value": 5},
+    {"__object__": ["tests.Model"], "state": {}},
+    {"__object__": "tests.Model"},
+]
+
+
+@pytest.mark.parametrize("value", MALFORMED, ids=str)
+def test_malformed_markers_are_refused(value):
+    with pytest.raises(ModelFileError):
+        decode({"x": [value]}, {"a": np.ones(1)})
+
+
+def test_a_name_is_given_once():
+    with pytest.raises(ValueError, match="is taken by"):
+        storable("tests.Model")(Covariance)
+
+
+def test_a_class_without_the_methods_is_refused():
+    with pytest.raises(TypeError, match="no method to_state"):
+        storable("tests.Empty")(type("Empty", (), {}))
+
+
+def test_a_module_loaded_again_may_register_again():
+    again = type("Model", (Model,), {"__module__": Model.__module__, "__qualname__": "Model"})
+    try:
+        assert storable("tests.Model")(again) is again
+    finally:
+        storable("tests.Model")(Model)
+
+
+def test_a_state_that_is_no_dict_is_refused(tmp_path):
+    @storable("tests.Wrong")
+    class Wrong(Model):
+        def to_state(self):
+            return [1]
+
+    with pytest.raises(TypeError, match="must give a dict"):
+        save_object(tmp_path / "m.lw", Wrong(1, None))
