@@ -19,19 +19,19 @@ from numba import njit
 from labelweave._loops.margin_steps import add_entry_sums, box_step
 from labelweave._loops.wide_rows import WIDTH, add_rows, add_to_rows, prefetch
 
-__all__ = ["label_sums", "scatter_block", "sweep_coupled", "sweep_independent"]
+__all__ = ["LOOP", "label_sums", "prefetch_example", "scatter_block", "sweep_independent"]
 
-_LOOP = {"nogil": True, "cache": True, "fastmath": True, "error_model": "numpy"}
+LOOP = {"nogil": True, "cache": True, "fastmath": True, "error_model": "numpy"}
 
 
-@njit(**_LOOP)
-def _prefetch_example(indptr, indices, values, row):  # type: ignore[no-untyped-def]
+@njit(**LOOP)
+def prefetch_example(indptr, indices, values, row):  # type: ignore[no-untyped-def]
     for position in range(indptr[row], indptr[row + 1], 16):
         prefetch(indices, position)
         prefetch(values, position)
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def sweep_independent(  # type: ignore[no-untyped-def]
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
     intercept, intercept_share, totals, free, gains, threshold,
@@ -51,7 +51,7 @@ def sweep_independent(  # type: ignore[no-untyped-def]
     for position in range(len(rows)):
         row = rows[position]
         if position + 2 < len(rows):
-            _prefetch_example(indptr, indices, values, rows[position + 2])
+            prefetch_example(indptr, indices, values, rows[position + 2])
         start, stop = indptr[row], indptr[row + 1]
         fixed = one / squared_norms[row]
         difference = one / (squared_norms[row] + one) - fixed
@@ -73,76 +73,7 @@ def sweep_independent(  # type: ignore[no-untyped-def]
     return total_gap
 
 
-@njit(**_LOOP)
-def _coupled_step(scores, signs, beta, margins, upper, norm, covariance, change, spread):  # type: ignore[no-untyped-def]
-    """Step label by label; ``spread`` becomes R change, by which each step moves the other scores."""
-    gain = scores[0] * 0
-    gap = scores[0] * 0
-    zero = scores[0] * 0
-    for label in range(len(scores)):
-        spread[label] = zero
-    for label in range(len(scores)):
-        sign = zero + signs[label]
-        own = norm * covariance[label, label]
-        target = margins[0, label] * max(sign, zero) + margins[1, label] * min(sign, zero)
-        old = beta[label]
-        gap += upper * max(zero, sign * (target - scores[label])) - old * (target - scores[label])
-        slope = target - scores[label] - norm * spread[label]
-        new = old
-        if own > 0:
-            new = min(max(old + slope / own, upper * min(sign, zero)), upper * max(sign, zero))
-        step = new - old
-        change[label] = step
-        if step != 0:
-            gain += step * step * own
-            for other in range(len(scores)):
-                spread[other] += step * covariance[label, other]
-    return gain, gap
-
-
-@njit(**_LOOP)
-def sweep_coupled(  # type: ignore[no-untyped-def]
-    rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights, moved,
-    intercept, moved_intercept, bias, covariance, gains, threshold,
-):  # fmt: skip
-    """Visit the given rows once, when the labels of the block interact through ``covariance``.
-
-    ``weights`` stays fixed; ``moved`` (same shape) collects X^T change, so that the scores
-    in the sweep are x (weights + moved R).  Writes each row's gain; returns the gaps met.
-    """
-    scores = np.empty(WIDTH, weights.dtype)
-    change = np.empty(WIDTH, weights.dtype)
-    spread = np.empty(WIDTH, weights.dtype)
-    since = np.empty(WIDTH, weights.dtype)
-    total_gap = 0.0
-    for position in range(len(rows)):
-        row = rows[position]
-        if position + 2 < len(rows):
-            _prefetch_example(indptr, indices, values, rows[position + 2])
-        start, stop = indptr[row], indptr[row + 1]
-        for label in range(WIDTH):
-            scores[label] = bias * intercept[label]
-            since[label] = bias * moved_intercept[label]
-        add_rows(weights, indices, values, start, stop, scores)
-        add_rows(moved, indices, values, start, stop, since)
-        for label in range(WIDTH):
-            for other in range(WIDTH):
-                scores[other] += since[label] * covariance[label, other]
-        norm = squared_norms[row] + bias
-        gain, gap = _coupled_step(
-            scores, signs[row], beta[row], margins, upper[row], norm, covariance, change, spread
-        )
-        gains[row] = gain
-        total_gap += gap
-        if gain > threshold:
-            for label in range(WIDTH):
-                beta[row, label] += change[label]
-                moved_intercept[label] += bias * change[label]
-            add_to_rows(moved, indices, values, start, stop, change)
-    return total_gap
-
-
-@njit(**_LOOP)
+@njit(**LOOP)
 def scatter_block(indptr, indices, values, beta, weights):  # type: ignore[no-untyped-def]
     """weights += X^T beta, skipping rows whose variables are all zero."""
     change = np.empty(WIDTH, weights.dtype)
@@ -155,7 +86,7 @@ def scatter_block(indptr, indices, values, beta, weights):  # type: ignore[no-un
             add_to_rows(weights, indices, values, indptr[row], indptr[row + 1], change)
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def label_sums(  # type: ignore[no-untyped-def]
     indptr, indices, values, signs, beta, upper, margins, weights, intercept, sums
 ):

@@ -1,53 +1,26 @@
 """The max-margin dual when a label covariance couples the labels.
 
-Blocks are swept one after the other (Gauss-Seidel).  Within a block the sweep
-follows every step through the block's own part of R; what it moved, D = X^T change,
-reaches the other blocks when their turn comes, through Z_b = V R[:, b] with
-V = X^T B.  This is the delayed update of equations 41 to 43 of the M3L paper with a
-block in place of a label, and it is a matrix product.
+All labels of an example are visited together, so there is one block.  The
+weights Z = X^T B R of all labels are held, in slabs of ``WIDTH`` labels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
-from labelweave._loops.coordinate_ascent import scatter_block, sweep_coupled
+from labelweave._loops.coordinate_ascent import scatter_block
+from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
 from labelweave._loops.wide_rows import WIDTH
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.margin_dual import Array, MarginData, MarginDual
 
 __all__ = ["CoupledMargins"]
 
-
-class _Products:
-    """V = X^T B, a row a feature (the constant one last), and its products with columns of R."""
-
-    def __init__(self, dual: MarginDual, dtype: npt.DTypeLike) -> None:
-        self.dual, self.dtype = dual, np.dtype(dtype)
-        data = dual.data
-        self.covariance = data.covariance
-        self.V = np.zeros((data.features.shape[1] + 1, data.labels.n_labels), dtype)
-        factor = data.covariance.factor if isinstance(data.covariance, FactorCovariance) else None
-        self.factor = None if factor is None else factor.astype(dtype)
-        self.VF = None if factor is None else np.zeros((len(self.V), factor.shape[1]), dtype)
-
-    def add(self, labels: Array, moved: Array) -> None:
-        """Add what a sweep moved, shape (d + 1, k)."""
-        self.V[:, labels] += moved
-        if self.factor is not None:
-            self.VF += moved @ self.factor[labels]
-
-    def weights(self, labels: Array) -> Array:
-        """Return Z for some labels, padded: shape (d + 1, WIDTH)."""
-        wide = np.zeros((len(self.V), WIDTH), self.dtype)
-        if isinstance(self.covariance, FactorCovariance):
-            own = self.covariance.own_variance[labels].astype(self.dtype)
-            wide[:, : len(labels)] = self.VF @ self.factor[labels].T + self.V[:, labels] * own
-        else:
-            every = np.arange(self.V.shape[1])
-            wide[:, : len(labels)] = self.V @ self.covariance.block(every, labels).astype(self.dtype)
-        return wide
+_LARGEST_DENSE = 4096  # labels up to which R is written out: 64 MiB in float32
 
 
 class CoupledMargins(MarginDual):
@@ -61,66 +34,80 @@ class CoupledMargins(MarginDual):
         float32 or float64.
     """
 
+    n_blocks = 1
     blocks_are_independent = False
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
         super().__init__(data, dtype)
-        self.products = _Products(self, self.dtype)
+        self.order = np.concatenate([block.labels for block in self.label_blocks])
+        n_slabs = len(self.label_blocks)
+        self.slabs = np.zeros((n_slabs, data.features.shape[1], WIDTH), self.dtype)
+        self.intercept = np.zeros(n_slabs * WIDTH, self.dtype)
         self.bias = self.dtype.type(1.0 if data.intercept else 0.0)
-        self.inner = [self._padded_block(state.labels) for state in self.blocks]
+        self.row_gains = np.zeros(self.n_rows, self.dtype)
+        self._sweep, self._structure = self._compiled_structure()
 
-    def _padded_block(self, labels: Array) -> Array:
-        inner = np.zeros((WIDTH, WIDTH), self.dtype)
-        inner[: len(labels), : len(labels)] = self.data.covariance.block(labels, labels)
-        return inner
+    def _compiled_structure(self) -> tuple[Callable[..., float], tuple[Array | int, ...]]:
+        """Choose the loop that fits the covariance, and lay out its arrays in the order of the blocks."""
+        width = len(self.intercept)
+        covariance = self.data.covariance.columns(self.order)
+        if isinstance(covariance, FactorCovariance) and len(self.order) > _LARGEST_DENSE:
+            factor = sp.csr_array(covariance.factor).astype(self.dtype)
+            factor.resize(width, factor.shape[1])
+            own = np.zeros(width, self.dtype)
+            own[: len(self.order)] = covariance.own_variance
+            arrays = (factor.indptr.astype(np.int64), factor.indices.astype(np.int64), factor.data)
+            return sweep_factor_covariance, (own, *arrays, factor.shape[1])
+        dense = np.zeros((width, width), self.dtype)
+        dense[: len(self.order), : len(self.order)] = covariance.to_dense()
+        return sweep_dense_covariance, (dense,)
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block and pass on what moved."""
-        state = self.blocks[block]
-        weights = self.products.weights(state.labels)
-        moved = np.zeros_like(weights)
-        gap = sweep_coupled(
-            rows, *self.rows, self.squared_norms, state.signs, state.beta, self.upper, state.margins,
-            weights[:-1], moved[:-1], weights[-1], moved[-1], self.bias, self.inner[block],
-            state.gains, threshold,
-        )  # fmt: skip
-        self.products.add(state.labels, moved[:, : len(state.labels)])
-        return float(gap)
+        """Visit rows, all labels of each."""
+        return float(
+            self._sweep(
+                rows, *self.rows, self.squared_norms, self.signs, self.beta, self.upper, self.margins,
+                self.slabs, self.intercept, self.bias, *self._structure, self.row_gains, threshold,
+            )  # fmt: skip
+        )
 
-    def weights(self, block: int, dtype: npt.DTypeLike) -> tuple[Array, Array]:
-        """Recompute the weights of a block from all variables."""
-        wide = self._recomputed(dtype).weights(self.blocks[block].labels)
-        return wide[:-1], self.bias * wide[-1]
+    def gains(self, block: int) -> Array:
+        """Return the dual gain of each row's last visit."""
+        return self.row_gains
 
     def solution(self) -> tuple[Array, Array]:
         """Collect the weights of all labels; see :meth:`MarginDual.solution`."""
-        products = self._recomputed(np.float64)
-        Z = self.data.covariance.matmul(products.V)
+        n_labels = self.data.labels.n_labels
+        products = np.zeros((self.data.features.shape[1] + 1, n_labels))  # X^T B, the constant feature last
+        rows = self.data.features.sparse_rows(np.float64)
+        for block in self.label_blocks:
+            wide = np.zeros((len(products) - 1, WIDTH))
+            scatter_block(*rows, block.beta.astype(np.float64, copy=False), wide)
+            products[:-1, block.labels] = wide[:, : len(block.labels)]
+            total = block.beta.sum(axis=0, dtype=np.float64)[: len(block.labels)]
+            products[-1, block.labels] = float(self.bias) * total
+        Z = self.data.covariance.matmul(products)
         return Z[:-1], float(self.bias) * Z[-1]
 
     def measure(self) -> tuple[Array, Array]:
-        """Return primal and dual values by block at the weights in use."""
-        return self._values(self.products)
+        """Return the primal and the dual value at the weights in use."""
+        parts = np.array_split(self.intercept, len(self.label_blocks))
+        return self._values(list(zip(self.slabs, parts, strict=True)))
 
     def certify(self) -> tuple[Array, Array]:
-        """Return primal and dual values by block, recomputed in double precision."""
-        return self._values(self._recomputed(np.float64))
+        """Return the primal and the dual value, recomputed in double precision."""
+        weights, intercept = self.solution()
+        slabs = []
+        for block in self.label_blocks:
+            wide, constants = np.zeros((len(weights), WIDTH)), np.zeros(WIDTH)
+            wide[:, : len(block.labels)] = weights[:, block.labels]
+            constants[: len(block.labels)] = intercept[block.labels]
+            slabs.append((wide, constants))
+        return self._values(slabs)
 
-    def _recomputed(self, dtype: npt.DTypeLike) -> _Products:
-        products = _Products(self, dtype)
-        rows = self.data.features.sparse_rows(dtype)
-        for state in self.blocks:
-            wide = np.zeros((len(products.V), WIDTH), dtype)
-            scatter_block(*rows, state.beta, wide[:-1])
-            wide[-1] = self.bias * state.beta.sum(axis=0, dtype=np.float64)
-            products.add(state.labels, wide[:, : len(state.labels)])
-        return products
-
-    def _values(self, products: _Products) -> tuple[Array, Array]:
-        primal, dual = np.empty(self.n_blocks), np.empty(self.n_blocks)
-        for number, state in enumerate(self.blocks):
-            wide = products.weights(state.labels)
-            hinge, linear, quadratic = self.sums(state, wide[:-1], self.bias * wide[-1])
-            primal[number] = (quadratic / 2 + hinge).sum()
-            dual[number] = (linear - quadratic / 2).sum()
-        return primal, dual
+    def _values(self, slabs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+        sums = sum(
+            self.sums(block, *slab) for block, slab in zip(self.label_blocks, slabs, strict=True)
+        )
+        hinge, linear, quadratic = np.asarray(sums).sum(axis=1)
+        return np.array([quadratic / 2 + hinge]), np.array([linear - quadratic / 2])

@@ -82,25 +82,43 @@ class IndependentMargins(MarginDual):
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
         super().__init__(data, dtype)
+        self.n_blocks = len(self.label_blocks)
+        self.row_gains = np.zeros((self.n_blocks, self.n_rows), self.dtype)
         d = data.features.shape[1]
-        self.block_weights = [np.zeros((d, WIDTH), self.dtype) for _ in self.blocks]
-        self.intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.blocks]
+        self.block_weights = [np.zeros((d, WIDTH), self.dtype) for _ in self.label_blocks]
+        self.intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.label_blocks]
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
         """Visit rows of one block, then move its intercepts."""
-        state, intercept = self.blocks[block], self.intercepts[block]
+        state, intercept = self.label_blocks[block], self.intercepts[block]
         gap = sweep_independent(
             rows, *self.rows, self.squared_norms, state.signs, state.beta, self.upper, state.margins,
             self.block_weights[block], intercept.value, intercept.share, intercept.totals, intercept.free,
-            state.gains, threshold,
+            self.row_gains[block], threshold,
         )  # fmt: skip
         intercept.after_sweep(was_full=len(rows) == self.n_rows)
         return float(gap)
 
+    def gains(self, block: int) -> Array:
+        """Return the dual gain of each row's last visit."""
+        return np.asarray(self.row_gains[block])
+
+    def solution(self) -> tuple[Array, Array]:
+        """Collect the weights of all labels; see :meth:`MarginDual.solution`."""
+        n_labels = self.data.labels.n_labels
+        weights = np.empty((self.data.features.shape[1], n_labels))
+        intercept = np.zeros(n_labels)
+        for number, block in enumerate(self.label_blocks):
+            wide, constants = self.weights(number, np.float64)
+            weights[:, block.labels] = wide[:, : len(block.labels)]
+            intercept[block.labels] = constants[: len(block.labels)]
+        return weights, intercept
+
     def weights(self, block: int, dtype: npt.DTypeLike) -> tuple[Array, Array]:
         """Recompute the weights of a block from its variables; the intercepts are those in use."""
         wide = np.zeros((self.data.features.shape[1], WIDTH), dtype)
-        scatter_block(*self.data.features.sparse_rows(dtype), self.blocks[block].beta, wide)
+        beta = self.label_blocks[block].beta.astype(dtype, copy=False)
+        scatter_block(*self.data.features.sparse_rows(dtype), beta, wide)
         return wide, self.intercepts[block].value.astype(dtype)
 
     def measure(self) -> tuple[Array, Array]:
@@ -108,7 +126,7 @@ class IndependentMargins(MarginDual):
         pairs = [
             self._values(state, weights, intercept.value)
             for state, weights, intercept in zip(
-                self.blocks, self.block_weights, self.intercepts, strict=True
+                self.label_blocks, self.block_weights, self.intercepts, strict=True
             )
         ]
         return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
@@ -116,7 +134,7 @@ class IndependentMargins(MarginDual):
     def certify(self) -> tuple[Array, Array]:
         """Return primal and dual values by block, recomputed in double precision."""
         pairs = [
-            self._values(state, *self.weights(number, np.float64)) for number, state in enumerate(self.blocks)
+            self._values(state, *self.weights(number, np.float64)) for number, state in enumerate(self.label_blocks)
         ]
         return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
 

@@ -69,6 +69,7 @@ class MarginData:
     intercept: bool
 
 
+@dataclass(frozen=True)
 class LabelBlock:
     """The variables of up to ``WIDTH`` labels, padded with unobserved ones.
 
@@ -82,19 +83,12 @@ class LabelBlock:
         The signed dual variables.
     margins : ndarray of shape (2, WIDTH)
         The margins asked of positives and negatives.
-    gains : ndarray of shape (n,)
-        The dual gain of each row's last visit.
     """
 
-    def __init__(self, data: MarginData, labels: Array, dtype: npt.DTypeLike) -> None:
-        n = len(data.features)
-        self.labels = labels
-        self.signs = np.zeros((n, WIDTH), np.int8)
-        self.signs[:, : len(labels)] = data.labels.select_labels(labels).to_signs()
-        self.margins = np.zeros((2, WIDTH), dtype)
-        self.margins[:, : len(labels)] = data.margins[:, labels]
-        self.beta = np.zeros((n, WIDTH), dtype)
-        self.gains = np.zeros(n, dtype)
+    labels: Array
+    signs: Array
+    beta: Array
+    margins: Array
 
 
 class MarginDual(ABC):
@@ -109,6 +103,7 @@ class MarginDual(ABC):
         float64 reaches small gaps.
     """
 
+    n_blocks: int
     blocks_are_independent: bool
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
@@ -118,18 +113,30 @@ class MarginDual(ABC):
         # an empty row has no curvature of its own; a tiny one keeps its step finite
         self.squared_norms = np.maximum(data.features.squared_norms(), 1e-9).astype(self.dtype)
         self.upper = data.upper.astype(self.dtype)
-        frequent_first = np.argsort(-data.labels.positive_counts(), kind="stable")
-        starts = range(0, len(frequent_first), WIDTH)
-        self.blocks = [LabelBlock(data, frequent_first[s : s + WIDTH], self.dtype) for s in starts]
-        self.n_rows, self.n_blocks = len(data.features), len(self.blocks)
+        self.n_rows = len(data.features)
+        self._allocate_blocks()
+
+    def _allocate_blocks(self) -> None:
+        frequent_first = np.argsort(-self.data.labels.positive_counts(), kind="stable")
+        groups = [frequent_first[s : s + WIDTH] for s in range(0, len(frequent_first), WIDTH)]
+        self.signs = np.zeros((len(groups), self.n_rows, WIDTH), np.int8)
+        self.beta = np.zeros((len(groups), self.n_rows, WIDTH), self.dtype)
+        self.margins = np.zeros((len(groups), 2, WIDTH), self.dtype)
+        for number, labels in enumerate(groups):
+            self.signs[number, :, : len(labels)] = self.data.labels.select_labels(labels).to_signs()
+            self.margins[number, :, : len(labels)] = self.data.margins[:, labels]
+        self.label_blocks = [
+            LabelBlock(labels, *parts)
+            for labels, *parts in zip(groups, self.signs, self.beta, self.margins, strict=True)
+        ]
 
     @abstractmethod
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
         """Visit rows of one block; see :class:`labelweave.solvers.BoxDual`."""
 
     @abstractmethod
-    def weights(self, block: int, dtype: npt.DTypeLike) -> tuple[Array, Array]:
-        """Recompute the weights of a block from its variables: (d, WIDTH) and intercepts (WIDTH,)."""
+    def gains(self, block: int) -> Array:
+        """Return the dual gain of each row's last visit."""
 
     @abstractmethod
     def measure(self) -> tuple[Array, Array]:
@@ -139,20 +146,7 @@ class MarginDual(ABC):
     def certify(self) -> tuple[Array, Array]:
         """Return primal and dual values by block, recomputed in double precision."""
 
-    def gains(self, block: int) -> Array:
-        """Return the dual gain of each row's last visit."""
-        return self.blocks[block].gains
-
-    def sums(self, block: LabelBlock, weights: Array, intercept: Array) -> Array:
-        """Sum, by label, the hinge losses, beta * target and beta * score: shape (3, WIDTH), float64."""
-        sums = np.zeros((3, WIDTH))
-        rows = self.rows if weights.dtype == self.dtype else self.data.features.sparse_rows(weights.dtype)
-        beta, upper, margins = (
-            array.astype(weights.dtype, copy=False) for array in (block.beta, self.upper, block.margins)
-        )
-        label_sums(*rows, block.signs, beta, upper, margins, weights, intercept, sums)
-        return sums
-
+    @abstractmethod
     def solution(self) -> tuple[Array, Array]:
         """Collect the weights of all labels.
 
@@ -163,14 +157,16 @@ class MarginDual(ABC):
         intercept : ndarray of float64, shape (L,)
             The intercepts.
         """
-        n_labels = self.data.labels.n_labels
-        weights = np.empty((self.data.features.shape[1], n_labels))
-        intercept = np.zeros(n_labels)
-        for number, block in enumerate(self.blocks):
-            wide, constants = self.weights(number, np.float64)
-            weights[:, block.labels] = wide[:, : len(block.labels)]
-            intercept[block.labels] = constants[: len(block.labels)]
-        return weights, intercept
+
+    def sums(self, block: LabelBlock, weights: Array, intercept: Array) -> Array:
+        """Sum, by label, the hinge losses, beta * target and beta * score: shape (3, WIDTH), float64."""
+        sums = np.zeros((3, WIDTH))
+        rows = self.rows if weights.dtype == self.dtype else self.data.features.sparse_rows(weights.dtype)
+        beta, upper, margins = (
+            array.astype(weights.dtype, copy=False) for array in (block.beta, self.upper, block.margins)
+        )
+        label_sums(*rows, block.signs, beta, upper, margins, weights, intercept, sums)
+        return sums
 
 
 def make_margin_dual(data: MarginData, dtype: npt.DTypeLike) -> MarginDual:
