@@ -59,9 +59,7 @@ def sweep_independent(  # type: ignore[no-untyped-def]
             scores[label] = intercept[label]
             inverse_norms[label] = fixed + difference * intercept_share[label]
         add_rows(weights, indices, values, start, stop, scores)
-        gain, gap = box_step(
-            scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, free
-        )
+        gain, gap = box_step(scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, free)
         gains[row] = gain
         total_gap += gap
         if gain > threshold:

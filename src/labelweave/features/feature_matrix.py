@@ -59,6 +59,23 @@ class FeatureMatrix:
         kind = f"CSR, {self.data.nnz} non-zeros" if self.is_sparse else "dense"
         return f"FeatureMatrix({self.shape[0]} rows, {self.shape[1]} features, {kind})"
 
+    def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
+        """Keep some rows.
+
+        Parameters
+        ----------
+        which : slice or ndarray of int
+            The rows.
+
+        Returns
+        -------
+        FeatureMatrix
+            Those rows; not checked again.
+        """
+        kept = FeatureMatrix.__new__(FeatureMatrix)
+        kept.data, kept.names = self.data[which], self.names
+        return kept
+
     def sparse_rows(
         self, dtype: npt.DTypeLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.labels.taxonomy import Taxonomy
+from labelweave.model_files import storable
 
 __all__ = [
     "DenseCovariance",
@@ -194,6 +195,7 @@ class LabelCovariance(ABC):
         return FactorCovariance(taxonomy.membership(label_names) @ sp.diags_array(roots))
 
 
+@storable("IdentityCovariance")
 class IdentityCovariance(LabelCovariance):
     """Independent labels, one-versus-all.
 
@@ -205,6 +207,15 @@ class IdentityCovariance(LabelCovariance):
 
     def __init__(self, n_labels: int) -> None:
         self.n_labels = int(n_labels)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return {"n_labels": self.n_labels}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> IdentityCovariance:
+        """Make the covariance again."""
+        return cls(**state)
 
     @property
     def is_diagonal(self) -> bool:
@@ -228,6 +239,7 @@ class IdentityCovariance(LabelCovariance):
         return vectors
 
 
+@storable("DenseCovariance")
 class DenseCovariance(LabelCovariance):
     """Any positive semi-definite matrix.
 
@@ -240,6 +252,15 @@ class DenseCovariance(LabelCovariance):
     def __init__(self, matrix: Any) -> None:
         self.matrix = _checked_semidefinite(np.asarray(matrix, dtype=np.float64))
         self.n_labels = len(self.matrix)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return {"matrix": self.matrix}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> DenseCovariance:
+        """Make the covariance again."""
+        return cls(**state)
 
     def columns(self, labels: Array) -> LabelCovariance:
         """Keep some labels; see :meth:`LabelCovariance.columns`."""
@@ -260,6 +281,7 @@ class DenseCovariance(LabelCovariance):
         return vectors @ self.matrix.astype(vectors.dtype, copy=False)
 
 
+@storable("FactorCovariance")
 class FactorCovariance(LabelCovariance):
     """A diagonal plus a factor times its transpose; the factor may be sparse.
 
@@ -283,6 +305,15 @@ class FactorCovariance(LabelCovariance):
             label = int(np.flatnonzero(~np.isfinite(own) | (own < 0))[0])
             raise ValueError(f"The covariance diagonal at label {label} is {own[label]}; it must be >= 0.")
         self.own_variance = own
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return {"factor": self.factor, "diagonal": self.own_variance}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> FactorCovariance:
+        """Make the covariance again."""
+        return cls(**state)
 
     def columns(self, labels: Array) -> LabelCovariance:
         """Keep some labels; see :meth:`LabelCovariance.columns`."""

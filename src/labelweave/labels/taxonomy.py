@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.model_files import storable
+
 __all__ = ["Taxonomy"]
 
 
+@storable("Taxonomy")
 class Taxonomy:
     """A forest given by pairs of parent and child names.
 
@@ -57,6 +61,15 @@ class Taxonomy:
     def __repr__(self) -> str:
         roots = len(self.nodes) - len(self.parent)
         return f"Taxonomy({len(self.nodes)} nodes, {roots} roots)"
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return {"pairs": [list(pair) for pair in self.pairs()]}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Taxonomy:
+        """Make the taxonomy again."""
+        return cls(state["pairs"])
 
     def pairs(self) -> list[tuple[str, str]]:
         """List the edges.

@@ -6,13 +6,12 @@ weights Z = X^T B R of all labels are held, in slabs of ``WIDTH`` labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave._loops.coordinate_ascent import scatter_block
 from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
 from labelweave._loops.wide_rows import WIDTH
 from labelweave.labels.covariance import FactorCovariance
@@ -66,8 +65,19 @@ class CoupledMargins(MarginDual):
         """Visit rows, all labels of each."""
         return float(
             self._sweep(
-                rows, *self.rows, self.squared_norms, self.signs, self.beta, self.upper, self.margins,
-                self.slabs, self.intercept, self.bias, *self._structure, self.row_gains, threshold,
+                rows,
+                *self.rows,
+                self.squared_norms,
+                self.signs,
+                self.beta,
+                self.upper,
+                self.margins,
+                self.slabs,
+                self.intercept,
+                self.bias,
+                *self._structure,
+                self.row_gains,
+                threshold,
             )  # fmt: skip
         )
 
@@ -75,39 +85,32 @@ class CoupledMargins(MarginDual):
         """Return the dual gain of each row's last visit."""
         return self.row_gains
 
-    def solution(self) -> tuple[Array, Array]:
-        """Collect the weights of all labels; see :meth:`MarginDual.solution`."""
-        n_labels = self.data.labels.n_labels
-        products = np.zeros((self.data.features.shape[1] + 1, n_labels))  # X^T B, the constant feature last
-        rows = self.data.features.sparse_rows(np.float64)
-        for block in self.label_blocks:
-            wide = np.zeros((len(products) - 1, WIDTH))
-            scatter_block(*rows, block.beta.astype(np.float64, copy=False), wide)
-            products[:-1, block.labels] = wide[:, : len(block.labels)]
-            total = block.beta.sum(axis=0, dtype=np.float64)[: len(block.labels)]
-            products[-1, block.labels] = float(self.bias) * total
-        Z = self.data.covariance.matmul(products)
-        return Z[:-1], float(self.bias) * Z[-1]
-
-    def measure(self) -> tuple[Array, Array]:
+    def measure(self, block: int) -> tuple[float, float]:
         """Return the primal and the dual value at the weights in use."""
         parts = np.array_split(self.intercept, len(self.label_blocks))
-        return self._values(list(zip(self.slabs, parts, strict=True)))
+        return self._values(zip(self.slabs, parts, strict=True))
 
-    def certify(self) -> tuple[Array, Array]:
-        """Return the primal and the dual value, recomputed in double precision."""
-        weights, intercept = self.solution()
-        slabs = []
-        for block in self.label_blocks:
-            wide, constants = np.zeros((len(weights), WIDTH)), np.zeros(WIDTH)
-            wide[:, : len(block.labels)] = weights[:, block.labels]
-            constants[: len(block.labels)] = intercept[block.labels]
-            slabs.append((wide, constants))
-        return self._values(slabs)
+    def certify(self, block: int) -> tuple[float, float]:
+        """Measure in double precision; see :meth:`MarginDual.certify`."""
+        products = self._products()
+        Z = self.data.covariance.matmul(products)
+        self.certified = []
+        for part in self.label_blocks:
+            wide = np.zeros((len(Z), WIDTH))
+            wide[:, : len(part.labels)] = Z[:, part.labels]
+            self.certified.append((np.ascontiguousarray(wide[:-1]), float(self.bias) * wide[-1]))
+        return self._values(self.certified)
 
-    def _values(self, slabs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-        sums = sum(
-            self.sums(block, *slab) for block, slab in zip(self.label_blocks, slabs, strict=True)
-        )
-        hinge, linear, quadratic = np.asarray(sums).sum(axis=1)
-        return np.array([quadratic / 2 + hinge]), np.array([linear - quadratic / 2])
+    def _products(self) -> Array:
+        """Compute X^T B, a row a feature with the constant one last, in double precision."""
+        products = np.zeros((self.data.features.shape[1] + 1, self.data.labels.n_labels))
+        for part in self.label_blocks:
+            k = len(part.labels)
+            products[:-1, part.labels] = self.product(part)[:, :k]
+            products[-1, part.labels] = float(self.bias) * part.beta.sum(axis=0, dtype=np.float64)[:k]
+        return products
+
+    def _values(self, slabs: Iterable[tuple[Array, Array]]) -> tuple[float, float]:
+        sums = [self.sums(block, *slab) for block, slab in zip(self.label_blocks, slabs, strict=True)]
+        hinge, linear, quadratic = np.sum(sums, axis=(0, 2))
+        return float(quadratic / 2 + hinge), float(linear - quadratic / 2)

@@ -19,9 +19,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.coordinate_ascent import scatter_block, sweep_independent
+from labelweave._loops.coordinate_ascent import sweep_independent
 from labelweave._loops.wide_rows import WIDTH
-from labelweave.problems.margin_dual import Array, LabelBlock, MarginData, MarginDual
+from labelweave.problems.margin_dual import Array, MarginData, MarginDual
 
 __all__ = ["IndependentMargins"]
 
@@ -86,11 +86,11 @@ class IndependentMargins(MarginDual):
         self.row_gains = np.zeros((self.n_blocks, self.n_rows), self.dtype)
         d = data.features.shape[1]
         self.block_weights = [np.zeros((d, WIDTH), self.dtype) for _ in self.label_blocks]
-        self.intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.label_blocks]
+        self.block_intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.label_blocks]
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
         """Visit rows of one block, then move its intercepts."""
-        state, intercept = self.label_blocks[block], self.intercepts[block]
+        state, intercept = self.label_blocks[block], self.block_intercepts[block]
         gap = sweep_independent(
             rows, *self.rows, self.squared_norms, state.signs, state.beta, self.upper, state.margins,
             self.block_weights[block], intercept.value, intercept.share, intercept.totals, intercept.free,
@@ -103,42 +103,18 @@ class IndependentMargins(MarginDual):
         """Return the dual gain of each row's last visit."""
         return np.asarray(self.row_gains[block])
 
-    def solution(self) -> tuple[Array, Array]:
-        """Collect the weights of all labels; see :meth:`MarginDual.solution`."""
-        n_labels = self.data.labels.n_labels
-        weights = np.empty((self.data.features.shape[1], n_labels))
-        intercept = np.zeros(n_labels)
-        for number, block in enumerate(self.label_blocks):
-            wide, constants = self.weights(number, np.float64)
-            weights[:, block.labels] = wide[:, : len(block.labels)]
-            intercept[block.labels] = constants[: len(block.labels)]
-        return weights, intercept
+    def measure(self, block: int) -> tuple[float, float]:
+        """Return the primal and dual value of a block at the weights in use."""
+        return self._values(block, self.block_weights[block], self.block_intercepts[block].value)
 
-    def weights(self, block: int, dtype: npt.DTypeLike) -> tuple[Array, Array]:
-        """Recompute the weights of a block from its variables; the intercepts are those in use."""
-        wide = np.zeros((self.data.features.shape[1], WIDTH), dtype)
-        beta = self.label_blocks[block].beta.astype(dtype, copy=False)
-        scatter_block(*self.data.features.sparse_rows(dtype), beta, wide)
-        return wide, self.intercepts[block].value.astype(dtype)
+    def certify(self, block: int) -> tuple[float, float]:
+        """Measure in double precision; see :meth:`MarginDual.certify`."""
+        constants = self.block_intercepts[block].value.astype(np.float64)
+        self.certified[block] = self.product(self.label_blocks[block]), constants
+        return self._values(block, *self.certified[block])
 
-    def measure(self) -> tuple[Array, Array]:
-        """Return primal and dual values by block at the weights in use."""
-        pairs = [
-            self._values(state, weights, intercept.value)
-            for state, weights, intercept in zip(
-                self.label_blocks, self.block_weights, self.intercepts, strict=True
-            )
-        ]
-        return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
-
-    def certify(self) -> tuple[Array, Array]:
-        """Return primal and dual values by block, recomputed in double precision."""
-        pairs = [
-            self._values(state, *self.weights(number, np.float64)) for number, state in enumerate(self.label_blocks)
-        ]
-        return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
-
-    def _values(self, block: LabelBlock, weights: Array, intercept: Array) -> tuple[float, float]:
+    def _values(self, number: int, weights: Array, intercept: Array) -> tuple[float, float]:
+        block = self.label_blocks[number]
         hinge, linear, quadratic = self.sums(block, weights, intercept)
         constant = intercept.astype(np.float64)
         total = block.beta.sum(axis=0, dtype=np.float64)

@@ -25,12 +25,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.coordinate_ascent import label_sums
+from labelweave._loops.coordinate_ascent import label_sums, scatter_block
 from labelweave._loops.wide_rows import WIDTH
 from labelweave.features import FeatureMatrix
 from labelweave.labels.covariance import LabelCovariance
@@ -115,6 +116,8 @@ class MarginDual(ABC):
         self.upper = data.upper.astype(self.dtype)
         self.n_rows = len(data.features)
         self._allocate_blocks()
+        nothing = (np.zeros((0, WIDTH)), np.zeros(WIDTH))
+        self.certified: list[tuple[Array, Array]] = [nothing] * len(self.label_blocks)
 
     def _allocate_blocks(self) -> None:
         frequent_first = np.argsort(-self.data.labels.positive_counts(), kind="stable")
@@ -139,29 +142,72 @@ class MarginDual(ABC):
         """Return the dual gain of each row's last visit."""
 
     @abstractmethod
-    def measure(self) -> tuple[Array, Array]:
-        """Return primal and dual values by block at the weights in use."""
+    def measure(self, block: int) -> tuple[float, float]:
+        """Return the primal and dual value of a block at the weights in use."""
 
     @abstractmethod
-    def certify(self) -> tuple[Array, Array]:
-        """Return primal and dual values by block, recomputed in double precision."""
+    def certify(self, block: int) -> tuple[float, float]:
+        """Measure in double precision, at weights made from the variables, and keep those weights."""
 
-    @abstractmethod
     def solution(self) -> tuple[Array, Array]:
-        """Collect the weights of all labels.
+        """Collect the weights that :meth:`certify` kept.
 
         Returns
         -------
-        weights : ndarray of float64, shape (d, L)
-            Z without its intercept row.
-        intercept : ndarray of float64, shape (L,)
+        coefficients : ndarray of float64, shape (L, d)
+            Z transposed, without its intercept row.
+        intercepts : ndarray of float64, shape (L,)
             The intercepts.
         """
+        n_labels = self.data.labels.n_labels
+        coefficients = np.empty((n_labels, self.data.features.shape[1]))
+        intercepts = np.empty(n_labels)
+        for block, (wide, constants) in zip(self.label_blocks, self.certified, strict=True):
+            coefficients[block.labels] = wide[:, : len(block.labels)].T
+            intercepts[block.labels] = constants[: len(block.labels)]
+        return coefficients, intercepts
+
+    @cached_property
+    def exact_rows(self) -> tuple[Array, Array, Array]:
+        """The rows in double precision."""
+        return self.rows if self.dtype == np.float64 else self.data.features.sparse_rows(np.float64)
+
+    def product(self, block: LabelBlock) -> Array:
+        """Compute X^T B for one label block in double precision.
+
+        Parameters
+        ----------
+        block : LabelBlock
+            The labels.
+
+        Returns
+        -------
+        ndarray of float64, shape (d, WIDTH)
+            The product, without the constant feature.
+        """
+        wide = np.zeros((self.data.features.shape[1], WIDTH))
+        scatter_block(*self.exact_rows, block.beta.astype(np.float64, copy=False), wide)
+        return wide
 
     def sums(self, block: LabelBlock, weights: Array, intercept: Array) -> Array:
-        """Sum, by label, the hinge losses, beta * target and beta * score: shape (3, WIDTH), float64."""
+        """Sum, by label, the hinge losses, beta * target and beta * score.
+
+        Parameters
+        ----------
+        block : LabelBlock
+            The labels.
+        weights : ndarray of shape (d, WIDTH)
+            Their weights; the type decides the precision.
+        intercept : ndarray of shape (WIDTH,)
+            Their intercepts, of the same type.
+
+        Returns
+        -------
+        ndarray of float64, shape (3, WIDTH)
+            The three sums.
+        """
         sums = np.zeros((3, WIDTH))
-        rows = self.rows if weights.dtype == self.dtype else self.data.features.sparse_rows(weights.dtype)
+        rows = self.rows if weights.dtype == self.dtype else self.exact_rows
         beta, upper, margins = (
             array.astype(weights.dtype, copy=False) for array in (block.beta, self.upper, block.margins)
         )

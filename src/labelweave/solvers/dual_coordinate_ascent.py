@@ -49,11 +49,11 @@ class BoxDual(Protocol):
     def gains(self, block: int) -> Array:
         """Return the dual gain of each row's last visit, shape (n_rows,)."""
 
-    def measure(self) -> tuple[Array, Array]:
-        """Return the primal and dual value of each block, two arrays of shape (n_blocks,)."""
+    def measure(self, block: int) -> tuple[float, float]:
+        """Return the primal and dual value of a block."""
 
-    def certify(self) -> tuple[Array, Array]:
-        """Measure in double precision, with the weights recomputed from the dual variables."""
+    def certify(self, block: int) -> tuple[float, float]:
+        """Measure in double precision, at weights made anew from the dual variables."""
 
 
 class DualCoordinateAscent:
@@ -67,7 +67,7 @@ class DualCoordinateAscent:
         The largest number of rounds.
     n_threads : int, default=1
         Threads, used when the blocks are independent.  The result does not depend on it.
-    seed : int or numpy.random.SeedSequence, default=0
+    seed : int, default=0
         Fixes the order of the visits.
     on_check : callable or None, default=None
         Called with every TraceRecord; a true result stops the run.
@@ -78,7 +78,7 @@ class DualCoordinateAscent:
         tol: float,
         max_iter: int,
         n_threads: int = 1,
-        seed: Any = 0,
+        seed: int = 0,
         on_check: Callable[[TraceRecord], bool] | None = None,
     ) -> None:
         self.tol, self.max_iter, self.n_threads = tol, max_iter, n_threads
@@ -106,82 +106,89 @@ class _Run:
     def __init__(self, solver: DualCoordinateAscent, problem: BoxDual) -> None:
         self.solver, self.problem = solver, problem
         self.started = time.perf_counter()
-        sequence = np.random.SeedSequence(solver.seed) if isinstance(solver.seed, int) else solver.seed
-        self.generators = [np.random.default_rng(child) for child in sequence.spawn(problem.n_blocks)]
+        children = np.random.SeedSequence(solver.seed).spawn(problem.n_blocks)
+        self.generators = [np.random.default_rng(child) for child in children]
         self.open = np.ones(problem.n_blocks, bool)
         self.met_gaps = np.full(problem.n_blocks, np.inf)
         self.mean_gains = np.zeros(problem.n_blocks)
         self.visits = np.zeros(problem.n_blocks)
         self.rounds = 0
         self.check_below = np.inf
+        self.apply: Callable[..., Iterable[Any]] = map
         self.trace: list[TraceRecord] = []
 
     def to_the_end(self) -> SolverResult:
         threads = self.solver.n_threads if self.problem.blocks_are_independent else 1
-        status = Status.ITERATION_LIMIT
         with ThreadPoolExecutor(threads) as pool:
-            apply = pool.map if threads > 1 else map
+            self.apply = pool.map if threads > 1 else map
             try:
-                while self.rounds < self.solver.max_iter:
-                    self.one_round(apply)
-                    if self.met_gaps.sum() <= self.check_below and self.is_done():
-                        status = self.verdict()
-                        break
+                status = self.rounds_until_done()
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
-        if not self.trace or self.trace[-1].iteration != self.rounds or status is not Status.CONVERGED:
-            self.record(*self.problem.certify())
+            if status is not Status.CONVERGED:
+                self.record(*self.values(self.problem.certify))
         return SolverResult(status, self.rounds, self.trace)
 
-    def one_round(self, apply: Callable[..., Iterable[None]]) -> None:
+    def rounds_until_done(self) -> Status:
+        while self.rounds < self.solver.max_iter:
+            self.one_round()
+            if self.met_gaps.sum() <= self.check_below:
+                record = self.check()
+                stop = self.solver.on_check is not None and self.solver.on_check(record)
+                if record.gap <= self.solver.tol:
+                    return Status.CONVERGED
+                if stop:
+                    return Status.INTERRUPTED
+        return Status.ITERATION_LIMIT
+
+    def one_round(self) -> None:
         self.rounds += 1
         self.visits[:] = 0
-        for _ in apply(self.round_of_block, np.flatnonzero(self.open)):
+        for _ in self.apply(self.round_of_block, np.flatnonzero(self.open)):
             pass
 
     def round_of_block(self, block: int) -> None:
         everything = np.arange(self.problem.n_rows)
-        threshold = _IDLE_GAIN * self.mean_gains[block]
-        self.met_gaps[block] = self.sweep(block, everything, threshold)
+        self.met_gaps[block] = self.sweep(block, everything)
         self.mean_gains[block] = self.problem.gains(block).mean()
         for _ in range(_HOT_SWEEPS):
-            gains = self.problem.gains(block)
-            hot = np.flatnonzero(gains > _HOT_GAIN * self.mean_gains[block])
-            self.sweep(block, hot, _IDLE_GAIN * self.mean_gains[block])
+            hot = self.problem.gains(block) > _HOT_GAIN * self.mean_gains[block]
+            self.sweep(block, np.flatnonzero(hot))
 
-    def sweep(self, block: int, rows: Array, threshold: float) -> float:
+    def sweep(self, block: int, rows: Array) -> float:
         self.visits[block] += len(rows)
+        threshold = _IDLE_GAIN * self.mean_gains[block]
         return self.problem.sweep(block, self.generators[block].permutation(rows), threshold)
 
-    def is_done(self) -> bool:
-        """Measure the gap exactly, close the blocks that are done, and say whether all is done."""
-        primal, dual = self.problem.measure()
+    def check(self) -> TraceRecord:
+        """Measure the gap, close the blocks that are done, and set when to look again."""
+        tol = self.solver.tol
+        primal, dual = self.values(self.problem.measure)
         record = self.record(primal, dual)
-        if record.gap <= self.solver.tol:
-            record = self.record(*self.problem.certify(), replace=True)
-        stop = self.solver.on_check(record) if self.solver.on_check else False
-        self.open = primal - dual > self.solver.tol * np.maximum(np.abs(primal), 1.0 / len(primal))
-        if not self.problem.blocks_are_independent or not self.open.any():
-            self.open[:] = True
-        # the gaps met are about the gap before the round: look again when it may be small enough
-        self.check_below = max(self.met_gaps.sum() / 5, 2 * self.solver.tol * max(1.0, abs(record.primal)))
-        return stop or record.gap <= self.solver.tol
+        if record.gap <= tol:
+            self.trace.pop()
+            record = self.record(*self.values(self.problem.certify))
+        if self.problem.blocks_are_independent:
+            still_open = primal - dual > tol * np.abs(primal)
+            self.open = still_open if still_open.any() else np.ones_like(still_open)
+        # the gaps met in a sweep are about the gap before it: look again when it may be small enough
+        self.check_below = max(self.met_gaps.sum() / 5, 2 * tol * max(1.0, abs(record.primal)))
+        return record
 
-    def verdict(self) -> Status:
-        return Status.CONVERGED if self.trace[-1].gap <= self.solver.tol else Status.INTERRUPTED
+    def values(self, of_block: Callable[[int], tuple[float, float]]) -> tuple[Array, Array]:
+        pairs = np.array(list(self.apply(of_block, range(self.problem.n_blocks))))
+        return pairs[:, 0], pairs[:, 1]
 
-    def record(self, primals: Array, duals: Array, replace: bool = False) -> TraceRecord:
+    def record(self, primals: Array, duals: Array) -> TraceRecord:
         primal, dual = float(primals.sum()), float(duals.sum())
-        sweeps = self.problem.n_blocks * self.problem.n_rows * (1 + _HOT_SWEEPS)
+        possible_visits = self.problem.n_blocks * self.problem.n_rows * (1 + _HOT_SWEEPS)
         record = TraceRecord(
             iteration=self.rounds,
             time=time.perf_counter() - self.started,
             primal=primal,
             dual=dual,
             gap=(primal - dual) / max(1.0, abs(primal)),
-            active_share=float(self.visits.sum() / max(1, sweeps)),
+            active_share=float(self.visits.sum() / max(1, possible_visits)),
         )
-        if replace:
-            self.trace.pop()
         self.trace.append(record)
         return record

@@ -18,7 +18,9 @@ class Status(Enum):
         "The iteration limit was reached before the relative duality gap met the tolerance; raise max_iter, "
         "scale the features, or lower C."
     )
-    INTERRUPTED = "The fit was interrupted; the model is the best one so far, with the duality gap it reached."
+    INTERRUPTED = (
+        "The fit was interrupted; the model is the best one so far, with the duality gap it reached."
+    )
 
 
 @dataclass(frozen=True)

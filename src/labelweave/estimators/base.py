@@ -1,0 +1,267 @@
+"""What the library's classifiers share: reading data, predicting in blocks, progress, model files."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelweave.estimators.targets import TargetForm
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+from labelweave.metrics import subset_accuracy
+from labelweave.model_files import save_object
+from labelweave.solvers import SolverResult, TraceRecord
+
+__all__ = ["GapProgress", "LabelClassifier"]
+
+Array = npt.NDArray[Any]
+
+_SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
+_STEPS_A_DECADE = 10
+
+
+class GapProgress:
+    """Report the duality gap to scikit-learn's callbacks: ten subtasks for each tenfold smaller gap.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator being fitted.
+    tol : float
+        The gap at which the fit is done.
+    """
+
+    def __init__(self, estimator: LabelClassifier, tol: float) -> None:
+        self.estimator, self.done = estimator, 0
+        self.steps = max(1, math.ceil(-_STEPS_A_DECADE * math.log10(min(tol, 0.5))))
+        self.context = estimator._init_callback_context(max_subtasks=self.steps)
+        self.context.call_on_fit_task_begin(estimator=estimator)
+
+    def __call__(self, record: TraceRecord) -> bool:
+        """Move on to where the gap is; true if a callback asks to stop."""
+        reached = -_STEPS_A_DECADE * math.log10(max(record.gap, 1e-300)) if record.gap < 1 else 0
+        stop = False
+        while self.done < min(self.steps, int(reached)):
+            self.done += 1
+            subtask = self.context.subcontext(task_name="duality gap")
+            subtask.call_on_fit_task_begin(estimator=self.estimator)
+            stop |= bool(subtask.call_on_fit_task_end(estimator=self.estimator))
+        return stop
+
+    def close(self) -> None:
+        """End the task."""
+        self.context.call_on_fit_task_end(estimator=self.estimator)
+
+
+class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
+
+    _form: TargetForm
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
+        """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
+        checked = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
+            ensure_all_finite=False, accept_large_sparse=True,
+        )  # fmt: skip
+        return FeatureMatrix(checked, getattr(self, "feature_names_in_", None))
+
+    def _check_lengths(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
+        if len(features) != len(labels):
+            raise ValueError(
+                f"X has {len(features)} rows but y has {len(labels)}; give one row of labels for each row of X."
+            )
+
+    def _keep_result(self, result: SolverResult) -> None:
+        self.converged_ = result.converged
+        self.n_iter_ = result.n_iter
+        self.duality_gap_ = result.gap
+        self.trace_ = result.trace
+        if not result.converged:
+            message = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+    @property
+    def label_names_(self) -> Array:
+        """The names of the labels or classes, shape (L,), as text."""
+        check_is_fitted(self)
+        return np.asarray([str(name) for name in self.classes_])
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        """Score every column of the label matrix: shape (n, columns)."""
+        return features.matmul(self.coef_.T) + self.intercept_
+
+    def _score_blocks(self, X: Any) -> Iterator[Array]:
+        check_is_fitted(self)
+        features = self._read_features(X, reset=False)
+        rows = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
+        for start in range(0, max(1, len(features)), rows):
+            yield self._wide_scores(features.rows(slice(start, start + rows)))
+
+    def decision_function(self, X: Any) -> Array:
+        """Score every label; a positive score predicts the label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, L), or (n,) for two classes
+            The scores.
+        """
+        return self._form.scores(np.concatenate(list(self._score_blocks(X))))
+
+    def predict(self, X: Any) -> Any:
+        """Predict the labels of every row, in the form that the training labels had.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
+            The labels: a frame for a frame, sparse for sparse, classes for classes.
+        """
+        parts = [self._form.decide(scores) for scores in self._score_blocks(X)]
+        return self._form.join(parts, getattr(X, "index", None))
+
+    def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
+        """Find the k labels with the highest scores, without holding all scores at once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+        k : int, default=5
+            How many labels, at most the number there are.
+
+        Returns
+        -------
+        labels : ndarray of int, shape (n, k)
+            Label numbers, best first; ties go to the lower number.
+        scores : ndarray of shape (n, k)
+            Their scores.
+
+        Raises
+        ------
+        ValueError
+            If k is not between 1 and the number of labels.
+        """
+        check_is_fitted(self)
+        if not 1 <= k <= len(self.intercept_):
+            raise ValueError(
+                f"k is {k}; it must be between 1 and the number of labels, {len(self.intercept_)}."
+            )
+        labels, scores = [], []
+        for block in self._score_blocks(X):
+            best = np.argsort(-block, axis=1, kind="stable")[:, :k]
+            labels.append(best)
+            scores.append(np.take_along_axis(block, best, axis=1))
+        return np.concatenate(labels), np.concatenate(scores)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose labels are all right (unobserved labels do not count).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+        y : array-like
+            The true labels or classes.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Subset accuracy.
+        """
+        if self._form.kind != "labels":
+            return super().score(X, y, sample_weight)
+        return float(subset_accuracy(y, self.predict(X), sample_weight=sample_weight))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, replaced only once the new one is complete.
+        """
+        check_is_fitted(self)
+        save_object(path, self)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            Parameters and fitted attributes.
+        """
+        fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        names = fitted.pop("feature_names_in_", None)
+        fitted["trace_"] = [list(record) for record in self.trace_]
+        form = dict(vars(self._form))
+        classes = form.pop("classes")
+        fitted.pop("classes_")
+        return {
+            "parameters": self._storable_parameters(),
+            "fitted": fitted,
+            "feature_names": None if names is None else np.asarray(names, dtype=np.str_),
+            "form": form,
+            "classes": classes.astype(np.str_) if classes.dtype == object else classes,
+            "classes_are_objects": classes.dtype == object,
+        }
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        parameters = self.get_params(deep=False)
+        if isinstance(parameters.get("random_state"), np.random.RandomState):
+            parameters["random_state"] = None  # a generator's state has no use after the fit
+        return parameters
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> LabelClassifier:
+        """Make the fitted model again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        LabelClassifier
+            The model; its arrays are read-only.
+        """
+        model = cls(**state["parameters"])
+        for name, value in state["fitted"].items():
+            setattr(model, name, value)
+        model.trace_ = [TraceRecord(*record) for record in state["fitted"]["trace_"]]
+        if state["feature_names"] is not None:
+            model.feature_names_in_ = state["feature_names"].astype(object)
+        classes = state["classes"].astype(object) if state["classes_are_objects"] else state["classes"]
+        model._form = TargetForm(classes=classes, **state["form"])
+        model.classes_ = classes
+        return model

@@ -1,0 +1,128 @@
+"""From what a user calls y to a label matrix, and from scores back to what the user calls y.
+
+A two-dimensional y has one column a label.  A one-dimensional y has one class a
+row: two classes are one label, more are one label a class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from labelweave.labels import LabelMatrix
+
+__all__ = ["TargetForm", "read_targets"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class TargetForm:
+    """How the targets of a fit looked, so that predictions look the same.
+
+    Attributes
+    ----------
+    kind : {"labels", "binary", "multiclass"}
+        Many labels a row, or one of two or more classes.
+    container : {"array", "sparse", "frame"}
+        What predictions of many labels come in.
+    negative : int
+        What stands for a negative label, 0 or -1.
+    classes : ndarray
+        The classes, or the labels' names or numbers.
+    """
+
+    kind: Literal["labels", "binary", "multiclass"]
+    container: Literal["array", "sparse", "frame"]
+    negative: int
+    classes: Array
+
+    def scores(self, wide: Array) -> Array:
+        """Give scores their public shape: one column for two classes becomes a vector."""
+        return wide[:, 0] if self.kind == "binary" else wide
+
+    def decide(self, wide: Array) -> Any:
+        """Turn scores of shape (n, columns) into predictions; positive labels have positive scores."""
+        if self.kind == "binary":
+            return self.classes[(wide[:, 0] > 0).astype(np.intp)]
+        if self.kind == "multiclass":
+            return self.classes[wide.argmax(axis=1)]
+        if self.container == "sparse":
+            return sp.csr_array((wide > 0).astype(np.int64))
+        return np.where(wide > 0, 1, self.negative)
+
+    def join(self, parts: list[Any], index: Any) -> Any:
+        """Put predictions of row blocks together, in the container of the training targets."""
+        if self.kind == "labels" and self.container == "sparse":
+            return sp.csr_array(sp.vstack(parts, format="csr"))
+        whole = np.concatenate(parts)
+        if self.kind == "labels" and self.container == "frame":
+            import pandas as pd
+
+            return pd.DataFrame(whole, columns=self.classes, index=index)
+        return whole
+
+
+def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
+    """Read targets of any kind.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+        Classes, or labels with NaN where unobserved.
+
+    Returns
+    -------
+    labels : LabelMatrix of shape (n, columns)
+        The targets.
+    form : TargetForm
+        How they looked.
+
+    Raises
+    ------
+    ValueError
+        If y has one class only, or its entries are no labels.
+    """
+    if isinstance(y, LabelMatrix) or sp.issparse(y) or len(np.shape(y)) == 2:  # noqa: PLR2004
+        return _read_labels(y)
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only, {classes[0]!r}; a classifier needs at least 2 classes.")
+    if len(classes) == 2:
+        labels = LabelMatrix(sp.csr_array((codes[:, None] == 1).astype(np.int8)))
+        return labels, TargetForm("binary", "array", 0, classes)
+    n = len(codes)
+    one_hot = sp.csr_array((np.ones(n, np.int8), codes, np.arange(n + 1)), shape=(n, len(classes)))
+    return LabelMatrix(one_hot), TargetForm("multiclass", "array", 0, classes)
+
+
+def _read_labels(y: Any) -> tuple[LabelMatrix, TargetForm]:
+    labels = LabelMatrix.from_any(y)
+    _require_observed(labels)
+    names = labels.names
+    classes = np.arange(labels.n_labels) if names is None else names.astype(object)
+    if isinstance(y, LabelMatrix) or sp.issparse(y):
+        return labels, TargetForm("labels", "sparse", 0, classes)
+    negative = -1 if bool((np.asarray(y) == -1).any()) else 0
+    container: Literal["array", "frame"] = "frame" if hasattr(y, "columns") else "array"
+    return labels, TargetForm("labels", container, negative, classes)
+
+
+def _require_observed(labels: LabelMatrix) -> None:
+    if labels.n_labels == 0:
+        raise ValueError("Y has no labels (0 columns); at least one label is needed.")
+    never = np.flatnonzero(labels.observed_counts() == 0)
+    if len(never) and len(labels):
+        name = never[0] if labels.names is None else repr(str(labels.names[never[0]]))
+        raise ValueError(
+            f"Label {name} has no observed entry in Y ({len(never)} of {labels.n_labels} labels have none); "
+            "drop such labels or observe some of their entries."
+        )
