@@ -54,10 +54,10 @@ def sweep_independent(  # type: ignore[no-untyped-def]
             prefetch_example(indptr, indices, values, rows[position + 2])
         start, stop = indptr[row], indptr[row + 1]
         fixed = one / squared_norms[row]
-        difference = one / (squared_norms[row] + one) - fixed
+        following = one / (squared_norms[row] + one)
         for label in range(WIDTH):
             scores[label] = intercept[label]
-            inverse_norms[label] = fixed + difference * intercept_share[label]
+            inverse_norms[label] = following if intercept_share[label] > 0 else fixed
         add_rows(weights, indices, values, start, stop, scores)
         gain, gap = box_step(scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, free)
         gains[row] = gain

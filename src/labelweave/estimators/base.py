@@ -109,7 +109,6 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return features.matmul(self.coef_.T) + self.intercept_
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
-        check_is_fitted(self)
         features = self._read_features(X, reset=False)
         rows = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
         for start in range(0, max(1, len(features)), rows):
@@ -128,6 +127,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n, L), or (n,) for two classes
             The scores.
         """
+        check_is_fitted(self)
         return self._form.scores(np.concatenate(list(self._score_blocks(X))))
 
     def predict(self, X: Any) -> Any:
@@ -143,6 +143,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
             The labels: a frame for a frame, sparse for sparse, classes for classes.
         """
+        check_is_fitted(self)
         parts = [self._form.decide(scores) for scores in self._score_blocks(X)]
         return self._form.join(parts, getattr(X, "index", None))
 

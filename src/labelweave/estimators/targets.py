@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.labels import LabelMatrix
@@ -89,9 +89,13 @@ def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
     ValueError
         If y has one class only, or its entries are no labels.
     """
-    if isinstance(y, LabelMatrix) or sp.issparse(y) or len(np.shape(y)) == 2:  # noqa: PLR2004
+    if isinstance(y, LabelMatrix) or sp.issparse(y) or hasattr(y, "columns"):
+        return _read_labels(y)
+    y = np.asarray(y)
+    if y.ndim == 2 and not _is_column_of_classes(y):
         return _read_labels(y)
     y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -102,6 +106,10 @@ def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
     n = len(codes)
     one_hot = sp.csr_array((np.ones(n, np.int8), codes, np.arange(n + 1)), shape=(n, len(classes)))
     return LabelMatrix(one_hot), TargetForm("multiclass", "array", 0, classes)
+
+
+def _is_column_of_classes(y: Array) -> bool:
+    return y.shape[1] == 1 and not all(entry in (0, 1, -1) or entry != entry for entry in np.unique(y))
 
 
 def _read_labels(y: Any) -> tuple[LabelMatrix, TargetForm]:

@@ -1,0 +1,164 @@
+"""Seconds per round of ``MaxMarginClassifier`` against rows, labels and non-zeros per row.
+
+A round is one sweep over all rows and two over those that still gain.  Each of
+the three sizes grows by a factor of 100 while the other two stay.  The number of
+rounds is fixed and the tolerance out of reach, so that every fit does the same
+work: what is measured is the cost of a round, not how many are needed.  The clock
+is the solver's (rounds and checks of the gap; neither reading X and Y nor
+compilation), on one thread.  Sizes are visited in interleaved repeats and the
+median counts, so that other load on the machine falls on all of them.
+
+Labels are solved in blocks of 16 and are chosen as multiples of it.
+
+Example: ``python -m benchmarks.scaling --repeats 3``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_ROUNDS = 5
+_FEATURES = 20_000
+_GRIDS = {
+    "rows": [{"rows": n, "labels": 32, "words": 40} for n in (2_000, 6_300, 20_000, 63_000, 200_000)],
+    "labels": [{"rows": 4_000, "labels": k, "words": 40} for k in (16, 48, 160, 512, 1_600)],
+    "non-zeros per row": [{"rows": 8_000, "labels": 32, "words": k} for k in (8, 25, 80, 250, 800)],
+}
+_SWEPT = {"rows": "rows", "labels": "labels", "non-zeros per row": "words"}
+
+
+@dataclass
+class Measurement:
+    """One size: what was asked for, how many non-zeros came out, and the seconds of every repeat."""
+
+    rows: int
+    labels: int
+    words: int
+    non_zeros: int = 0
+    seconds_per_round: list[float] = field(default_factory=list)
+
+
+def main() -> None:
+    """Measure all three panels, write the numbers and the picture, print the slopes."""
+    arguments = _parse_arguments()
+    _fit_rounds({"rows": 500, "labels": 16, "words": 10})  # loads or compiles the loops
+    panels = {name: [Measurement(**size) for size in sizes] for name, sizes in _GRIDS.items()}
+    for _ in range(arguments.repeats):
+        for measurements in panels.values():
+            for measurement in measurements:
+                _measure_once(measurement)
+    slopes = {name: _slope(name, measurements) for name, measurements in panels.items()}
+    write_json(arguments.out, _results(panels, slopes, arguments.repeats))
+    _draw(panels, slopes, arguments.figure)
+    for name, slope in slopes.items():
+        print(f"seconds per round ~ ({name}) ^ {slope:.2f}")
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="fits of each size; the median counts")
+    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "scaling.json")
+    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "scaling.png")
+    return parser.parse_args()
+
+
+def _measure_once(measurement: Measurement) -> None:
+    size = {name: getattr(measurement, name) for name in ("rows", "labels", "words")}
+    measurement.non_zeros, seconds = _fit_rounds(size)
+    measurement.seconds_per_round.append(seconds)
+
+
+def _fit_rounds(size: dict[str, int]) -> tuple[int, float]:
+    """Fit a fixed number of rounds; give the non-zeros of X and the solver's seconds per round."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from labelweave import MaxMarginClassifier
+    from labelweave.datasets import make_text_like
+
+    data = make_text_like(
+        size["rows"], _FEATURES, size["labels"], words_per_row=size["words"], labels_per_row=3.0,
+        random_state=0,
+    )  # fmt: skip
+    model = MaxMarginClassifier(tol=1e-12, max_iter=_ROUNDS, precision="float32", n_jobs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(data.X, data.Y)
+    return int(data.X.nnz), model.trace_[-1].time / model.n_iter_
+
+
+def _sizes(name: str, measurements: Sequence[Measurement]) -> list[float]:
+    if name == "non-zeros per row":
+        return [m.non_zeros / m.rows for m in measurements]
+    return [float(getattr(m, _SWEPT[name])) for m in measurements]
+
+
+def _slope(name: str, measurements: Sequence[Measurement]) -> float:
+    """Fit a line through the logarithms: 1 is linear growth."""
+    seconds = [median(m.seconds_per_round) for m in measurements]
+    return float(np.polyfit(np.log(_sizes(name, measurements)), np.log(seconds), 1)[0])
+
+
+def _results(panels: dict[str, list[Measurement]], slopes: dict[str, float], repeats: int) -> dict[str, Any]:
+    return {
+        **describe_machine(),
+        "threads": 1,
+        "rounds": _ROUNDS,
+        "features": _FEATURES,
+        "repeats": repeats,
+        "slopes": slopes,
+        "panels": {name: [asdict(m) for m in measurements] for name, measurements in panels.items()},
+    }
+
+
+def _draw(panels: dict[str, list[Measurement]], slopes: dict[str, float], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    for axis, (name, measurements) in zip(axes, panels.items(), strict=True):
+        sizes = np.array(_sizes(name, measurements))
+        seconds = np.array([median(m.seconds_per_round) for m in measurements])
+        axis.loglog(sizes, seconds, "o-", color="#1f5a92", label=f"measured, slope {slopes[name]:.2f}")
+        middle = len(sizes) // 2
+        linear = seconds[middle] * sizes / sizes[middle]
+        axis.loglog(sizes, linear, "--", color="0.55", label="linear", zorder=0)
+        axis.set_xlabel(name)
+        axis.set_title(_caption(name, measurements[0]), fontsize=9)
+        axis.legend(frameon=False, fontsize=9)
+        axis.grid(True, which="major", alpha=0.3)
+    axes[0].set_ylabel("seconds per round, one thread")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _caption(name: str, first: Measurement) -> str:
+    """Say which sizes stay the same in a panel."""
+    fixed = {
+        "rows": f"{first.rows:,} rows",
+        "labels": f"{first.labels} labels",
+        "non-zeros per row": f"about {first.words} non-zeros a row",
+    }
+    return ", ".join(text for other, text in fixed.items() if other != name)
+
+
+if __name__ == "__main__":
+    main()
