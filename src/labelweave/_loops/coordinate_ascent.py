@@ -73,7 +73,7 @@ def sweep_independent(  # type: ignore[no-untyped-def]
 
 @njit(**LOOP)
 def scatter_block(indptr, indices, values, beta, weights):  # type: ignore[no-untyped-def]
-    """weights += X^T beta, skipping rows whose variables are all zero."""
+    """Add X^T beta to the weights, skipping rows whose variables are all zero."""
     change = np.empty(WIDTH, weights.dtype)
     for row in range(len(indptr) - 1):
         any_at_all = False

@@ -86,7 +86,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _check_lengths(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
         if len(features) != len(labels):
             raise ValueError(
-                f"X has {len(features)} rows but y has {len(labels)}; give one row of labels for each row of X."
+                f"X has {len(features)} rows but y has {len(labels)}; give one row of labels a row of X."
             )
 
     def _keep_result(self, result: SolverResult) -> None:

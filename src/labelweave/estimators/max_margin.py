@@ -9,7 +9,7 @@ classification with applications to zero-shot learning", Machine Learning 88
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -62,7 +62,7 @@ class MaxMarginClassifier(LabelClassifier):
     false_positive_cost : float or array-like of shape (L,), default=1.0
         Cost of predicting a label that is not there.
     tol : float, default=1e-3
-        The relative duality gap, (primal - dual) / max(1, \\|primal\\|), to reach.
+        The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
     max_iter : int, default=1000
         The largest number of rounds; a round is one sweep over all rows and two over those
         that still gain.
@@ -115,7 +115,7 @@ class MaxMarginClassifier(LabelClassifier):
            [1, 0]])
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "kernel": [StrOptions({"linear"})],
         "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],

@@ -109,7 +109,11 @@ def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
 
 
 def _is_column_of_classes(y: Array) -> bool:
-    return y.shape[1] == 1 and not all(entry in (0, 1, -1) or entry != entry for entry in np.unique(y))
+    return y.shape[1] == 1 and not np.isin(y[~_missing(y)], (0, 1, -1)).all()
+
+
+def _missing(y: Array) -> Array:
+    return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
 
 
 def _read_labels(y: Any) -> tuple[LabelMatrix, TargetForm]:

@@ -112,7 +112,7 @@ class FeatureMatrix:
             The squared norms.
         """
         if not self.is_sparse:
-            return np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+            return np.asarray(np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64))
         squares = sp.csr_array(
             (self.data.data.astype(np.float64) ** 2, self.data.indices, self.data.indptr),
             shape=self.data.shape,

@@ -228,7 +228,7 @@ class IdentityCovariance(LabelCovariance):
 
     def block(self, rows: Array, columns: Array) -> Array:
         """Write out some entries; see :meth:`LabelCovariance.block`."""
-        return (np.asarray(rows)[:, None] == np.asarray(columns)[None, :]).astype(float)
+        return np.equal.outer(rows, columns).astype(np.float64)
 
     def diagonal(self) -> Array:
         """Give the variances; see :meth:`LabelCovariance.diagonal`."""
@@ -278,7 +278,7 @@ class DenseCovariance(LabelCovariance):
 
     def matmul(self, vectors: Array) -> Array:
         """Multiply; see :meth:`LabelCovariance.matmul`."""
-        return vectors @ self.matrix.astype(vectors.dtype, copy=False)
+        return np.asarray(vectors @ self.matrix.astype(vectors.dtype, copy=False))
 
 
 @storable("FactorCovariance")
@@ -333,7 +333,7 @@ class FactorCovariance(LabelCovariance):
     def matmul(self, vectors: Array) -> Array:
         """Multiply; see :meth:`LabelCovariance.matmul`."""
         factor = self.factor.astype(vectors.dtype)
-        return vectors * self.own_variance.astype(vectors.dtype) + (vectors @ factor) @ factor.T
+        return np.asarray(vectors * self.own_variance.astype(vectors.dtype) + (vectors @ factor) @ factor.T)
 
 
 def _check_variances(given: dict[str, float], taxonomy: Taxonomy) -> None:

@@ -180,7 +180,7 @@ class LabelMatrix:
         """
         if self.observed is not None:
             return np.ascontiguousarray(self.observed.toarray())
-        return (2 * self.positives.toarray() - 1).astype(np.int8)
+        return np.asarray(2 * self.positives.toarray() - 1, dtype=np.int8)
 
     def to_dense(self) -> npt.NDArray[np.float64]:
         """Write out 1, 0 and, for what is unobserved, NaN.

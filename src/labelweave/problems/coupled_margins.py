@@ -7,6 +7,7 @@ weights Z = X^T B R of all labels are held, in slabs of ``WIDTH`` labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +43,7 @@ class CoupledMargins(MarginDual):
         n_slabs = len(self.label_blocks)
         self.slabs = np.zeros((n_slabs, data.features.shape[1], WIDTH), self.dtype)
         self.intercept = np.zeros(n_slabs * WIDTH, self.dtype)
-        self.bias = self.dtype.type(1.0 if data.intercept else 0.0)
+        self.bias: Any = self.dtype.type(data.intercept)
         self.row_gains = np.zeros(self.n_rows, self.dtype)
         self._sweep, self._structure = self._compiled_structure()
 
@@ -78,7 +79,7 @@ class CoupledMargins(MarginDual):
                 *self._structure,
                 self.row_gains,
                 threshold,
-            )  # fmt: skip
+            )
         )
 
     def gains(self, block: int) -> Array:
