@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 class TargetForm:
     """How the targets of a fit looked, so that predictions look the same.
 
-    Attributes
+    Parameters
     ----------
     kind : {"labels", "binary", "multiclass"}
         Many labels a row, or one of two or more classes.
@@ -44,11 +44,33 @@ class TargetForm:
     classes: Array
 
     def scores(self, wide: Array) -> Array:
-        """Give scores their public shape: one column for two classes becomes a vector."""
+        """Give scores their public shape: one column for two classes becomes a vector.
+
+        Parameters
+        ----------
+        wide : ndarray of shape (n, columns)
+            The scores, one column a column of the label matrix.
+
+        Returns
+        -------
+        ndarray of shape (n, columns), or (n,) for two classes
+            The scores.
+        """
         return wide[:, 0] if self.kind == "binary" else wide
 
     def decide(self, wide: Array) -> Any:
-        """Turn scores of shape (n, columns) into predictions; positive labels have positive scores."""
+        """Turn scores into predictions; positive labels have positive scores.
+
+        Parameters
+        ----------
+        wide : ndarray of shape (n, columns)
+            The scores, one column a column of the label matrix.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n, columns), or ndarray of shape (n,)
+            Labels, or one class a row.
+        """
         if self.kind == "binary":
             return self.classes[(wide[:, 0] > 0).astype(np.intp)]
         if self.kind == "multiclass":
@@ -58,7 +80,20 @@ class TargetForm:
         return np.where(wide > 0, 1, self.negative)
 
     def join(self, parts: list[Any], index: Any) -> Any:
-        """Put predictions of row blocks together, in the container of the training targets."""
+        """Put predictions of row blocks together, in the container of the training targets.
+
+        Parameters
+        ----------
+        parts : list of ndarray or csr_array
+            What :meth:`decide` gave for each block of rows.
+        index : pandas.Index or None
+            The names of the rows, for a frame.
+
+        Returns
+        -------
+        ndarray, csr_array or DataFrame of shape (n, columns), or ndarray of shape (n,)
+            The predictions of all rows.
+        """
         if self.kind == "labels" and self.container == "sparse":
             return sp.csr_array(sp.vstack(parts, format="csr"))
         whole = np.concatenate(parts)

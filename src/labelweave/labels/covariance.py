@@ -209,12 +209,29 @@ class IdentityCovariance(LabelCovariance):
         self.n_labels = int(n_labels)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            The number of labels.
+        """
         return {"n_labels": self.n_labels}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> IdentityCovariance:
-        """Make the covariance again."""
+        """Make the covariance again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        IdentityCovariance
+            The covariance.
+        """
         return cls(**state)
 
     @property
@@ -254,12 +271,29 @@ class DenseCovariance(LabelCovariance):
         self.n_labels = len(self.matrix)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            The matrix.
+        """
         return {"matrix": self.matrix}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DenseCovariance:
-        """Make the covariance again."""
+        """Make the covariance again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        DenseCovariance
+            The covariance.
+        """
         return cls(**state)
 
     def columns(self, labels: Array) -> LabelCovariance:
@@ -307,12 +341,29 @@ class FactorCovariance(LabelCovariance):
         self.own_variance = own
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            The factor and the diagonal.
+        """
         return {"factor": self.factor, "diagonal": self.own_variance}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FactorCovariance:
-        """Make the covariance again."""
+        """Make the covariance again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        FactorCovariance
+            The covariance.
+        """
         return cls(**state)
 
     def columns(self, labels: Array) -> LabelCovariance:

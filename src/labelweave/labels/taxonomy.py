@@ -63,12 +63,29 @@ class Taxonomy:
         return f"Taxonomy({len(self.nodes)} nodes, {roots} roots)"
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            The pairs of parent and child.
+        """
         return {"pairs": [list(pair) for pair in self.pairs()]}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Taxonomy:
-        """Make the taxonomy again."""
+        """Make the taxonomy again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        Taxonomy
+            The taxonomy.
+        """
         return cls(state["pairs"])
 
     def pairs(self) -> list[tuple[str, str]]:

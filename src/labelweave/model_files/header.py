@@ -78,7 +78,7 @@ def safetensors_type(dtype: npt.DTypeLike) -> str | None:
 class TensorShape:
     """What a header says of one tensor.
 
-    Attributes
+    Parameters
     ----------
     type_name : str
         The safetensors name of its type.
@@ -104,7 +104,7 @@ class TensorShape:
 class Header:
     """All that stands before the tensors' bytes.
 
-    Attributes
+    Parameters
     ----------
     fields : mapping of str to str
         The metadata after format, version and checksum, in order.

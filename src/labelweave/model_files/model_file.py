@@ -29,7 +29,7 @@ _LIBRARIES = ("labelweave", "numpy", "scipy", "scikit-learn")
 class ModelContent:
     """What a model file holds.
 
-    Attributes
+    Parameters
     ----------
     kind : str
         The registered name of the estimator's class.

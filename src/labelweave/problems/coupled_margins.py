@@ -63,7 +63,7 @@ class CoupledMargins(MarginDual):
         return sweep_dense_covariance, (dense,)
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows, all labels of each."""
+        """Visit rows, all labels of each; see :meth:`MarginDual.sweep`."""
         return float(
             self._sweep(
                 rows,
@@ -83,11 +83,11 @@ class CoupledMargins(MarginDual):
         )
 
     def gains(self, block: int) -> Array:
-        """Return the dual gain of each row's last visit."""
+        """Give the gains; see :meth:`MarginDual.gains`."""
         return self.row_gains
 
     def measure(self, block: int) -> tuple[float, float]:
-        """Return the primal and the dual value at the weights in use."""
+        """Compute the objectives; see :meth:`MarginDual.measure`."""
         parts = np.array_split(self.intercept, len(self.label_blocks))
         return self._values(zip(self.slabs, parts, strict=True))
 

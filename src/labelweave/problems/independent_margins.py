@@ -89,7 +89,7 @@ class IndependentMargins(MarginDual):
         self.block_intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.label_blocks]
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block, then move its intercepts."""
+        """Visit rows of one block, then move its intercepts; see :meth:`MarginDual.sweep`."""
         state, intercept = self.label_blocks[block], self.block_intercepts[block]
         gap = sweep_independent(
             rows, *self.rows, self.squared_norms, state.signs, state.beta, self.upper, state.margins,
@@ -100,11 +100,11 @@ class IndependentMargins(MarginDual):
         return float(gap)
 
     def gains(self, block: int) -> Array:
-        """Return the dual gain of each row's last visit."""
+        """Give the gains; see :meth:`MarginDual.gains`."""
         return np.asarray(self.row_gains[block])
 
     def measure(self, block: int) -> tuple[float, float]:
-        """Return the primal and dual value of a block at the weights in use."""
+        """Compute the objectives; see :meth:`MarginDual.measure`."""
         return self._values(block, self.block_weights[block], self.block_intercepts[block].value)
 
     def certify(self, block: int) -> tuple[float, float]:

@@ -46,7 +46,7 @@ Array = npt.NDArray[Any]
 class MarginData:
     """What defines the problem.
 
-    Attributes
+    Parameters
     ----------
     features : FeatureMatrix, shape (n, d)
         The examples.
@@ -74,7 +74,7 @@ class MarginData:
 class LabelBlock:
     """The variables of up to ``WIDTH`` labels, padded with unobserved ones.
 
-    Attributes
+    Parameters
     ----------
     labels : ndarray of int, shape (k,)
         Which labels stand in the first k columns.
@@ -135,19 +135,19 @@ class MarginDual(ABC):
 
     @abstractmethod
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block; see :class:`labelweave.solvers.BoxDual`."""
+        """Visit rows of one block; see :meth:`labelweave.solvers.BoxDual.sweep`."""
 
     @abstractmethod
     def gains(self, block: int) -> Array:
-        """Return the dual gain of each row's last visit."""
+        """Give the gains; see :meth:`labelweave.solvers.BoxDual.gains`."""
 
     @abstractmethod
     def measure(self, block: int) -> tuple[float, float]:
-        """Return the primal and dual value of a block at the weights in use."""
+        """Compute the objectives; see :meth:`labelweave.solvers.BoxDual.measure`."""
 
     @abstractmethod
     def certify(self, block: int) -> tuple[float, float]:
-        """Measure in double precision, at weights made from the variables, and keep those weights."""
+        """Measure exactly and keep the weights; see :meth:`labelweave.solvers.BoxDual.certify`."""
 
     def solution(self) -> tuple[Array, Array]:
         """Collect the weights that :meth:`certify` kept.

@@ -44,16 +44,68 @@ class BoxDual(Protocol):
     """Whether blocks may be swept at the same time."""
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        """Visit the rows in order, take steps that gain more than the threshold; sum the gaps met."""
+        """Visit rows of one block in order and take the steps that are worth it.
+
+        Parameters
+        ----------
+        block : int
+            The block.
+        rows : ndarray of int
+            The rows to visit, in this order.
+        threshold : float
+            Steps that gain no more than this are not taken.
+
+        Returns
+        -------
+        float
+            The sum over rows of their share of the duality gap, each as it was met.
+        """
 
     def gains(self, block: int) -> Array:
-        """Return the dual gain of each row's last visit, shape (n_rows,)."""
+        """Give the dual gain of each row's last visit.
+
+        Parameters
+        ----------
+        block : int
+            The block.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The gains.
+        """
 
     def measure(self, block: int) -> tuple[float, float]:
-        """Return the primal and dual value of a block."""
+        """Compute the objectives of a block at the weights in use.
+
+        Parameters
+        ----------
+        block : int
+            The block.
+
+        Returns
+        -------
+        primal : float
+            An upper bound of the block's optimum.
+        dual : float
+            A lower bound of it.
+        """
 
     def certify(self, block: int) -> tuple[float, float]:
-        """Measure in double precision, at weights made anew from the dual variables."""
+        """Compute the objectives in double precision, at weights made anew from the dual variables.
+
+        Parameters
+        ----------
+        block : int
+            The block.
+
+        Returns
+        -------
+        primal : float
+            An upper bound of the block's optimum.
+        dual : float
+            A lower bound of it.
+        """
 
 
 class DualCoordinateAscent:

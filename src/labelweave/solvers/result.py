@@ -27,7 +27,7 @@ class Status(Enum):
 class SolverResult:
     """The end of a run: why it stopped, and every check on the way.
 
-    Attributes
+    Parameters
     ----------
     status : Status
         Why the solver stopped.

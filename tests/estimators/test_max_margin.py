@@ -1,0 +1,296 @@
+"""What users of MaxMarginClassifier rely on."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.callback import ProgressBar
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import labelweave
+from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave.solvers import dual_coordinate_ascent
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 8)) / 3
+    Y = (X @ rng.normal(size=(8, 5)) + 0.1 * rng.normal(size=(60, 5)) > 0).astype(int)
+    return X, Y
+
+
+def test_predictions_come_in_the_form_of_the_training_labels(problem):
+    X, Y = problem
+    names = [f"tag {k}" for k in range(5)]
+    dense = MaxMarginClassifier().fit(X, Y).predict(X)
+    assert isinstance(dense, np.ndarray)
+    assert dense.dtype.kind == "i"
+    signed = MaxMarginClassifier().fit(X, 2 * Y - 1).predict(X)
+    np.testing.assert_array_equal(signed, 2 * dense - 1)
+    sparse = MaxMarginClassifier().fit(X, sp.csr_array(Y)).predict(X)
+    np.testing.assert_array_equal(sparse.toarray(), dense)
+    index = pd.Index([f"row {k}" for k in range(60)])
+    frame = MaxMarginClassifier().fit(X, pd.DataFrame(Y, columns=names)).predict(pd.DataFrame(X, index=index))
+    assert list(frame.columns) == names
+    assert list(frame.index) == list(index)
+    np.testing.assert_array_equal(frame.to_numpy(), dense)
+
+
+def test_names_go_from_frames_into_the_model(problem):
+    X, Y = problem
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    model = MaxMarginClassifier().fit(frame, pd.DataFrame(Y, columns=list("vwxyz")))
+    assert list(model.feature_names_in_) == list("abcdefgh")
+    assert list(model.label_names_) == list("vwxyz")
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"a": "other"}))
+
+
+def test_missing_labels_do_not_count(problem):
+    X, Y = problem
+    hidden = np.random.default_rng(1).random(Y.shape) < 0.5
+    with_nan = np.where(hidden, np.nan, Y)
+    model = MaxMarginClassifier(tol=1e-8).fit(X, with_nan)
+    flipped = LabelMatrix(sp.csr_array(np.where(hidden, 0, Y)), sp.csr_array(~hidden))
+    np.testing.assert_array_equal(model.coef_, MaxMarginClassifier(tol=1e-8).fit(X, flipped).coef_)
+    assert model.score(X, with_nan) >= model.score(X, Y)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_very_few_rows(rows):
+    X, Y = np.ones((rows, 3)), np.array([[1, 0]] * rows)
+    np.testing.assert_array_equal(MaxMarginClassifier().fit(X, Y).predict(X), Y)
+
+
+def test_one_label_and_a_label_nobody_has(problem):
+    X, Y = problem
+    one = MaxMarginClassifier().fit(X, Y[:, :1])
+    assert one.predict(X).shape == (60, 1)
+    assert one.decision_function(X).shape == (60, 1)
+    nobody = MaxMarginClassifier().fit(X, np.zeros((60, 2), int))
+    assert nobody.predict(X).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, Y: (np.where(np.arange(8) == 3, np.nan, X), Y), "NaN at row 0, column 3"),
+        (lambda X, Y: (X[:-1], Y), "X has 59 rows but y has 60"),
+        (lambda X, Y: (X, Y + 5), "label 0 is [56]. Labels are 0/1"),
+        (lambda X, Y: (X, np.where(np.arange(5) == 2, np.nan, Y)), "Label 2 has no observed entry"),
+        (lambda X, Y: (X, Y[:, :0]), "Y has no labels"),
+        (lambda X, Y: (X, np.zeros(60)), "one class only"),
+        (lambda X, Y: (X, np.array([["a"] * 5] * 60)), "Labels are 0/1"),
+    ],
+)
+def test_nonsense_data_is_refused_in_one_sentence(problem, change, message):
+    with pytest.raises(ValueError, match=message):
+        MaxMarginClassifier().fit(*change(*problem))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": -1}, "'C' parameter"),
+        ({"kernel": "banana"}, "'kernel' parameter"),
+        ({"label_covariance": np.eye(3)}, "over 3 labels but y has 5"),
+        ({"label_covariance": -np.eye(5)}, "smallest eigenvalue is -1"),
+        ({"label_covariance": np.triu(np.ones((5, 5)))}, "not symmetric"),
+        ({"label_covariance": Taxonomy([("root", "leaf")])}, "'0' is not in the taxonomy"),
+        ({"false_negative_cost": [1, 2]}, "false_negative_cost has shape"),
+        ({"false_positive_cost": [1, 2, 3, 4, -5]}, "costs must be finite numbers >= 0"),
+    ],
+)
+def test_nonsense_parameters_are_refused(problem, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        MaxMarginClassifier(**parameters).fit(*problem)
+
+
+def test_nonsense_weights_are_refused(problem):
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        MaxMarginClassifier().fit(*problem, sample_weight=-np.ones(60))
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        None,
+        np.eye(5) + 0.2,
+        LabelCovariance.low_rank(np.ones((5, 1)), 0.3),
+        Taxonomy([("r", str(k)) for k in range(5)]),
+    ],
+)
+def test_saving_and_loading_gives_the_same_model(problem, covariance, tmp_path):
+    X, Y = problem
+    model = MaxMarginClassifier(label_covariance=covariance, C=0.3).fit(X, Y)
+    model.save(tmp_path / "model.lw")
+    loaded = labelweave.load(tmp_path / "model.lw")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.trace_ == model.trace_
+    assert loaded.get_params()["C"] == 0.3
+    assert (loaded.converged_, loaded.n_iter_, loaded.duality_gap_) == (
+        model.converged_,
+        model.n_iter_,
+        model.duality_gap_,
+    )
+    loaded.fit(X, Y)
+
+
+@pytest.mark.parametrize("classes", [np.array(["no", "yes"]), np.array(["a", "b", "c"]), np.array([3, 7, 9])])
+def test_saving_and_loading_models_of_classes(classes, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)) / 3, rng.choice(classes, 40)
+    model = MaxMarginClassifier().fit(X, y)
+    model.save(tmp_path / "model.lw")
+    np.testing.assert_array_equal(labelweave.load(tmp_path / "model.lw").predict(X), model.predict(X))
+
+
+def test_an_unfitted_model_is_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        MaxMarginClassifier().save(tmp_path / "model.lw")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_certificate_is_what_it_says(problem):
+    X, Y = problem
+    model = MaxMarginClassifier(C=0.7, tol=1e-5).fit(X, Y)
+    signs = 2 * Y - 1
+    scores = X @ model.coef_.T + model.intercept_
+    penalty = ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2
+    primal = penalty + 2 * 0.7 * np.maximum(0, 1 - signs * scores).sum()
+    last = model.trace_[-1]
+    assert model.converged_
+    assert primal == pytest.approx(last.primal, rel=1e-12)
+    assert 0 <= model.duality_gap_ == (last.primal - last.dual) / max(1, last.primal) <= 1e-5
+    looser = MaxMarginClassifier(C=0.7, tol=1e-2).fit(X, Y).trace_[-1]
+    assert looser.dual <= last.primal * (1 + 1e-12)
+    assert last.dual <= looser.primal * (1 + 1e-12)
+
+
+def test_same_bits_for_any_number_of_threads():
+    data = labelweave.datasets.make_text_like(400, 300, 70, random_state=0)
+    models = [MaxMarginClassifier(n_jobs=jobs).fit(data.X, data.Y) for jobs in (None, 1, 2, 5)]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+        np.testing.assert_array_equal(model.intercept_, models[0].intercept_)
+
+
+def test_predict_top(problem):
+    X, Y = problem
+    model = MaxMarginClassifier().fit(X, Y)
+    labels, scores = model.predict_top(X, 3)
+    every = model.decision_function(X)
+    np.testing.assert_array_equal(scores, -np.sort(-every, axis=1)[:, :3])
+    np.testing.assert_array_equal(np.take_along_axis(every, labels, axis=1), scores)
+    with pytest.raises(ValueError, match="k is 6"):
+        model.predict_top(X, 6)
+
+
+def test_prediction_in_blocks_is_the_same(problem, monkeypatch):
+    X, Y = problem
+    model = MaxMarginClassifier().fit(X, sp.csr_array(Y))
+    whole = model.predict(X).toarray(), model.decision_function(X), model.predict_top(X, 2)[0]
+    monkeypatch.setattr("labelweave.estimators.base._SCORES_AT_ONCE", 7 * 5)
+    np.testing.assert_array_equal(model.predict(X).toarray(), whole[0])
+    np.testing.assert_allclose(model.decision_function(X), whole[1], rtol=1e-12)
+    np.testing.assert_array_equal(model.predict_top(X, 2)[0], whole[2])
+
+
+def test_works_in_pipelines_and_searches():
+    texts = ["red apple", "green apple", "red car", "fast car", "green tree", "tall tree"] * 5
+    Y = sp.csr_array(np.array([[1, 1, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]] * 5))
+    search = GridSearchCV(
+        make_pipeline(TfidfVectorizer(), MaxMarginClassifier()), {"maxmarginclassifier__C": [0.1, 10]}, cv=3
+    )
+    search.fit(texts, Y)
+    assert search.best_score_ == 1
+    assert clone(search.best_estimator_).get_params()["maxmarginclassifier__C"] == 10
+
+
+class _Counter:
+    def __init__(self, stop_after=None):
+        self.ended, self.stop_after, self.expected = 0, stop_after, None
+
+    def setup(self, estimator, context):
+        self.expected = context.max_subtasks
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.ended += context.parent is not None
+        return self.stop_after is not None and self.ended >= self.stop_after
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def test_callbacks_see_the_gap_shrink(problem):
+    counter = _Counter()
+    MaxMarginClassifier(tol=1e-3).set_callbacks(counter).fit(*problem)
+    assert counter.ended == counter.expected == 30
+    MaxMarginClassifier().set_callbacks(ProgressBar()).fit(*problem)
+
+
+def test_a_callback_can_stop_the_fit(problem):
+    model = MaxMarginClassifier(tol=1e-9).set_callbacks(_Counter(stop_after=2))
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(*problem)
+    assert model.predict(problem[0]).shape == (60, 5)
+    assert 1e-9 < model.duality_gap_ < 1
+
+
+def test_an_interrupted_fit_keeps_the_best_model_and_says_so(problem, monkeypatch):
+    run = dual_coordinate_ascent._Run
+    one_round = run.one_round
+
+    def interrupt_the_third(self):
+        if self.rounds == 2:
+            raise KeyboardInterrupt
+        one_round(self)
+
+    monkeypatch.setattr(run, "one_round", interrupt_the_third)
+    model = MaxMarginClassifier(tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(*problem)
+    assert not model.converged_
+    assert model.score(*problem) > 0
+
+
+def test_the_iteration_limit_is_said(problem):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        model = MaxMarginClassifier(tol=1e-12, max_iter=1).fit(*problem)
+    assert not model.converged_
+    assert model.n_iter_ == 1
+
+
+def test_costs_move_predictions(problem):
+    X, Y = problem
+    hard = np.where(np.random.default_rng(3).random(Y.shape) < 0.2, 1 - Y, Y)
+    counts = [
+        MaxMarginClassifier(C=0.1, false_negative_cost=cost).fit(X, hard).predict(X).sum()
+        for cost in (0.2, 1.0, 5.0)
+    ]
+    assert counts[0] < counts[1] < counts[2]
+
+
+def test_a_taxonomy_helps_a_rare_sibling():
+    """A label with two positives borrows from its sibling through their common parent."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(1, 20))
+    X = rng.normal(size=(300, 20)) / 4
+    score = (X @ common.T)[:, 0]
+    Y = np.column_stack([score > 0.5, score > 0.5])
+    observed = np.ones_like(Y)
+    observed[8:, 1] = False
+    train = LabelMatrix(sp.csr_array(Y & observed), sp.csr_array(observed), ["often", "rare"])
+    tree = Taxonomy([("parent", "often"), ("parent", "rare")])
+    alone = MaxMarginClassifier().fit(X, train).predict(X).toarray()
+    together = MaxMarginClassifier(label_covariance=tree).fit(X, train).predict(X).toarray()
+    assert (together[:, 1] == Y[:, 1]).mean() > (alone[:, 1] == Y[:, 1]).mean() + 0.05
