@@ -46,9 +46,11 @@ def _best_step(score, sign, beta, upper, positive_margin, negative_margin, curva
     zero = score * 0
     target = positive_margin * max(sign, zero) + negative_margin * min(sign, zero)
     slope = target - score
-    if curvature <= 0:
-        return zero, slope
-    new = min(max(beta + slope / curvature, upper * min(sign, zero)), upper * max(sign, zero))
+    lowest, highest = upper * min(sign, zero), upper * max(sign, zero)
+    if curvature > 0:
+        new = min(max(beta + slope / curvature, lowest), highest)
+    else:  # a label without prior variance: the dual is linear in its variable
+        new = highest if slope > 0 else (lowest if slope < 0 else beta)
     return new - beta, slope
 
 

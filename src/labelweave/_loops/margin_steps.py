@@ -12,7 +12,7 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from labelweave._loops.vector_code import Code, Vector, require_one_type
+from labelweave._loops.vector_code import Code, Vector, require_one_type, require_signs
 
 __all__ = ["add_entry_sums", "box_step"]
 
@@ -35,6 +35,7 @@ def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms,
     duality gap before the step: upper * hinge - beta * slope, which is >= 0 (Fenchel and Young).
     """
     require_one_type(scores, margins, beta, upper, inverse_norms, change, free)
+    require_signs(signs)
     number = scores.dtype
     signature = types.UniTuple(number, 2)(
         scores, signs, margins, beta, upper, inverse_norms, change, free
@@ -64,6 +65,7 @@ def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms,
 def add_entry_sums(typing_context, scores, signs, margins, beta, upper, sums):  # type: ignore[no-untyped-def]
     """Add upper * hinge, beta * target and beta * score of each label to the three rows of ``sums``."""
     require_one_type(scores, margins, beta, upper)
+    require_signs(signs)
     number, wide_number = scores.dtype, sums.dtype
     signature = types.void(scores, signs, margins, beta, upper, sums)
 

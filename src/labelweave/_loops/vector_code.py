@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 
-__all__ = ["WIDTH", "Code", "Vector", "require_one_type"]
+__all__ = ["WIDTH", "Code", "Vector", "require_one_type", "require_signs"]
 
 WIDTH = 16
 _FAST = ["fast"]
@@ -38,6 +38,23 @@ def require_one_type(*kinds: Any) -> None:
     numbers = {kind.dtype if isinstance(kind, types.Array) else kind for kind in kinds}
     if len(numbers) > 1 or any(isinstance(kind, types.Array) and kind.layout != "C" for kind in kinds):
         raise TypingError(f"contiguous arrays of one type of number are needed, not {kinds}")
+
+
+def require_signs(kind: Any) -> None:
+    """Refuse signs that are not int8.
+
+    Parameters
+    ----------
+    kind : numba type
+        Type of the array.
+
+    Raises
+    ------
+    TypingError
+        If it is not a C-contiguous array of int8.
+    """
+    if not isinstance(kind, types.Array) or kind.dtype != types.int8 or kind.layout != "C":
+        raise TypingError(f"signs must be a contiguous array of int8, not {kind}")
 
 
 class Code:

@@ -328,11 +328,7 @@ class FactorCovariance(LabelCovariance):
     """
 
     def __init__(self, factor: Any, diagonal: Any = 0.0) -> None:
-        self.factor: Any = sp.csr_array(factor) if sp.issparse(factor) else np.asarray(factor, np.float64)
-        if self.factor.ndim != 2:
-            raise ValueError(
-                f"A covariance factor has shape {self.factor.shape}; it needs two, (labels, rank)."
-            )
+        self.factor: Any = _checked_factor(factor)
         self.n_labels = int(self.factor.shape[0])
         own = np.broadcast_to(np.asarray(diagonal, np.float64), (self.n_labels,)).copy()
         if not np.isfinite(own).all() or (own < 0).any():

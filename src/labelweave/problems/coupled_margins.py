@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
 from labelweave._loops.wide_rows import WIDTH
 from labelweave.labels.covariance import FactorCovariance
-from labelweave.problems.margin_dual import Array, MarginData, MarginDual
+from labelweave.problems.margin_dual import Array, LabelBlock, MarginData, MarginDual
 
 __all__ = ["CoupledMargins"]
 
@@ -89,29 +89,32 @@ class CoupledMargins(MarginDual):
     def measure(self, block: int) -> tuple[float, float]:
         """Compute the objectives; see :meth:`MarginDual.measure`."""
         parts = np.array_split(self.intercept, len(self.label_blocks))
-        return self._values(zip(self.slabs, parts, strict=True))
+        return self._values(self.label_blocks, zip(self.slabs, parts, strict=True))
 
     def certify(self, block: int) -> tuple[float, float]:
         """Measure in double precision; see :meth:`MarginDual.certify`."""
-        products = self._products()
+        exact = [self.exact(part) for part in self.label_blocks]
+        products = self._products(exact)
         Z = self.data.covariance.matmul(products)
         self.certified = []
-        for part in self.label_blocks:
+        for part in exact:
             wide = np.zeros((len(Z), WIDTH))
             wide[:, : len(part.labels)] = Z[:, part.labels]
             self.certified.append((np.ascontiguousarray(wide[:-1]), float(self.bias) * wide[-1]))
-        return self._values(self.certified)
+        return self._values(exact, self.certified)
 
-    def _products(self) -> Array:
+    def _products(self, blocks: Iterable[LabelBlock]) -> Array:
         """Compute X^T B, a row a feature with the constant one last, in double precision."""
         products = np.zeros((self.data.features.shape[1] + 1, self.data.labels.n_labels))
-        for part in self.label_blocks:
+        for part in blocks:
             k = len(part.labels)
             products[:-1, part.labels] = self.product(part)[:, :k]
-            products[-1, part.labels] = float(self.bias) * part.beta.sum(axis=0, dtype=np.float64)[:k]
+            products[-1, part.labels] = float(self.bias) * part.beta.sum(axis=0)[:k]
         return products
 
-    def _values(self, slabs: Iterable[tuple[Array, Array]]) -> tuple[float, float]:
-        sums = [self.sums(block, *slab) for block, slab in zip(self.label_blocks, slabs, strict=True)]
+    def _values(
+        self, blocks: Iterable[LabelBlock], slabs: Iterable[tuple[Array, Array]]
+    ) -> tuple[float, float]:
+        sums = [self.sums(block, *slab) for block, slab in zip(blocks, slabs, strict=True)]
         hinge, linear, quadratic = np.sum(sums, axis=(0, 2))
         return float(quadratic / 2 + hinge), float(linear - quadratic / 2)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from labelweave._loops.coordinate_ascent import sweep_independent
 from labelweave._loops.wide_rows import WIDTH
-from labelweave.problems.margin_dual import Array, MarginData, MarginDual
+from labelweave.problems.margin_dual import Array, LabelBlock, MarginData, MarginDual
 
 __all__ = ["IndependentMargins"]
 
@@ -105,16 +105,17 @@ class IndependentMargins(MarginDual):
 
     def measure(self, block: int) -> tuple[float, float]:
         """Compute the objectives; see :meth:`MarginDual.measure`."""
-        return self._values(block, self.block_weights[block], self.block_intercepts[block].value)
+        weights, intercept = self.block_weights[block], self.block_intercepts[block].value
+        return self._values(self.label_blocks[block], weights, intercept)
 
     def certify(self, block: int) -> tuple[float, float]:
         """Measure in double precision; see :meth:`MarginDual.certify`."""
         constants = self.block_intercepts[block].value.astype(np.float64)
-        self.certified[block] = self.product(self.label_blocks[block]), constants
-        return self._values(block, *self.certified[block])
+        exact = self.exact(self.label_blocks[block])
+        self.certified[block] = self.product(exact), constants
+        return self._values(exact, *self.certified[block])
 
-    def _values(self, number: int, weights: Array, intercept: Array) -> tuple[float, float]:
-        block = self.label_blocks[number]
+    def _values(self, block: LabelBlock, weights: Array, intercept: Array) -> tuple[float, float]:
         hinge, linear, quadratic = self.sums(block, weights, intercept)
         constant = intercept.astype(np.float64)
         total = block.beta.sum(axis=0, dtype=np.float64)

@@ -172,13 +172,32 @@ class MarginDual(ABC):
         """The rows in double precision."""
         return self.rows if self.dtype == np.float64 else self.data.features.sparse_rows(np.float64)
 
+    def exact(self, block: LabelBlock) -> LabelBlock:
+        """State a label block in double precision, its variables within their bounds to the last bit.
+
+        Parameters
+        ----------
+        block : LabelBlock
+            The labels, as they are while solving.
+
+        Returns
+        -------
+        LabelBlock
+            A copy; rounding may have carried a variable just past its bound.
+        """
+        upper = self.data.upper[:, None]
+        beta = np.clip(block.beta, upper * np.minimum(block.signs, 0), upper * np.maximum(block.signs, 0))
+        margins = np.zeros(block.margins.shape)
+        margins[:, : len(block.labels)] = self.data.margins[:, block.labels]
+        return LabelBlock(block.labels, block.signs, beta, margins)
+
     def product(self, block: LabelBlock) -> Array:
         """Compute X^T B for one label block in double precision.
 
         Parameters
         ----------
         block : LabelBlock
-            The labels.
+            The labels, in double precision.
 
         Returns
         -------
@@ -186,7 +205,7 @@ class MarginDual(ABC):
             The product, without the constant feature.
         """
         wide = np.zeros((self.data.features.shape[1], WIDTH))
-        scatter_block(*self.exact_rows, block.beta.astype(np.float64, copy=False), wide)
+        scatter_block(*self.exact_rows, block.beta, wide)
         return wide
 
     def sums(self, block: LabelBlock, weights: Array, intercept: Array) -> Array:
@@ -197,7 +216,7 @@ class MarginDual(ABC):
         block : LabelBlock
             The labels.
         weights : ndarray of shape (d, WIDTH)
-            Their weights; the type decides the precision.
+            Their weights, of the type of the block's variables.
         intercept : ndarray of shape (WIDTH,)
             Their intercepts, of the same type.
 
@@ -207,11 +226,9 @@ class MarginDual(ABC):
             The three sums.
         """
         sums = np.zeros((3, WIDTH))
-        rows = self.rows if weights.dtype == self.dtype else self.exact_rows
-        beta, upper, margins = (
-            array.astype(weights.dtype, copy=False) for array in (block.beta, self.upper, block.margins)
-        )
-        label_sums(*rows, block.signs, beta, upper, margins, weights, intercept, sums)
+        same = weights.dtype == self.dtype
+        rows, upper = (self.rows, self.upper) if same else (self.exact_rows, self.data.upper)
+        label_sums(*rows, block.signs, block.beta, upper, block.margins, weights, intercept, sums)
         return sums
 
 

@@ -177,8 +177,10 @@ class _Run:
                 status = self.rounds_until_done()
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
-            if status is not Status.CONVERGED:
-                self.record(*self.values(self.problem.certify))
+        # the pool has waited for the sweeps that an interruption left running
+        self.apply = map
+        if status is not Status.CONVERGED:
+            self.record(*self.values(self.problem.certify))
         return SolverResult(status, self.rounds, self.trace)
 
     def rounds_until_done(self) -> Status:
@@ -223,6 +225,8 @@ class _Run:
         if self.problem.blocks_are_independent:
             still_open = primal - dual > tol * np.abs(primal)
             self.open = still_open if still_open.any() else np.ones_like(still_open)
+            # a closed block is not swept again, so its gap is the one just measured
+            self.met_gaps = np.where(self.open, self.met_gaps, np.maximum(primal - dual, 0))
         # the gaps met in a sweep are about the gap before it: look again when it may be small enough
         self.check_below = max(self.met_gaps.sum() / 5, 2 * tol * max(1.0, abs(record.primal)))
         return record
