@@ -21,6 +21,8 @@ from labelweave._loops.wide_rows import WIDTH, add_rows, add_to_rows, prefetch
 
 __all__ = ["LOOP", "label_sums", "prefetch_example", "scatter_block", "sweep_independent"]
 
+_SMALL_NORM = 1e-3  # below this a row with the intercept held fixed would take steps far too long
+
 LOOP = {"nogil": True, "cache": True, "fastmath": True, "error_model": "numpy"}
 
 
@@ -34,38 +36,49 @@ def prefetch_example(indptr, indices, values, row):  # type: ignore[no-untyped-d
 @njit(**LOOP)
 def sweep_independent(  # type: ignore[no-untyped-def]
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
-    intercept, intercept_share, totals, free, gains, threshold,
+    intercept, intercept_share, has_intercept, totals, free, gains, threshold,
 ):  # fmt: skip
     """Visit the given rows once, when the labels of the block do not interact (R diagonal there).
 
     ``intercept_share[l]`` is 1 where the intercept of label l follows every step and 0 where
-    it is held fixed in the sweep.  A row whose gain is not above ``threshold`` is left alone.
+    it is held fixed in the sweep; it follows the steps of rows that are (nearly) empty in any case,
+    if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.
     Keeps ``totals`` (the sum of beta) up to date, adds up ``free`` (the inverse norms of
-    variables between their bounds), writes each row's gain; returns the sum of the gaps met.
+    variables between their bounds, but for the rows just named), writes each row's gain; returns the sum of the gaps met.
     """
     scores = np.empty(WIDTH, weights.dtype)
     change = np.empty(WIDTH, weights.dtype)
     inverse_norms = np.empty(WIDTH, weights.dtype)
+    share = np.empty(WIDTH, weights.dtype)
+    uncounted = np.zeros(WIDTH, weights.dtype)
     one = weights.dtype.type(1)
     total_gap = 0.0
     for position in range(len(rows)):
         row = rows[position]
         if position + 2 < len(rows):
-            prefetch_example(indptr, indices, values, rows[position + 2])
+            later = rows[position + 2]
+            prefetch_example(indptr, indices, values, later)
+            prefetch(beta, later * WIDTH)
+            prefetch(signs, later * WIDTH)
         start, stop = indptr[row], indptr[row + 1]
         fixed = one / squared_norms[row]
         following = one / (squared_norms[row] + one)
+        is_small = has_intercept and squared_norms[row] < _SMALL_NORM
         for label in range(WIDTH):
             scores[label] = intercept[label]
-            inverse_norms[label] = following if intercept_share[label] > 0 else fixed
+            share[label] = one if is_small else intercept_share[label]
+            inverse_norms[label] = following if share[label] > 0 else fixed
         add_rows(weights, indices, values, start, stop, scores)
-        gain, gap = box_step(scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, free)
+        counted = uncounted if is_small else free
+        gain, gap = box_step(
+            scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, counted
+        )  # fmt: skip
         gains[row] = gain
         total_gap += gap
         if gain > threshold:
             for label in range(WIDTH):
                 beta[row, label] += change[label]
-                intercept[label] += intercept_share[label] * change[label]
+                intercept[label] += share[label] * change[label]
                 totals[label] += change[label]
             add_to_rows(weights, indices, values, start, stop, change)
     return total_gap

@@ -64,7 +64,7 @@ class MaxMarginClassifier(LabelClassifier):
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
     max_iter : int, default=1000
-        The largest number of rounds; a round is one sweep over all rows and two over those
+        The largest number of rounds; a round is one sweep over all rows and a few over those
         that still gain.
     precision : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.  "auto" is float32 for ``tol >= 1e-5``.  The gap reported at

@@ -312,7 +312,7 @@ class DenseCovariance(LabelCovariance):
 
     def matmul(self, vectors: Array) -> Array:
         """Multiply; see :meth:`LabelCovariance.matmul`."""
-        return np.asarray(vectors @ self.matrix.astype(vectors.dtype, copy=False))
+        return np.asarray(vectors @ self.matrix.astype(_number_type(vectors), copy=False))
 
 
 @storable("FactorCovariance")
@@ -379,8 +379,32 @@ class FactorCovariance(LabelCovariance):
 
     def matmul(self, vectors: Array) -> Array:
         """Multiply; see :meth:`LabelCovariance.matmul`."""
-        factor = self.factor.astype(vectors.dtype)
-        return np.asarray(vectors * self.own_variance.astype(vectors.dtype) + (vectors @ factor) @ factor.T)
+        kind = _number_type(vectors)
+        factor = self.factor.astype(kind)
+        return np.asarray(vectors * self.own_variance.astype(kind) + (vectors @ factor) @ factor.T)
+
+
+def _number_type(vectors: Array) -> npt.DTypeLike:
+    return np.float32 if vectors.dtype == np.float32 else np.float64
+
+
+def _checked_factor(factor: Any) -> Any:
+    table: Any = (
+        sp.csr_array(factor, dtype=np.float64) if sp.issparse(factor) else np.asarray(factor, np.float64)
+    )
+    if table.ndim != 2:
+        raise ValueError(f"A covariance factor has shape {table.shape}; it needs two, (labels, rank).")
+    if sp.issparse(table) and not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    if not np.isfinite(table.data if sp.issparse(table) else table).all():
+        listed = sp.coo_array(table)
+        bad = int(np.flatnonzero(~np.isfinite(listed.data))[0])
+        raise ValueError(
+            f"The covariance factor at label {listed.row[bad]}, column {listed.col[bad]} is "
+            f"{listed.data[bad]}; it must be finite."
+        )
+    return table
 
 
 def _check_variances(given: dict[str, float], taxonomy: Taxonomy) -> None:

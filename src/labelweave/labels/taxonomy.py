@@ -143,6 +143,6 @@ class Taxonomy:
             )
         columns = [[number[node] for node in self.path(str(name))] for name in label_names]
         indptr = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.int64)
-        indices = np.concatenate([np.asarray(c, np.int64) for c in columns])
+        indices = np.asarray([node for path in columns for node in path], np.int64)
         shape = (len(columns), len(self.nodes))
         return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=shape)

@@ -93,8 +93,8 @@ class IndependentMargins(MarginDual):
         state, intercept = self.label_blocks[block], self.block_intercepts[block]
         gap = sweep_independent(
             rows, *self.rows, self.squared_norms, state.signs, state.beta, self.upper, state.margins,
-            self.block_weights[block], intercept.value, intercept.share, intercept.totals, intercept.free,
-            self.row_gains[block], threshold,
+            self.block_weights[block], intercept.value, intercept.share, intercept.used,
+            intercept.totals, intercept.free, self.row_gains[block], threshold,
         )  # fmt: skip
         intercept.after_sweep(was_full=len(rows) == self.n_rows)
         return float(gap)

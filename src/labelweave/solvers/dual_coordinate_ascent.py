@@ -30,9 +30,9 @@ __all__ = ["BoxDual", "DualCoordinateAscent"]
 
 Array = npt.NDArray[Any]
 
-_HOT_SWEEPS = 2  # sweeps over rows with large gains after each full one
-_HOT_GAIN = 0.2  # a row is visited again if its gain was above this share of the mean
-_IDLE_GAIN = 0.01  # a step is not taken if its gain is below this share of the mean
+_HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
+_HOT_GAIN = 0.3  # a row is visited again if its gain was above this share of the mean
+_IDLE_GAIN = 0.02  # a step is not taken if its gain is below this share of the mean
 
 
 class BoxDual(Protocol):

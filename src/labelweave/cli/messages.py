@@ -1,0 +1,84 @@
+"""Where the command line writes: one-line notes on stderr, tables on stdout."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "note", "print_json", "size_of"]
+
+
+def note(message: str) -> None:
+    """Write one line to stderr.
+
+    Parameters
+    ----------
+    message : str
+        The line.
+    """
+    click.echo(f"labelweave: {message}", err=True)
+
+
+def console(stderr: bool = False) -> Console:
+    """Make a console that takes names as they are: ``role::program`` is no emoji, ``[x]`` no markup.
+
+    Parameters
+    ----------
+    stderr : bool, default=False
+        Whether it writes to stderr in place of stdout.
+
+    Returns
+    -------
+    rich.console.Console
+        The console.
+    """
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Write a value to stdout as JSON; what is no finite number becomes null.
+
+    Parameters
+    ----------
+    value : object
+        Plain data.
+    """
+    click.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def size_of(path: str) -> str:
+    """Say how large a file is.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Returns
+    -------
+    str
+        Such as ``1.4 MB``.
+    """
+    size = float(Path(path).stat().st_size)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -1,0 +1,124 @@
+"""The program ``labelweave``: its commands, and how its errors look.
+
+Commands are imported when they are called, so that ``--help`` is quick.
+Whatever is wrong with arguments or files is one line on stderr and exit code 2.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import click
+
+from labelweave.cli.messages import note
+
+__all__ = ["main"]
+
+_COMMANDS = {
+    "fit": "Fit a model to a data file and save it.",
+    "predict": "Predict the labels of the rows of a data file.",
+    "evaluate": "Compare a model's predictions with the labels of a data file.",
+    "inspect": "Say what a model file holds.",
+    "convert": "Write a data file in another format.",
+    "demo": "Tag Debian packages with the bundled data set.",
+}
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_BAD_INPUT = 2
+
+
+class _Program(click.Group):
+    """A group that imports a command when it is called, and says errors in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"labelweave.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            with _one_line_warnings():
+                code = super().main(*args, **{**options, "standalone_mode": False})
+        except click.Abort:
+            note("interrupted; nothing was written.")
+            code = _INTERRUPTED
+        except click.ClickException as error:
+            note(_with_hint(error))
+            code = error.exit_code
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            note(_sentence(error))
+            code = _BAD_INPUT
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Show warnings meant for users as one line, and no others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        # data files are checked against the model by name here
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        warnings.showwarning = lambda message, *_, **__: note(f"warning: {_sentence(message)}")
+        yield
+
+
+def _sentence(error: Warning | Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        place = "" if error.filename is None else f"{error.filename}: "
+        return f"{place}{error.strerror}."
+    if isinstance(error, MemoryError):
+        return f"there is too little memory ({error})." if str(error) else "there is too little memory."
+    return " ".join(str(error).split())
+
+
+def _with_hint(error: click.ClickException) -> str:
+    message = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message} Try '{context.command_path} --help'."
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from labelweave import __version__
+
+        click.echo(f"labelweave {__version__}")
+        context.exit()
+
+
+@click.group(cls=_Program, invoke_without_command=True)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+    help="Show the version and exit.",
+)  # fmt: skip
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Classification with related labels.
+
+    DATA is a table (.csv, .tsv, .jsonl, .parquet) with a text column, or a file
+    of Mulan (.arff), Clus (hierarchical .arff), the Extreme Classification
+    Repository (.txt) or svmlight (.svm); text files may be gzip-compressed.
+
+    \b
+    Examples:
+      labelweave demo
+      labelweave fit train.csv --text description --labels tags \\
+          --label-separator , --out model.lw
+      labelweave predict model.lw new.csv --top 3
+      labelweave evaluate model.lw test.csv
+      labelweave inspect model.lw --label "role::program"
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

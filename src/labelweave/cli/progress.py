@@ -1,0 +1,135 @@
+"""The progress of a fit on stderr, through scikit-learn's callbacks.
+
+The estimators report ten subtasks for each tenfold smaller duality gap, so the
+number of subtasks done bounds the gap.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from labelweave.cli.messages import console, note
+
+__all__ = ["GapBar", "GapLines", "show_progress"]
+
+_STEPS_A_DECADE = 10
+_QUIET_SECONDS = 2.0
+
+
+def show_progress(estimator: Any, title: str = "fitting") -> Any:
+    """Let an estimator show the progress of its fits.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One that takes callbacks.
+    title : str, default="fitting"
+        What stands before the bar.
+
+    Returns
+    -------
+    estimator
+        The same one.
+    """
+    stderr = console(stderr=True)
+    return estimator.set_callbacks(GapBar(stderr, title) if stderr.is_terminal else GapLines(title))
+
+
+class _GapCallback:
+    """Count the subtasks of a fit; subclasses show the gap they stand for."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.done, self.steps = title, 0, 1
+
+    @property
+    def gap(self) -> str:
+        """A bound on the relative duality gap."""
+        return f"gap <= {10 ** (-self.done / _STEPS_A_DECADE):.1e}" if self.done else ""
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Begin a fit."""
+        self.done = 0
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Learn how many steps there are."""
+        if context.parent is None:
+            self.steps = context.max_subtasks
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Count a step."""
+        if context.parent is not None:
+            self.done += 1
+            self.show()
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """End a fit."""
+
+    def show(self) -> None:
+        """Show how far the fit is."""
+
+
+class GapBar(_GapCallback):
+    """Show a bar, for terminals; it vanishes at the end.
+
+    Parameters
+    ----------
+    on : rich.console.Console
+        Where.
+    title : str
+        What stands before the bar.
+    """
+
+    def __init__(self, on: Console, title: str = "fitting") -> None:
+        super().__init__(title)
+        self.on = on
+        self.bar: Progress | None = None
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Start the bar."""
+        super().setup(estimator, context)
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[gap]}"))
+        self.bar = Progress(*columns, TimeElapsedColumn(), console=self.on, transient=True)
+        self.bar.add_task(self.title, total=None, gap="")
+        self.bar.start()
+
+    def show(self) -> None:
+        """Move the bar."""
+        if self.bar is not None:
+            self.bar.update(TaskID(0), total=self.steps, completed=self.done, gap=self.gap)
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.stop()
+
+
+class GapLines(_GapCallback):
+    """Write a line every few seconds, where stderr is a file; nothing for quick fits.
+
+    Parameters
+    ----------
+    title : str
+        What stands before the gap.
+    seconds : float, default=2.0
+        The least time between lines.
+    """
+
+    def __init__(self, title: str = "fitting", seconds: float = _QUIET_SECONDS) -> None:
+        super().__init__(title)
+        self.seconds = seconds
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Start the clock."""
+        super().setup(estimator, context)
+        self.started = self.last = time.monotonic()
+
+    def show(self) -> None:
+        """Write a line if it is time to."""
+        now = time.monotonic()
+        if now - self.last >= self.seconds:
+            self.last = now
+            note(f"{self.title}: {self.gap} after {now - self.started:.0f} s")
