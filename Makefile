@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint papers benchmark clean
+PEERS := .venv-peers/pyvenv.cfg
+BENCHMARK_PROBLEM := $(if $(wildcard ../shared/data/rcv1),rcv1,debtags)
+
+.PHONY: demo test lint papers benchmark peers clean
 
 demo: $(STAMP)
 	$(BIN)/labelweave demo
@@ -22,8 +25,17 @@ lint: $(STAMP)
 papers: $(STAMP)
 	$(BIN)/python -m pytest -m paper $(PYTEST_ARGS)
 
-benchmark: $(STAMP)
-	$(BIN)/python -m benchmarks.run
+# labelweave against LIBLINEAR, PECOS and scikit-learn; on the RCV1 subsets where they are at hand.
+benchmark: $(STAMP) $(PEERS)
+	$(BIN)/python -m benchmarks.linear_speed --problem $(BENCHMARK_PROBLEM) \
+		--out benchmarks/results/linear_speed_$(BENCHMARK_PROBLEM).json $(BENCHMARK_ARGS)
+
+# The peers' environment anew; needs Python 3.11 on x86-64 Linux and a C++ compiler.
+peers: $(STAMP)
+	$(BIN)/python benchmarks/peers/make_environment.py
+
+$(PEERS):
+	$(MAKE) peers
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

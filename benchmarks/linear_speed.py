@@ -27,19 +27,18 @@ Example: ``python -m benchmarks.linear_speed --problem rcv1 --repeats 3``.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.machine import describe_machine
 from benchmarks.objective import primal_value
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.programs import PROGRAMS, Program, Session, version_of
+from benchmarks.results_file import write_json
 from benchmarks.speed_table import Curve, Point, markdown_table, reaching_points
 
 __all__ = ["main", "measure"]
@@ -58,7 +57,7 @@ def main() -> None:
     table = markdown_table(curves, _TARGETS)
     print(_caption(results), table, sep="\n\n")
     if arguments.out is not None:
-        _write_json(arguments.out, results | {"table": table.splitlines()})
+        write_json(arguments.out, results | {"table": table.splitlines()})
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -174,18 +173,8 @@ def _describe(arguments: argparse.Namespace, problem: PeerProblem) -> dict[str, 
         "penalty": arguments.penalty,
         "threads": arguments.threads,
         "repeats": arguments.repeats,
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
+        **describe_machine(),
     }
-
-
-def _processor() -> str:
-    """Name the processor's model where the system tells it."""
-    listing = Path("/proc/cpuinfo")
-    lines = listing.read_text().splitlines() if listing.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
 
 
 def _caption(results: dict[str, Any]) -> str:
@@ -194,13 +183,6 @@ def _caption(results: dict[str, Any]) -> str:
         "c = {penalty:g} (labelweave's C is half of it), {threads} thread(s), median of {repeats} rounds, "
         "{processor}, {cores} cores. D_best = {best_dual:.3f}."
     ).format(**results)
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(path.name + ".part")
-    scratch.write_text(json.dumps(content, indent=1) + "\n")
-    os.replace(scratch, path)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,11 @@ is the solver's (rounds and checks of the gap; neither reading X and Y nor
 compilation), on one thread; the median of the repeats counts.
 
 The slope of the logarithms is 1 where time is proportional to size.  It is printed
-for the whole range and for its upper half: small problems sit in the processor's
-caches, where a visit costs less, and short rows have a cost that does not depend on
-their length.  Labels are solved in blocks of 16 and are chosen as multiples of it.
+for the whole range and for its upper half.  Visits are dominated by memory: few rows
+fit the processor's caches and many do not, so the slope over rows is above 1; long
+rows name more of the frequent words, whose weights stay in the cache, so the slope
+over non-zeros is below 1.  Labels are solved in blocks of 16 and are chosen as
+multiples of it.
 
 Example: ``python -m benchmarks.scaling --repeats 3``.
 """

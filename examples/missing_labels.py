@@ -4,7 +4,7 @@ Half of the training labels of Debian's package tags are hidden.  One model is t
 which entries were not observed; they add nothing to its loss.  Another takes every
 hidden tag for an absent one, as one must where a data set has no third value.
 A third has seen everything.  Run ``python examples/missing_labels.py``; it takes
-about ten seconds.
+a few seconds.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def sweep_independent(  # type: ignore[no-untyped-def]
     it is held fixed in the sweep; it follows the steps of rows that are (nearly) empty in any case,
     if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.
     Keeps ``totals`` (the sum of beta) up to date, adds up ``free`` (the inverse norms of
-    variables between their bounds, but for the rows just named), writes each row's gain; returns the sum of the gaps met.
+    variables between their bounds, but for the rows just named), writes each row's gain; returns
+    the sum of the gaps met.
     """
     scores = np.empty(WIDTH, weights.dtype)
     change = np.empty(WIDTH, weights.dtype)

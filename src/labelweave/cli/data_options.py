@@ -24,7 +24,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _FILE_FLAGS = {"xml": "xml", "n_labels": "n_labels", "labels_at": "labels"}
 _FILE_FLAGS |= {name: name for name in ("n_features", "zero_based")}
-_COLUMN_FLAGS = ("labels", "label_column", "label_separator", "text", "categorical", "numeric", "drop", "id")
+_TABLE_FLAGS = (
+    *("labels", "label_column", "label_separator", "id"),
+    *("text", "categorical", "numeric", "drop"),
+    *("min_df", "ngrams", "missing_numeric"),
+)
 
 
 def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -78,7 +82,7 @@ def column_options(command: Command) -> Command:
 
 
 def given_options(options: Options) -> Options:
-    """Give the flags of file formats other than tables that were set, in the words of the readers.
+    """Give the flags of file formats other than tables, in the words of the readers.
 
     Parameters
     ----------
@@ -88,13 +92,18 @@ def given_options(options: Options) -> Options:
     Returns
     -------
     dict
-        Keywords of :func:`labelweave.datasets.read_any`.  Flags of tables are
-        kept too: a reader that does not know them says so.
+        Keywords of :func:`labelweave.datasets.read_any`.
+
+    Raises
+    ------
+    click.UsageError
+        If a flag of tables is set.
     """
+    wrong = next((flag for flag in _TABLE_FLAGS if options.get(flag)), None)
+    if wrong is not None:
+        raise click.UsageError(f"--{wrong.replace('_', '-')} goes with tables only, and this file is none.")
     found = {reader: options.get(flag) for flag, reader in _FILE_FLAGS.items()}
-    return {name: value for name, value in found.items() if value is not None} | {
-        flag: options[flag] for flag in _COLUMN_FLAGS if options.get(flag)
-    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def table_columns(options: Options) -> TableColumns:
@@ -113,7 +122,7 @@ def table_columns(options: Options) -> TableColumns:
     Raises
     ------
     click.UsageError
-        If labels are described in two ways, or a flag of another format is set.
+        If labels are described in two ways, or a a flag of another format is set.
     """
     wrong = next((flag for flag in _FILE_FLAGS if options.get(flag) is not None), None)
     if wrong is not None:

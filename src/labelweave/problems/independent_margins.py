@@ -28,6 +28,8 @@ __all__ = ["IndependentMargins"]
 _SWEEPS_WITH_CONSTANT_FEATURE = 3
 _STIFFNESS = 0.3
 _LARGEST_STIFFNESS = 10.0
+_LARGEST_SHARE = 0.1
+_LAGGING_SWEEPS = 2
 
 
 class _Intercept:
@@ -43,11 +45,15 @@ class _Intercept:
         self.free = np.zeros(WIDTH, dtype)
         self.curvature = np.ones(WIDTH)
         self.sweeps = 0
+        self.lagging = np.zeros(WIDTH, np.int64)
         self.given_up = np.zeros(WIDTH, bool)
 
-    def after_sweep(self, was_full: bool) -> None:
+    def after_sweep(self, was_full: bool, met_gap: float) -> None:
         """Move the intercepts that are held fixed in sweeps."""
         if was_full:
+            # slope^2 / 2 is an intercept's own share of the duality gap, beside the rows' shares
+            self.lagging += (self.totals - self.value) ** 2 / 2 > _LARGEST_SHARE * met_gap
+            self.given_up |= self.lagging > _LAGGING_SWEEPS
             self.curvature = self.free.astype(np.float64)
         self.free[:] = 0
         self.sweeps += 1
@@ -62,7 +68,8 @@ class _Intercept:
     def learn_stiffness(self, slope: Array) -> None:
         turned = slope * self.slope < 0
         worse = turned & (np.abs(slope) > 0.7 * np.abs(self.slope))
-        self.stiffness = np.where(worse, self.stiffness * 2, self.stiffness)
+        stuck = (slope * self.slope > 0) & (np.abs(slope) > 0.7 * np.abs(self.slope))
+        self.stiffness = self.stiffness * np.where(worse, 2.0, np.where(stuck, 0.5, 1.0))
         self.given_up |= self.stiffness > _LARGEST_STIFFNESS
         self.slope = slope
 
@@ -96,7 +103,7 @@ class IndependentMargins(MarginDual):
             self.block_weights[block], intercept.value, intercept.share, intercept.used,
             intercept.totals, intercept.free, self.row_gains[block], threshold,
         )  # fmt: skip
-        intercept.after_sweep(was_full=len(rows) == self.n_rows)
+        intercept.after_sweep(len(rows) == self.n_rows, gap)
         return float(gap)
 
     def gains(self, block: int) -> Array:

@@ -41,6 +41,10 @@ __all__ = ["LabelBlock", "MarginData", "MarginDual", "make_margin_dual"]
 
 Array = npt.NDArray[Any]
 
+# squared norms and upper bounds beyond which products of them leave the range of the type
+_LARGEST_SINGLE = 1e15
+_LARGEST_DOUBLE = 1e150
+
 
 @dataclass(frozen=True)
 class MarginData:
@@ -109,10 +113,12 @@ class MarginDual(ABC):
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
         self.data = data
-        self.dtype = np.dtype(dtype)
+        norms = _checked_norms(data.features)
+        largest = max(norms.max(initial=0.0), data.upper.max(initial=0.0))
+        self.dtype = np.dtype(dtype if largest < _LARGEST_SINGLE else np.float64)
         self.rows = data.features.sparse_rows(self.dtype)
         # an empty row has no curvature of its own; a tiny one keeps its step finite
-        self.squared_norms = np.maximum(data.features.squared_norms(), 1e-9).astype(self.dtype)
+        self.squared_norms = np.maximum(norms, 1e-9).astype(self.dtype)
         self.upper = data.upper.astype(self.dtype)
         self.n_rows = len(data.features)
         self._allocate_blocks()
@@ -230,6 +236,18 @@ class MarginDual(ABC):
         rows, upper = (self.rows, self.upper) if same else (self.exact_rows, self.data.upper)
         label_sums(*rows, block.signs, block.beta, upper, block.margins, weights, intercept, sums)
         return sums
+
+
+def _checked_norms(features: FeatureMatrix) -> Array:
+    with np.errstate(over="ignore"):
+        norms = features.squared_norms()
+    if not (norms < _LARGEST_DOUBLE).all():
+        row = int(np.argmax(norms))
+        raise ValueError(
+            f"X at row {row} has a squared norm of {norms[row]:.3g}, too large to compute with; scale the "
+            "features so that the norms of rows are near 1."
+        )
+    return norms
 
 
 def make_margin_dual(data: MarginData, dtype: npt.DTypeLike) -> MarginDual:

@@ -1,0 +1,138 @@
+"""Label covariances from files: a taxonomy as pairs of names, or a matrix."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave import LabelCovariance, Taxonomy
+from labelweave.datasets import DataFileError
+from labelweave.datasets.data_file import finite_number, numbered_lines
+
+__all__ = ["read_covariance", "read_taxonomy", "tree_covariance"]
+
+_TAB_SUFFIXES = (".tsv", ".tab")
+
+
+def read_taxonomy(path: str) -> Taxonomy:
+    """Read a taxonomy from a file of parent and child names.
+
+    Parameters
+    ----------
+    path : str
+        A ``.csv`` or ``.tsv`` file, one pair a line; a first line ``parent,child`` is passed over.
+
+    Returns
+    -------
+    Taxonomy
+        The tree.
+
+    Raises
+    ------
+    DataFileError
+        If a line is no pair, or the pairs make no tree.
+    """
+    pairs = list(_pairs(path))
+    try:
+        return Taxonomy(pairs)
+    except ValueError as error:
+        raise DataFileError(path, None, "no tree", f"one ({str(error).rstrip('.')})") from None
+
+
+def _pairs(path: str) -> Iterator[tuple[str, str]]:
+    for line, cells in _cells(path):
+        if len(cells) != 2 or not all(cells):
+            raise DataFileError(path, line, f"{len(cells)} cells", "a parent and a child")
+        if line > 1 or [cell.lower() for cell in cells] != ["parent", "child"]:
+            yield cells[0], cells[1]
+
+
+def _cells(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Give the cells of every line that is not empty."""
+    delimiter = "\t" if Path(path).suffix.lower() in _TAB_SUFFIXES else ","
+    for line, text in numbered_lines(path):
+        if text.strip():
+            yield line, [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))]
+
+
+def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
+    """Read a matrix over the labels.
+
+    Parameters
+    ----------
+    path : str
+        A ``.npy`` file in the order of the labels; or a ``.csv`` or ``.tsv``
+        file whose first line and first column name them, in any order.
+    label_names : sequence of str
+        The labels of the data.
+
+    Returns
+    -------
+    LabelCovariance
+        The covariance, in the order of the labels.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed or lacks a label.
+    ValueError
+        If the matrix is no covariance of as many labels.
+    """
+    names = [str(name) for name in label_names]
+    if Path(path).suffix.lower() != ".npy":
+        return LabelCovariance.dense(_named_matrix(path, names))
+    matrix = np.load(path, allow_pickle=False)
+    if matrix.shape != (len(names), len(names)):
+        raise DataFileError(path, None, f"an array of shape {matrix.shape}", f"one over {len(names)} labels")
+    return LabelCovariance.dense(matrix)
+
+
+def _named_matrix(path: str, names: list[str]) -> npt.NDArray[np.float64]:
+    lines = _cells(path)
+    _, header = next(lines)
+    rows: dict[str, list[float]] = {}
+    for line, cells in lines:
+        if len(cells) != len(header):
+            raise DataFileError(path, line, f"{len(cells)} cells", f"{len(header)}, as in the first line")
+        rows[cells[0]] = [_number(path, line, cell) for cell in cells[1:]]
+    absent = next((name for name in names if name not in rows or name not in header[1:]), None)
+    if absent is not None:
+        raise DataFileError(path, None, f"no row and column for the label {absent!r}", "one for every label")
+    columns = [header.index(name, 1) - 1 for name in names]
+    return np.array([[rows[name][column] for column in columns] for name in names])
+
+
+def _number(path: str, line: int, cell: str) -> float:
+    try:
+        return finite_number(cell)
+    except ValueError as error:
+        raise DataFileError(path, line, repr(cell[:40]), str(error)) from None
+
+
+def tree_covariance(pairs: Sequence[tuple[str, str]], label_names: Sequence[Any]) -> LabelCovariance:
+    """Make the covariance of a tree that came with the data.
+
+    Parameters
+    ----------
+    pairs : sequence of (str, str)
+        Parents and children.
+    label_names : sequence of str
+        The labels; one that is in no pair is a tree of its own.
+
+    Returns
+    -------
+    LabelCovariance
+        The covariance.
+    """
+    tree = Taxonomy(pairs)
+    inside = np.isin([str(name) for name in label_names], tree.nodes)
+    membership = tree.membership([name for name, known in zip(label_names, inside, strict=True) if known])
+    places = np.flatnonzero(inside)
+    spread = np.zeros((len(inside), len(places)))
+    spread[places, np.arange(len(places))] = 1.0
+    return LabelCovariance.low_rank(spread @ membership, (~inside).astype(float))

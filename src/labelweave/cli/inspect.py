@@ -1,0 +1,157 @@
+"""``labelweave inspect``: what a model file holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+
+from labelweave.cli.messages import print_json, size_of
+from labelweave.cli.model_rows import Model, classifier_of, open_model
+from labelweave.estimators import TableModel
+from labelweave.model_files import read_model_file
+
+__all__ = ["inspect"]
+
+Facts = dict[str, Any]
+_MOST_NAMES = 8
+
+
+@click.command()
+@click.argument("model")
+@click.option("--label", metavar="NAME", help="Show the features that speak for and against this label.")
+@click.option("--features", "count", type=click.IntRange(1), default=10, show_default=True,
+              help="With --label: how many features of each kind.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def inspect(model: str, label: str | None, count: int, as_json: bool) -> None:
+    r"""Say what a model file holds.
+
+    \b
+    Examples:
+      labelweave inspect tags.lw
+      labelweave inspect tags.lw --label role::program --features 20
+      labelweave inspect tags.lw --json
+    """
+    loaded = open_model(model)
+    facts = _facts(loaded, model) if label is None else _weights(loaded, label, count)
+    if as_json:
+        print_json(facts)
+    elif label is None:
+        _print_facts(facts)
+    else:
+        _print_weights(facts)
+
+
+def _facts(model: Model, path: str) -> Facts:
+    content = read_model_file(path, verify=False)
+    classifier = classifier_of(model)
+    facts = {
+        "kind": content.kind,
+        "file": path,
+        "size": size_of(path),
+        "versions": dict(content.versions),
+        "classifier": type(classifier).__name__,
+        "parameters": {name: _plain(value) for name, value in classifier.get_params(deep=False).items()},
+        "labels": [str(name) for name in model.label_names_],
+        "features": int(classifier.n_features_in_),
+        "feature_names": _feature_names(model) is not None,
+        "fit": _fit_facts(classifier),
+    }
+    return facts | ({"columns": _columns(model)} if isinstance(model, TableModel) else {})
+
+
+def _fit_facts(classifier: Any) -> Facts:
+    trace = classifier.trace_
+    return {
+        "converged": bool(classifier.converged_),
+        "rounds": int(classifier.n_iter_),
+        "gap": float(classifier.duality_gap_),
+        "seconds": round(trace[-1].time, 3),
+        "checks": len(trace),
+        "first_gap": trace[0].gap,
+        "objective": trace[-1].primal,
+    }
+
+
+def _columns(model: TableModel) -> Facts:
+    names = ("text", "categorical", "numeric", "labels", "label_separator", "id")
+    found = {name: getattr(model.columns, name) for name in names}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items() if v}
+
+
+def _plain(value: Any) -> Any:
+    """Give numbers and words as they are, anything larger by its type and size."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    size = getattr(value, "n_labels", None) or np.size(value)
+    return f"{type(value).__name__} over {size} labels"
+
+
+def _feature_names(model: Model) -> Any:
+    source = model if isinstance(model, TableModel) else None
+    return getattr(model, "feature_names_in_", None) if source is None else source.feature_names_
+
+
+def _weights(model: Model, label: str, count: int) -> Facts:
+    classifier = classifier_of(model)
+    weights = classifier.coef_[_column(model, label)]
+    names = _feature_names(model)
+    order = np.argsort(weights, kind="stable")
+    chosen = {"for": order[::-1][:count], "against": order[:count]}
+    sign = {"for": 1, "against": -1}
+    return {"label": label, "intercept": float(classifier.intercept_[_column(model, label)])} | {
+        side: [
+            {"feature": str(k) if names is None else str(names[k]), "weight": float(f"{weights[k]:.6g}")}
+            for k in places
+            if sign[side] * weights[k] > 0
+        ]
+        for side, places in chosen.items()
+    }
+
+
+def _column(model: Model, label: str) -> int:
+    """Give the row of the weights of a label."""
+    names = [str(name) for name in model.label_names_]
+    if label not in names:
+        close = ", ".join(repr(name) for name in names[:_MOST_NAMES])
+        raise ValueError(f"The model has no label {label!r}; it has {len(names)}, such as {close}.")
+    if len(classifier_of(model).intercept_) < len(names):
+        if label == names[0]:
+            raise ValueError(
+                f"Of two classes the model has weights for the second, {names[1]!r}; ask for it."
+            )
+        return 0
+    return names.index(label)
+
+
+def _print_facts(facts: Facts) -> None:
+    fit, labels = facts["fit"], facts["labels"]
+    more = " ..." if len(labels) > _MOST_NAMES else ""
+    lines = {
+        "kind": facts["kind"] if "columns" not in facts else f"{facts['kind']} with {facts['classifier']}",
+        "file": f"{facts['file']}, {facts['size']}",
+        "written by": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
+        "parameters": ", ".join(f"{name}={value}" for name, value in facts["parameters"].items()),
+        **({"columns": _column_line(facts["columns"])} if "columns" in facts else {}),
+        "labels": f"{len(labels)}: {', '.join(labels[:_MOST_NAMES])}{more}",
+        "features": f"{facts['features']}, {'with' if facts['feature_names'] else 'without'} names",
+        "gap": f"{fit['gap']:.2e} ({'converged' if fit['converged'] else 'not converged'})",
+        "fit": f"{fit['rounds']} rounds in {fit['seconds']:.1f} s, objective {fit['objective']:.6g}; "
+        f"gap {fit['first_gap']:.1e} at the first of {fit['checks']} checks",
+    }
+    for name, value in lines.items():
+        click.echo(click.wrap_text(f"{name:12}{value}", 79, "", " " * 12))
+
+
+def _column_line(columns: Facts) -> str:
+    words = {name: ", ".join(v) if isinstance(v, list) else repr(v) for name, v in columns.items()}
+    return "; ".join(f"{name} {value}" for name, value in words.items())
+
+
+def _print_weights(facts: Facts) -> None:
+    click.echo(f"{facts['label']} (intercept {facts['intercept']:+.4f})")
+    for side in ("for", "against"):
+        click.echo(f"\n{side}:" if facts[side] else f"\n{side}: nothing")
+        for entry in facts[side]:
+            click.echo(f"{entry['weight']:+10.4f}  {entry['feature']}")

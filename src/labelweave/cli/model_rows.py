@@ -1,0 +1,269 @@
+"""Open a model, and read rows in the form it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+import labelweave
+from labelweave.cli.data_options import Options, given_options, table_columns
+from labelweave.datasets import (
+    DataFileError,
+    LabeledData,
+    TableColumns,
+    detect_format,
+    iterate_table,
+    read_any,
+    read_table_columns,
+)
+from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_labels import UnknownLabels
+from labelweave.estimators import TableModel
+from labelweave.estimators.base import LabelClassifier
+from labelweave.labels import LabelMatrix
+
+__all__ = [
+    "Model",
+    "RowBlock",
+    "classifier_of",
+    "has_one_class_a_row",
+    "open_model",
+    "read_labeled_rows",
+    "row_blocks",
+    "scores_of",
+]
+
+Array = npt.NDArray[Any]
+Model = TableModel | LabelClassifier
+
+_SCORES_AT_ONCE = 4_000_000
+_MOST_ROWS_AT_ONCE = 10_000
+
+
+def open_model(path: str) -> Model:
+    """Load a model file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Returns
+    -------
+    TableModel or LabelClassifier
+        The model.
+
+    Raises
+    ------
+    ValueError
+        If the file holds something else.
+    """
+    model = labelweave.load(path)
+    if not isinstance(model, (TableModel, LabelClassifier)):
+        raise ValueError(f"{path} holds a {type(model).__name__}; give the file of a classifier.")
+    return model
+
+
+def classifier_of(model: Model) -> LabelClassifier:
+    """Give the classifier in a model.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+
+    Returns
+    -------
+    LabelClassifier
+        The classifier.
+    """
+    return model.classifier if isinstance(model, TableModel) else model
+
+
+def has_one_class_a_row(model: Model) -> bool:
+    """Say whether the model picks one class a row, as one fitted in Python to a vector does.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+
+    Returns
+    -------
+    bool
+        Whether it does.
+    """
+    return classifier_of(model)._form.kind != "labels"
+
+
+def scores_of(model: Model, X: Any) -> Array:
+    """Score rows.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+    X : DataFrame or array of n rows
+        The rows, in the form the model takes.
+
+    Returns
+    -------
+    ndarray of shape (n, L)
+        The scores, two columns for two classes as well.
+    """
+    scores = model.decision_function(X)
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Some rows, and what they are called.
+
+    Attributes
+    ----------
+    X : DataFrame or array of n rows
+        The rows, in the form the model takes.
+    ids : list
+        Their names or numbers.
+    """
+
+    X: Any
+    ids: list[Any]
+
+
+def row_blocks(model: Model, path: str, options: Options) -> Iterator[RowBlock]:
+    """Read rows to predict, a block at a time.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+    path : str
+        The data file; a table is read in chunks, another file as a whole.
+    options : dict
+        The values of the command's flags.
+
+    Yields
+    ------
+    RowBlock
+        Rows; those without names are numbered from zero.
+    """
+    size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(model.label_names_)))
+    for data, first in _chunks(model, path, options, size):
+        for start in range(0, len(data), size):
+            rows = slice(start, min(start + size, len(data)))
+            yield RowBlock(data.X[rows], _ids(data, rows, first))
+
+
+def _chunks(model: Model, path: str, options: Options, size: int) -> Iterator[tuple[LabeledData, int]]:
+    first = 0
+    if not isinstance(model, TableModel):
+        yield _read_matrix(model, path, options), 0
+        return
+    _require_table(path, options)
+    columns = replace(_columns(model, options), labels=None, id=options.get("id") or _known_id(model, path))
+    for data in iterate_table(path, columns, size):
+        yield data, first
+        first += len(data)
+
+
+def _ids(data: LabeledData, rows: slice, first: int) -> list[Any]:
+    if data.row_ids is None:
+        return list(range(first + rows.start, first + rows.stop))
+    return list(data.row_ids[rows].tolist())
+
+
+def _known_id(model: TableModel, path: str) -> str | None:
+    """Give the column that named the rows of the training table, if this table has it."""
+    name = model.columns.id
+    return name if name is not None and name in next(raw_tables(path, 1)).columns else None
+
+
+def _columns(model: TableModel, options: Options) -> TableColumns:
+    """Take what the model knows of its columns, unless flags say else."""
+    given = table_columns(options)
+    return replace(
+        model.columns,
+        drop=None,
+        labels=given.labels or model.columns.labels,
+        label_separator=given.label_separator or model.columns.label_separator,
+        id=given.id,
+    )
+
+
+def _require_table(path: str, options: Options) -> None:
+    format = _format(path, options)
+    if format != "table":
+        raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
+
+
+def _format(path: str, options: Options) -> str:
+    return detect_format(path) if options["format"] == "auto" else str(options["format"])
+
+
+def _read_matrix(model: LabelClassifier, path: str, options: Options) -> LabeledData:
+    format, keywords = _format(path, options), given_options(options)
+    if format == "table":
+        raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
+    if format == "svmlight":  # such a file does not say how wide it is
+        keywords.setdefault("n_features", model.n_features_in_)
+    data = read_any(path, format, **keywords)
+    _require_same_features(model, data, path)
+    return _widened(data, len(model.label_names_)) if format == "svmlight" else data
+
+
+def _widened(data: LabeledData, n_labels: int) -> LabeledData:
+    """Add the last labels: such a file does not mention those that no row has."""
+    positives = data.Y.positives.copy()
+    positives.resize(len(data), max(n_labels, data.Y.n_labels))
+    return replace(data, Y=LabelMatrix(positives))
+
+
+def _require_same_features(model: LabelClassifier, data: LabeledData, path: str) -> None:
+    if data.X.shape[1] != model.n_features_in_:
+        wanted = f"the {model.n_features_in_} of the model"
+        raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
+    expected = getattr(model, "feature_names_in_", None)
+    if expected is None or data.feature_names is None:
+        return
+    different = np.flatnonzero(np.asarray(expected, str) != np.asarray(data.feature_names, str))
+    if different.size:
+        place = int(different[0])
+        found = f"the feature {str(data.feature_names[place])!r} at place {place}"
+        raise DataFileError(path, None, found, f"{str(expected[place])!r}, as in the training data")
+
+
+def read_labeled_rows(model: Model, path: str, options: Options) -> LabeledData:
+    """Read rows with their labels, for a comparison with the model.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+    path : str
+        The data file.
+    options : dict
+        The values of the command's flags.
+
+    Returns
+    -------
+    LabeledData
+        The rows; X is what the model takes.
+    """
+    if not isinstance(model, TableModel):
+        return _read_matrix(model, path, options)
+    _require_table(path, options)
+    columns = _columns(model, options)
+    if columns.labels is None:
+        raise click.UsageError("Name the column of the labels with --labels or --label-column.")
+    unknown: UnknownLabels = "ignore" if options["ignore_unknown_labels"] else "error"
+    try:
+        return read_table_columns(path, columns, label_names=list(model.label_names_), unknown_labels=unknown)
+    except DataFileError as error:
+        expected = error.expected.replace("unknown_labels='ignore'", "--ignore-unknown-labels")
+        raise DataFileError(error.path, error.line, error.found, expected) from None

@@ -1,0 +1,86 @@
+"""Read the rows to train on, from a file of any format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from labelweave.cli.data_options import Options, given_options, table_columns
+from labelweave.datasets import (
+    LabeledData,
+    TableColumns,
+    TableVectorizer,
+    detect_format,
+    read_any,
+    read_table,
+)
+from labelweave.datasets.table_files import raw_tables
+
+__all__ = ["read_training_rows", "vectorizer_options"]
+
+
+def _word_count(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
+    """Read a count of rows, or a share of them."""
+    if text is None:
+        return None
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither a count, such as 2, nor a share, such as 0.01."
+        ) from None
+
+
+def vectorizer_options(command: Any) -> Any:
+    """Add the flags that say how a table becomes features."""
+    options = (
+        click.option("--min-df", metavar="NUMBER", callback=_word_count,
+                     help="Table: in how many rows, or what share of them, a word must occur [1]."),
+        click.option("--ngrams", type=click.IntRange(1), help="Table: the longest run of words [1]."),
+        click.option("--missing-numeric", type=click.Choice(["error", "mean"]),
+                     help="Table: what to do with a missing number [error]."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_training_rows(path: str, options: Options) -> tuple[LabeledData, TableColumns | None]:
+    """Read the rows to train on.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    options : dict
+        The values of the command's flags.
+
+    Returns
+    -------
+    data : LabeledData
+        The rows; those of a table come with their vectorizer.
+    columns : TableColumns or None
+        What the columns of the table were; None for other formats.
+    """
+    format = detect_format(path) if options["format"] == "auto" else options["format"]
+    if format != "table":
+        return read_any(path, format, **given_options(options)), None
+    columns = table_columns(options)
+    if columns.labels is None:
+        raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
+    if not columns.are_resolved:
+        columns = columns.resolved(next(raw_tables(path)))
+    roles = {"labels": columns.labels, "label_separator": columns.label_separator, "id": columns.id}
+    return read_table(path, _vectorizer(columns, options), **roles), columns
+
+
+def _vectorizer(columns: TableColumns, options: Options) -> TableVectorizer:
+    return TableVectorizer(
+        columns.text,
+        columns.categorical,
+        columns.numeric,
+        min_df=options["min_df"] or 1,
+        ngram_range=(1, options["ngrams"] or 1),
+        missing_numeric=options["missing_numeric"] or "error",
+    )
