@@ -86,10 +86,20 @@ def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
     names = [str(name) for name in label_names]
     if Path(path).suffix.lower() != ".npy":
         return LabelCovariance.dense(_named_matrix(path, names))
-    matrix = np.load(path, allow_pickle=False)
+    matrix = _npy(path)
     if matrix.shape != (len(names), len(names)):
         raise DataFileError(path, None, f"an array of shape {matrix.shape}", f"one over {len(names)} labels")
     return LabelCovariance.dense(matrix)
+
+
+def _npy(path: str) -> npt.NDArray[Any]:
+    try:
+        matrix: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError):
+        raise DataFileError(path, None, "no whole array", "a matrix of numbers saved by numpy.save") from None
+    if matrix.dtype.kind not in "iuf":
+        raise DataFileError(path, None, f"entries of type {matrix.dtype}", "numbers")
+    return matrix
 
 
 def _named_matrix(path: str, names: list[str]) -> npt.NDArray[np.float64]:

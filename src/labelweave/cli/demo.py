@@ -138,7 +138,8 @@ def _frequency_scores(Y: LabelMatrix) -> Array:
     frequencies = Y.positive_counts() / len(Y)
     usual = round(float(frequencies.sum()))
     ordered = np.sort(frequencies)[::-1]
-    return np.subtract(frequencies, (ordered[usual - 1] + ordered[usual]) / 2)
+    between: Array = (ordered[usual - 1] + ordered[usual]) / 2
+    return frequencies - between
 
 
 def _print_proposals(model: MaxMarginClassifier, data: _Rows) -> None:

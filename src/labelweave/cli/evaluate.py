@@ -81,7 +81,8 @@ def _matched(Y: LabelMatrix, names: Array, ignore: bool) -> tuple[LabelMatrix, A
 def _predicted(model: Model, scores: Array) -> Array:
     if not has_one_class_a_row(model):
         return np.greater(scores, 0)
-    return np.equal.outer(scores.argmax(axis=1), np.arange(scores.shape[1]))
+    best: Array = scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1])
+    return best
 
 
 def metric_table(metrics: dict[str, dict[str, float]]) -> Table:

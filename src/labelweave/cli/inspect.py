@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -49,7 +50,7 @@ def _facts(model: Model, path: str) -> Facts:
     facts = {
         "kind": content.kind,
         "file": path,
-        "size": size_of(path),
+        "bytes": Path(path).stat().st_size,
         "versions": dict(content.versions),
         "classifier": type(classifier).__name__,
         "parameters": {name: _plain(value) for name, value in classifier.get_params(deep=False).items()},
@@ -130,7 +131,7 @@ def _print_facts(facts: Facts) -> None:
     more = " ..." if len(labels) > _MOST_NAMES else ""
     lines = {
         "kind": facts["kind"] if "columns" not in facts else f"{facts['kind']} with {facts['classifier']}",
-        "file": f"{facts['file']}, {facts['size']}",
+        "file": f"{facts['file']}, {size_of(facts['file'])}",
         "written by": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
         "parameters": ", ".join(f"{name}={value}" for name, value in facts["parameters"].items()),
         **({"columns": _column_line(facts["columns"])} if "columns" in facts else {}),

@@ -46,9 +46,11 @@ def predict(model: str, data: str, output_format: str, out: str | None, **option
     """
     loaded = open_model(model)
     rows = _predictions(loaded, row_blocks(loaded, data, options), options["top"], options["threshold"])
-    writers = {"jsonl": _write_json_lines, "tsv": _write_tab_separated}
     with _destination(out) as stream:
-        writers[output_format](stream, rows)
+        if output_format == "jsonl":
+            _write_json_lines(stream, rows)
+        else:
+            _write_tab_separated(stream, rows)
         stream.flush()
 
 

@@ -254,7 +254,8 @@ def _as_float_table(Y: Any) -> npt.NDArray[Any]:
     table = np.asarray(Y)
     if table.dtype.kind == "O":
         try:
-            table = table.astype(float)
+            # a frame knows what its columns of whole numbers or booleans write for a missing entry
+            table = Y.to_numpy(float, na_value=np.nan) if hasattr(Y, "to_numpy") else table.astype(float)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."

@@ -9,9 +9,10 @@ with one (RCV1, gap 1e-3).  Seen as a variable b of its own, the saddle form
 lets the sweeps hold b fixed and move it between them by a Newton step on the
 convex function of b that remains.  Its slope is b - sum(beta); its curvature is
 1 + 1^T K_FF^-1 1 over the free rows F, bounded in practice by a share of
-sum_F 1 / K_ii, the ``stiffness``, which is raised when b oscillates.  A label that
-keeps oscillating goes back to the constant feature for good.  Any b and any feasible beta
-give a valid duality gap, so the certificate does not rest on this.
+sum_F 1 / K_ii, the ``stiffness``, which is raised when b oscillates.  A label whose b
+keeps oscillating, or holds up the rest (many free rows in few dimensions: the share is far
+too large, and b all but stands still), goes back to the constant feature for good.
+Any b and any feasible beta give a valid duality gap, so the certificate does not rest on this.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ __all__ = ["IndependentMargins"]
 _SWEEPS_WITH_CONSTANT_FEATURE = 3
 _STIFFNESS = 0.3
 _LARGEST_STIFFNESS = 10.0
-_LARGEST_SHARE = 0.1
-_LAGGING_SWEEPS = 2
+_LARGEST_SHARE = 0.1  # of the duality gap of its block, that an intercept may have ...
+_LAGGING_SWEEPS = 2  # ... in so many full sweeps
 
 
 class _Intercept:
@@ -68,8 +69,7 @@ class _Intercept:
     def learn_stiffness(self, slope: Array) -> None:
         turned = slope * self.slope < 0
         worse = turned & (np.abs(slope) > 0.7 * np.abs(self.slope))
-        stuck = (slope * self.slope > 0) & (np.abs(slope) > 0.7 * np.abs(self.slope))
-        self.stiffness = self.stiffness * np.where(worse, 2.0, np.where(stuck, 0.5, 1.0))
+        self.stiffness = np.where(worse, self.stiffness * 2, self.stiffness)
         self.given_up |= self.stiffness > _LARGEST_STIFFNESS
         self.slope = slope
 

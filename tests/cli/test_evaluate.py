@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import labelweave
+from labelweave.datasets import read_any
+from labelweave.metrics import score_table
+
+
+@pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
+def test_metrics_are_those_of_the_library(run, matrix_files, format):
+    file = matrix_files[format]
+    run("fit", file, "--out", "m.lw", "-q")
+    found = json.loads(run("evaluate", "m.lw", file, "--json").out)
+    data, model = read_any(file), labelweave.load("m.lw")
+    expected = score_table(data.Y, data.X @ model.coef_.T + model.intercept_)
+    assert found.pop("rows") == 60
+    assert found.pop("labels") == 5
+    assert found == pytest.approx(expected)
+
+
+def test_tables_need_no_flags_and_missing_labels_do_not_count(run, table_model):
+    done = run("evaluate", table_model, "a.csv")
+    assert "micro_f1" in done.out
+    assert "1.0000" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_other_columns_of_labels(run, table_model, tmp_path):
+    (tmp_path / "t.csv").write_text("description,section,kinds\na game of chess,games,game|x11\n")
+    words = ("evaluate", table_model, "t.csv", "--json", "--labels", "kinds", "--label-separator", "|")
+    assert json.loads(run(*words).out)["micro_f1"] == 1.0
+
+
+def test_unknown_labels(run, table_model, matrix_files, tmp_path):
+    text = (tmp_path / "a.csv").read_text()
+    (tmp_path / "u.csv").write_text(text.replace("game,x11", "game,x11,toy"))
+    done = run("evaluate", table_model, "u.csv", code=2)
+    assert "u.csv:2: found the unknown label 'toy'" in done.err
+    assert "--ignore-unknown-labels" in done.err
+    ignored = run("evaluate", table_model, "u.csv", "--ignore-unknown-labels").out
+    assert ignored == run("evaluate", table_model, "a.csv").out
+    run("fit", "d.arff", "--out", "d.lw", "-q")
+    for name in ("d.arff", "d.xml"):
+        (tmp_path / name).write_text((tmp_path / name).read_text().replace("l0", "new"))
+    assert (
+        "The label 'new' is unknown to the model (1 of 5 are)"
+        in run("evaluate", "d.lw", "d.arff", code=2).err
+    )
+    done = run("evaluate", "d.lw", "d.arff", "--ignore-unknown-labels", "--json")
+    assert json.loads(done.out)["labels"] == 4
+    assert "1 of the model's 5 labels are not in the data" in done.err
+
+
+def test_labels_nobody_has_in_an_svmlight_file(run, matrix_files, tmp_path):
+    run("fit", "d.svm", "--out", "d.lw", "-q")
+    (tmp_path / "t.svm").write_text("0 0:1\n0 1:1\n")
+    done = run("evaluate", "d.lw", "t.svm", "--zero-based", "--json")
+    assert json.loads(done.out)["labels"] == 5
+    (tmp_path / "t.svm").write_text("9 0:1\n")
+    assert "is unknown to the model" in run("evaluate", "d.lw", "t.svm", "--zero-based", code=2).err
+
+
+def test_models_of_classes(run, rows, tmp_path):
+    classes = np.arange(len(rows)) % 3
+    labelweave.MaxMarginClassifier().fit(rows.X, classes).save(tmp_path / "three.lw")
+    lines = [
+        f"{c} {' '.join(f'{j}:1' for j in np.unique(rows.X[[i]].indices))}\n" for i, c in enumerate(classes)
+    ]
+    (tmp_path / "c.svm").write_text("".join(lines))
+    found = json.loads(run("evaluate", "three.lw", "c.svm", "--zero-based", "--json").out)
+    # one class a row is predicted and one is right
+    assert found["micro_f1"] == pytest.approx(found["precision@1"])
+
+
+def test_no_labels_and_undefined_metrics(run, table_model, tmp_path):
+    (tmp_path / "n.csv").write_text("description,section\nchess,games\n")
+    assert "no column 'tags'" in run("evaluate", table_model, "n.csv", code=2).err
+    (tmp_path / "n.csv").write_text("description,section,tags\nchess,games,?\n")
+    assert "no observed entry" in run("evaluate", table_model, "n.csv", code=2).err
+    (tmp_path / "n.csv").write_text("description,section,tags\nchess,games,game\n")
+    assert "undefined" in run("evaluate", table_model, "n.csv").out
+    assert json.loads(run("evaluate", table_model, "n.csv", "--json").out)["auc_label"] is None

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from labelweave import LabelMatrix
+from labelweave.datasets import LabeledData, make_taxonomy, read_any, write_hierarchical_arff, write_mulan
+
+
+def test_a_model_is_described(run, table_model):
+    text = run("inspect", table_model).out
+    for words in ("TableModel with MaxMarginClassifier", "C=1.0", "4: daemon, game", "(converged)", "numpy"):
+        assert words in text
+    assert max(map(len, text.splitlines())) <= 80
+    facts = json.loads(run("inspect", table_model, "--json").out)
+    assert facts["labels"] == ["daemon", "game", "net", "x11"]
+    assert facts["columns"]["labels"] == "tags"
+    assert 0 <= facts["fit"]["gap"] <= 1e-3
+
+
+def test_weights_of_a_label(run, table_model, matrix_files):
+    facts = json.loads(run("inspect", table_model, "--label", "game", "--features", 2, "--json").out)
+    assert facts["for"][0]["feature"] == "section=games"
+    assert facts["against"][0]["weight"] < 0
+    assert "section=games" in run("inspect", table_model, "--label", "game").out
+    assert "no label 'chess'; it has 4" in run("inspect", table_model, "--label", "chess", code=2).err
+    for format, name in (("xmc", "0"), ("mulan", "l0")):
+        run("fit", matrix_files[format], "--out", "d.lw", "-q", "--taxonomy" if format == "none" else "-q")
+        feature = json.loads(run("inspect", "d.lw", "--label", name, "--json").out)["for"][0]["feature"]
+        assert feature.startswith("f") == (format == "mulan")
+
+
+def test_a_matrix_covariance_is_described_by_its_size(run, matrix_files, tmp_path):
+    np.save(tmp_path / "c.npy", np.eye(5) + 1)
+    run("fit", "d.txt", "--covariance", "c.npy", "--out", "d.lw", "-q")
+    assert "DenseCovariance over 5 labels" in run("inspect", "d.lw", "--json").out
+
+
+@pytest.mark.parametrize("target", ["mulan", "xmc", "svmlight"])
+@pytest.mark.parametrize("source", ["mulan", "xmc", "svmlight"])
+def test_conversions_keep_rows_and_labels(run, matrix_files, source, target):
+    run("convert", matrix_files[source], "out.data", "--to", target, "--lossy")
+    options = {"xml": "out.xml"} if target == "mulan" else {}
+    first, second = read_any(matrix_files[source]), read_any("out.data", target, **options)
+    np.testing.assert_allclose(second.X.toarray(), first.X.toarray())
+    np.testing.assert_array_equal(second.Y.to_dense(), first.Y.to_dense())
+
+
+def test_nothing_is_lost_in_silence(run, matrix_files, tmp_path):
+    done = run("convert", "d.arff", "x.txt", "--to", "xmc", code=2)
+    assert "xmc cannot hold feature names and label names; add --lossy" in done.err
+    assert not (tmp_path / "x.txt").exists()
+    (tmp_path / "n.txt").write_text("1 2 3\n0 0:1\n")
+    assert "the number of labels" in run("convert", "n.txt", "n.svm", code=2).err
+    missing = LabeledData(np.eye(2), LabelMatrix.from_any([[1, np.nan], [0, 1]]))
+    write_mulan(missing, tmp_path / "m.arff", tmp_path / "m.xml")
+    for words in (["m.txt", "--to", "xmc"], ["m.svm"]):
+        done = run("convert", "m.arff", *words, "--lossy", code=2)
+        assert "unobserved labels" in done.err
+        assert "would become negative" in done.err
+
+
+def test_taxonomies(run, tmp_path):
+    write_hierarchical_arff(make_taxonomy(6, 2), tmp_path / "h.arff")
+    run("convert", "h.arff", "m.arff")
+    assert set(read_any("m.arff").parents) == set(read_any("h.arff").parents)
+    run("convert", "m.arff", "again.arff", "--to", "hierarchical_arff")
+    np.testing.assert_array_equal(read_any("again.arff").Y.to_dense(), read_any("h.arff").Y.to_dense())
+    assert "the taxonomy" in run("convert", "h.arff", "h.svm", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.csv", "x.svm"], "a.csv is a table"),
+        (["d.txt", "x"], "does not say its format"),
+        (["d.txt", "d.txt", "--to", "xmc"], "is the file to read"),
+        (["d.txt", "x.svm", "--xml-out", "x.xml"], "--xml-out goes with mulan only"),
+        (["d.txt", "h.arff", "--to", "hierarchical_arff"], "needs label names and parents"),
+        (["d.txt", "no/x.svm"], "no such directory"),
+        (["d.txt", "x.svm", "--xml", "d.xml"], "'xml' is no option of xmc files"),
+    ],
+)
+def test_bad_conversions(run, matrix_files, words, message):
+    done = run("convert", *words, code=2)
+    assert message in done.err
+    assert done.err.count("\n") == 1

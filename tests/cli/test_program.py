@@ -1,0 +1,153 @@
+"""The program as a whole: help, exit codes, pipes and signals, some of it in real processes."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import time
+from importlib import import_module
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import labelweave
+from labelweave import MaxMarginClassifier
+from labelweave.cli import program
+from labelweave.cli.messages import print_json, size_of
+from labelweave.cli.progress import GapBar, GapLines
+
+PYTHON = [sys.executable, "-c", "from labelweave.cli import main; main()"]
+BARE_HELP = """
+import sys, types
+package = types.ModuleType("labelweave")
+package.__path__ = [{folder!r}]
+sys.modules["labelweave"] = package
+from labelweave.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    print("numpy" in sys.modules, "rich" in sys.modules)
+"""
+INTERRUPTED = """
+import os, signal
+from labelweave.cli import main, progress
+progress.GapLines.show = lambda self: os.kill(os.getpid(), signal.SIGINT)
+main()
+"""
+
+
+def test_help_and_version(run):
+    assert run("--help").out == run().out
+    assert "labelweave demo" in run("--help").out
+    assert run("--version").out == f"labelweave {labelweave.__version__}\n"
+
+
+def test_help_of_commands_is_that_of_the_list(run):
+    for name, line in program._COMMANDS.items():
+        command = getattr(import_module(f"labelweave.cli.{name}"), name)
+        assert command.get_short_help_str(100) == line
+        assert line in run(name, "--help").out
+
+
+def test_help_imports_nothing_heavy():
+    script = BARE_HELP.format(folder=labelweave.__path__[0])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False False"
+
+
+@pytest.mark.parametrize(
+    "words", [["frobnicate"], ["--frobnicate"], ["fit"], ["predict", "x"], ["inspect", "x", "y"]]
+)
+def test_bad_words(run, words):
+    done = run(*words, code=2)
+    assert done.err.startswith("labelweave: ")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(28, "No space left on device", "m.lw"), "m.lw: No space left on device."),
+        (MemoryError("Unable to allocate 3 TiB"), "there is too little memory (Unable to allocate 3 TiB)."),
+        (MemoryError(), "there is too little memory."),
+        (ImportError("Tables need pandas."), "Tables need pandas."),
+        (ValueError("two\nlines"), "two lines"),
+    ],
+)
+def test_errors_are_one_line(run, monkeypatch, error, line):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("labelweave.cli.fit.read_training_rows", fail)
+    assert run("fit", "a.csv", "--out", "m.lw", code=2).err == f"labelweave: {line}\n"
+
+
+def test_unexpected_errors_are_not_hidden(run, monkeypatch):
+    monkeypatch.setattr("labelweave.cli.fit.read_training_rows", lambda *_: {}["x"])
+    with pytest.raises(KeyError):
+        run("fit", "a.csv", "--out", "m.lw")
+
+
+def test_real_process_and_closed_pipe(run, table_model, tmp_path):
+    head, *rows = (tmp_path / "a.csv").read_text().splitlines()
+    (tmp_path / "big.csv").write_text("\n".join([head, *rows * 3000]) + "\n")
+    process = subprocess.Popen(
+        [*PYTHON, "predict", table_model, "big.csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline().startswith(b'{"id": "p0"')
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
+    done = subprocess.run(
+        [*PYTHON, "predict", "none.lw", "a.csv"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "labelweave: none.lw: No such file or directory.\n"
+
+
+def test_a_signal_during_the_fit_saves_and_ends_with_130(run, matrix_files):
+    words = ["fit", "d.txt", "--tol", "1e-9", "--out", "m.lw"]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 130
+    assert "interrupted after" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert 0 < labelweave.load("m.lw").duality_gap_ < 1
+
+
+def test_the_bar_shows_the_gap_and_goes_away():
+    terminal = io.StringIO()
+    bar = GapBar(Console(file=terminal, force_terminal=True, width=80))
+    model = MaxMarginClassifier(tol=1e-2).set_callbacks(bar).fit(np.eye(4), np.eye(4))
+    assert bar.done == bar.steps == 20
+    assert model.duality_gap_ <= 10 ** (-bar.done / 10)
+    assert "gap <= 1.0e-02" in terminal.getvalue()
+
+
+def test_lines_come_only_after_a_while(capsys):
+    MaxMarginClassifier().set_callbacks(GapLines("fitting")).fit(np.eye(4), np.eye(4))
+    assert capsys.readouterr().err == ""
+    MaxMarginClassifier().set_callbacks(GapLines("fitting", seconds=0)).fit(np.eye(4), np.eye(4))
+    assert "labelweave: fitting: gap <= " in capsys.readouterr().err
+
+
+def test_json_and_sizes(capsys, tmp_path):
+    print_json({"a": [float("nan"), 1.5], "b": "ö"})
+    assert capsys.readouterr().out == '{\n  "a": [\n    null,\n    1.5\n  ],\n  "b": "ö"\n}\n'
+    for size, text in ((12, "12 bytes"), (1500, "1.5 kB"), (2_500_000, "2.5 MB")):
+        (tmp_path / "f").write_bytes(bytes(size))
+        assert size_of(tmp_path / "f") == text
+
+
+def test_demo_on_few_rows(run):
+    started = time.perf_counter()
+    done = run("demo", "--rows", 300)
+    assert time.perf_counter() - started < 30
+    for words in ("taxonomy", "independent", "frequent tags", "micro-F1", "duality gap", "borgbackup"):
+        assert words in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert done.err == ""

@@ -1,0 +1,6 @@
+"""Make the slow twins of tests/reference importable from every test."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,138 @@
+"""What every form of the max-margin dual keeps to.  A new form needs one more entry in ``FORMS``."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.problems import MarginData, coupled_margins, make_margin_dual
+from reference import margin_twins
+
+_FACTOR = np.random.default_rng(3).normal(size=(18, 2))
+FORMS = {
+    "independent": (LabelCovariance.identity(18), 4096),
+    "coupled, dense": (LabelCovariance.dense(_FACTOR @ _FACTOR.T + np.eye(18)), 4096),
+    "coupled, factor": (LabelCovariance.low_rank(_FACTOR, 1.0), 0),
+}
+
+
+def _dual(form, *, intercept, seed=0, dtype=np.float64):
+    covariance, largest_dense = FORMS[form]
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(20, 5)) * (random.random((20, 5)) < 0.7)
+    Y = np.where(random.random((20, 18)) < 0.1, np.nan, random.random((20, 18)) < 0.4)
+    data = MarginData(
+        FeatureMatrix(X), LabelMatrix.from_any(Y), covariance,
+        random.uniform(0, 2, 20), random.uniform(0.5, 2, (2, 18)), intercept,
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coupled_margins, "_LARGEST_DENSE", largest_dense)
+        return make_margin_dual(data, dtype)
+
+
+def _values(dual):
+    return np.sum([dual.certify(block) for block in range(dual.n_blocks)], axis=0)
+
+
+def _variables(dual):
+    beta = np.zeros((dual.n_rows, dual.data.labels.n_labels))
+    for block in dual.label_blocks:
+        beta[:, block.labels] = block.beta[:, : len(block.labels)]
+    return beta
+
+
+def _by_numpy(dual):
+    data = dual.data
+    X = data.features.data
+    wide = np.c_[X, np.full(len(X), float(data.intercept))]
+    signs, R = data.labels.to_signs(), data.covariance.to_dense()
+    weights, constants = dual.solution()
+    Z = np.r_[weights.T, constants[None]]
+    primal = margin_twins.primal_at(Z, wide, signs, data.upper, data.margins, R)
+    return primal, margin_twins.dual_at(_variables(dual), wide, signs, data.margins, R), Z
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**32), st.booleans())
+def test_any_feasible_variables_give_weak_duality(form, seed, intercept):
+    dual = _dual(form, intercept=intercept, seed=seed)
+    random = np.random.default_rng(seed)
+    for block in dual.label_blocks:
+        block.beta[:] = block.signs * dual.upper[:, None] * random.choice([0, 0.5, 1], block.beta.shape)
+    primal, value = _values(dual)
+    assert primal >= value - 1e-9 * abs(primal)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_certificate_is_the_objectives_at_the_solution(form, intercept, dtype):
+    dual = _dual(form, intercept=intercept, dtype=dtype)
+    for _ in range(4):
+        for block in range(dual.n_blocks):
+            dual.sweep(block, np.arange(20), 0.0)
+    primal, value = _values(dual)
+    slow_primal, slow_value, Z = _by_numpy(dual)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-10
+    np.testing.assert_allclose(primal, slow_primal, rtol=1e-9 if dtype == np.float64 else 1e-6)
+    np.testing.assert_allclose(value, slow_value, rtol=tolerance)
+    X, R = dual.data.features.data, dual.data.covariance.to_dense()
+    np.testing.assert_allclose(Z[:-1], X.T @ _variables(dual) @ R, atol=tolerance)
+    measured = np.sum([dual.measure(block) for block in range(dual.n_blocks)], axis=0)
+    np.testing.assert_allclose(measured, (primal, value), rtol=tolerance)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_dual_never_falls_from_sweep_to_sweep(form):
+    dual = _dual(form, intercept=False)
+    values = [_values(dual)[1]]
+    for seed in range(15):
+        for block in range(dual.n_blocks):
+            dual.sweep(block, np.random.default_rng(seed).permutation(20), 0.0)
+        values.append(_values(dual)[1])
+    assert (np.diff(values) >= -1e-10).all()
+    assert values[-1] > values[0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_variables_stay_in_their_boxes(form):
+    dual = _dual(form, intercept=True, dtype=np.float32)
+    for seed in range(6):
+        for block in range(dual.n_blocks):
+            dual.sweep(block, np.random.default_rng(seed).permutation(20), 0.0)
+    for block in dual.label_blocks:
+        exact = dual.exact(block).beta
+        assert (exact * block.signs >= 0).all()
+        assert (abs(exact) <= dual.data.upper[:, None]).all()
+        assert not exact[block.signs == 0].any()
+        np.testing.assert_allclose(exact, block.beta, atol=1e-6)
+
+
+def test_a_problem_too_large_for_single_precision_is_solved_in_double():
+    labels, identity = LabelMatrix.from_any([[1], [0]]), LabelCovariance.identity(1)
+    X = np.array([[1e20, 0.0], [0.0, 1e20]])
+    data = MarginData(FeatureMatrix(X), labels, identity, np.ones(2), np.ones((2, 1)), True)
+    assert make_margin_dual(data, np.float32).dtype == np.float64
+
+
+def test_rows_too_large_for_double_precision_are_named():
+    labels, identity = LabelMatrix.from_any([[1], [0]]), LabelCovariance.identity(1)
+    data = MarginData(
+        FeatureMatrix(np.array([[1.0], [1e200]])), labels, identity, np.ones(2), np.ones((2, 1)), True
+    )
+    with pytest.raises(ValueError, match="X at row 1 has a squared norm of inf"):
+        make_margin_dual(data, np.float64)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_no_weight_leave_everything_at_zero(form, dtype):
+    dual = _dual(form, intercept=True, dtype=dtype)
+    dual.upper[:] = dual.data.upper[:] = 0
+    for block in range(dual.n_blocks):
+        assert dual.sweep(block, np.arange(20), 0.0) == 0
+    assert list(_values(dual)) == [0, 0]
+    assert not dual.solution()[0].any()

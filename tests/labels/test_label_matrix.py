@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from labelweave.labels import LabelMatrix
+
+_TABLES = hnp.arrays(
+    np.float64,
+    hnp.array_shapes(min_dims=2, max_dims=2, max_side=6),
+    elements=st.sampled_from([0.0, 1.0, np.nan]),
+)
+
+
+@settings(deadline=None)
+@given(_TABLES)
+def test_dense_targets_come_back(table):
+    labels = LabelMatrix.from_any(table)
+    np.testing.assert_array_equal(labels.to_dense(), table)
+    signs = labels.to_signs()
+    assert signs.dtype == np.int8
+    np.testing.assert_array_equal(signs, np.nan_to_num(2 * table - 1, nan=0))
+    np.testing.assert_array_equal(labels.positive_counts(), (table == 1).sum(axis=0))
+    np.testing.assert_array_equal(labels.observed_counts(), (~np.isnan(table)).sum(axis=0))
+    assert labels.has_missing == np.isnan(table).any()
+    assert labels.shape == table.shape
+    assert len(labels) == len(table)
+
+
+@settings(deadline=None)
+@given(_TABLES, st.randoms(use_true_random=False))
+def test_rows_and_labels_are_chosen_as_in_an_array(table, random):
+    labels = LabelMatrix.from_any(table, [f"l{k}" for k in range(table.shape[1])])
+    rows = [random.randrange(len(table)) for _ in range(4)]
+    columns = random.sample(range(table.shape[1]), k=random.randint(1, table.shape[1]))
+    np.testing.assert_array_equal(labels[rows].to_dense(), table[rows])
+    np.testing.assert_array_equal(labels[1:].to_dense(), table[1:])
+    np.testing.assert_array_equal(labels[0].to_dense(), table[:1])
+    np.testing.assert_array_equal(labels[np.arange(len(table)) > 0].to_dense(), table[1:])
+    chosen = labels.select_labels(columns)
+    np.testing.assert_array_equal(chosen.to_dense(), table[:, columns])
+    assert list(chosen.names) == [f"l{k}" for k in columns]
+
+
+def test_every_kind_of_input_says_the_same():
+    pd = pytest.importorskip("pandas")
+    table = np.array([[0, 1, 1], [1, 0, 0]])
+    for given_as in (
+        table, table.astype(bool), table.astype(np.float32), table.astype(object), table.tolist(),
+        2 * table - 1, sp.csr_array(table), sp.csc_matrix(table.astype(bool)), sp.coo_array(table * 1.0),
+        pd.DataFrame(table), pd.DataFrame(table.astype(bool)), LabelMatrix.from_any(table),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(LabelMatrix.from_any(given_as).to_dense(), table)
+
+
+def test_missing_entries_in_every_kind_of_frame():
+    pd = pytest.importorskip("pandas")
+    expected = [[1, np.nan], [0, 1]]
+    for values in (
+        {"a": [1.0, 0.0], "b": [np.nan, 1.0]},
+        {"a": [True, False], "b": [None, True]},
+        {"a": pd.array([1, 0]), "b": pd.array([None, 1], dtype="Int64")},
+        {"a": pd.array([True, False]), "b": pd.array([None, True], dtype="boolean")},
+    ):
+        labels = LabelMatrix.from_any(pd.DataFrame(values))
+        np.testing.assert_array_equal(labels.to_dense(), expected)
+        assert list(labels.names) == ["a", "b"]
+
+
+def test_positives_count_as_observed_and_repeated_entries_count_once():
+    repeated = sp.coo_array(([1, 1, 1], ([0, 0, 1], [1, 1, 0])), shape=(2, 3))
+    observed = sp.coo_array(([1, 1, 5], ([0, 0, 1], [2, 2, 2])), shape=(2, 3))
+    labels = LabelMatrix(repeated, observed)
+    np.testing.assert_array_equal(labels.to_signs(), [[0, 1, -1], [1, 0, -1]])
+    assert labels.observed.nnz == 4
+    stored_zero = sp.csr_array(([1, 0], [0, 1], [0, 2]), shape=(1, 2))
+    np.testing.assert_array_equal(LabelMatrix.from_any(stored_zero).to_dense(), [[1, 0]])
+
+
+def test_what_the_caller_holds_is_left_alone():
+    given_as = sp.csr_array(([1, 0, 1, 1], [2, 1, 0, 0], [0, 2, 4]), shape=(2, 3))
+    before = given_as.data.copy(), given_as.indices.copy(), given_as.indptr.copy()
+    LabelMatrix(given_as, given_as)
+    for array, kept in zip((given_as.data, given_as.indices, given_as.indptr), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+@pytest.mark.parametrize(
+    ("Y", "names", "message"),
+    [
+        ([[0, 1], [2, 0]], None, "row 1, label 0 is 2"),
+        ([[0, 1], [0, np.inf]], ["a", "b"], "row 1, label 'b' is inf"),
+        ([[0, 1], [0, -1]], ["a", "b"], "two codings: row 1, label 'b' is -1"),
+        ([0, 1], None, "1 dimension"),
+        ([["yes", "no"]], None, "type <U"),
+        (np.array([["yes", 1]], object), None, "not numbers"),
+        ([[1j]], None, "type complex128"),
+        (sp.csr_array([[0, 0], [0, -1]]), None, "row 1, label 1 is -1"),
+        (sp.csr_array([[0, np.nan]]), None, "row 0, label 1 is nan"),
+        ([[0, 1]], ["a"], "1 label names were given for 2 labels"),
+        ([[0, 1]], ["a", "a"], "'a' occurs more than once"),
+    ],
+)
+def test_what_is_no_label_is_refused(Y, names, message):
+    with pytest.raises(ValueError, match=message):
+        LabelMatrix.from_any(Y, names)
+
+
+def test_a_mask_of_another_shape_is_refused():
+    with pytest.raises(ValueError, match=r"observed has shape \(1, 2\)"):
+        LabelMatrix(sp.csr_array((1, 3)), sp.csr_array((1, 2)))

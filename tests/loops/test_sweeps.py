@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numba.core.errors import TypingError
+
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.problems import MarginData, coupled_margins, make_margin_dual
+from reference import margin_twins
+
+
+def _problem(n_labels, covariance, intercept, seed=0):
+    random = np.random.default_rng(seed)
+    X = np.round(random.normal(size=(23, 6)) * (random.random((23, 6)) < 0.6), 3)
+    X[3] = 0  # an empty row
+    Y = np.where(random.random((23, n_labels)) < 0.2, np.nan, random.random((23, n_labels)) < 0.4)
+    margins = random.uniform(0.5, 2, (2, n_labels))
+    upper = random.uniform(0, 2, 23)
+    return X, MarginData(
+        FeatureMatrix(sp.csr_array(X)), LabelMatrix.from_any(Y), covariance, upper, margins, intercept
+    )
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_independent_sweeps_are_their_slow_twin(intercept):
+    X, data = _problem(5, LabelCovariance.identity(5), intercept)
+    dual = make_margin_dual(data, np.float64)
+    block, place = dual.label_blocks[0], dual.block_intercepts[0]
+    beta, weights = block.beta.copy(), np.zeros((6, 16))
+    random = np.random.default_rng(1)
+    for threshold in (0.0, 0.0, 0.01, 0.0, 0.05, 0.0):
+        rows = random.permutation(23)[: random.integers(15, 24)]
+        value, share = place.value.copy(), place.share.copy()
+        before_gains = dual.gains(0).copy()
+        gap = dual.sweep(0, rows, threshold)
+        gains, met, _ = margin_twins.sweep_independent(
+            rows, X, block.signs, beta, data.upper, block.margins, weights, value, share, threshold, intercept
+        )  # fmt: skip
+        np.testing.assert_allclose(block.beta, beta, atol=1e-12)
+        np.testing.assert_allclose(dual.block_weights[0], weights, atol=1e-12)
+        np.testing.assert_allclose(place.totals, beta.sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(gap, met, rtol=1e-10)
+        np.testing.assert_allclose(dual.gains(0)[rows], gains[rows], atol=1e-12)
+        untouched = np.setdiff1d(np.arange(23), rows)
+        np.testing.assert_array_equal(dual.gains(0)[untouched], before_gains[untouched])
+
+
+@pytest.mark.parametrize("form", ["dense", "factor"])
+@pytest.mark.parametrize("n_labels", [3, 19])
+def test_coupled_sweeps_are_their_slow_twin(form, n_labels, monkeypatch):
+    factor = np.random.default_rng(2).normal(size=(n_labels, 2))
+    covariance = LabelCovariance.low_rank(sp.csr_array(factor), 0.5)
+    if form == "factor":
+        monkeypatch.setattr(coupled_margins, "_LARGEST_DENSE", 0)
+    X, data = _problem(n_labels, covariance, intercept=True)
+    dual = make_margin_dual(data, np.float64)
+    order = dual.order
+    R = covariance.to_dense()[np.ix_(order, order)]
+    signs, margins = data.labels.to_signs()[:, order], data.margins[:, order]
+    wide = np.c_[X, np.ones(23)]
+    beta, Z = np.zeros((23, n_labels)), np.zeros((7, n_labels))
+    random = np.random.default_rng(1)
+    for threshold in (0.0, 0.05, 0.0):
+        rows = random.permutation(23)[:20]
+        gap = dual.sweep(0, rows, threshold)
+        gains, met = margin_twins.sweep_coupled(rows, wide, signs, beta, data.upper, margins, Z, R, threshold)
+        np.testing.assert_allclose(np.hstack(dual.beta)[:, :n_labels], beta, atol=1e-8)
+        np.testing.assert_allclose(np.hstack(dual.slabs)[:, :n_labels], Z[:-1], atol=1e-8)
+        np.testing.assert_allclose(dual.intercept[:n_labels], Z[-1], atol=1e-8)
+        np.testing.assert_allclose(gap, met, rtol=1e-7)
+        np.testing.assert_allclose(dual.gains(0)[rows], gains[rows], atol=1e-8)
+
+
+def test_a_sweep_over_mixed_types_is_refused():
+    _, data = _problem(3, LabelCovariance.identity(3), intercept=True)
+    dual = make_margin_dual(data, np.float64)
+    dual.block_weights[0] = dual.block_weights[0].astype(np.float32)
+    with pytest.raises(TypingError):
+        dual.sweep(0, np.arange(23), 0.0)

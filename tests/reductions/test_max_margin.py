@@ -1,0 +1,254 @@
+"""Known special cases of the max-margin model, and its optimality, by other means."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import LinearSVC
+
+from labelweave import MaxMarginClassifier
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.problems import coupled_margins
+from reference import margin_twins
+
+
+def _data(n=60, d=8, n_labels=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.6)
+    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.4).astype(int)
+    Y[0], Y[1] = 0, 1
+    return X, Y
+
+
+def _fit(X, Y, tol=1e-9, sample_weight=None, **parameters):
+    return MaxMarginClassifier(tol=tol, max_iter=100_000, **parameters).fit(X, Y, sample_weight=sample_weight)
+
+
+def _same(one, other, atol=1e-3):
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=atol)
+    np.testing.assert_allclose(one.intercept_, other.intercept_, atol=atol)
+
+
+def _identical(one, other):
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.intercept_, other.intercept_)
+
+
+def _objectives(model, X, Y, upper, R, margins=None):
+    """The primal, label coupling and all, at the model's weights."""
+    wide = np.c_[X, np.ones(len(X))]
+    Z = np.r_[model.coef_.T, model.intercept_[None]]
+    signs = LabelMatrix.from_any(Y).to_signs()
+    margins = np.ones((2, Y.shape[1])) if margins is None else margins
+    return margin_twins.primal_at(Z, wide, signs, upper, margins, R)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [0.05, 0.5])
+def test_independent_labels_are_support_vector_machines(fit_intercept, weighted, C):
+    X, Y = _data()
+    weights = np.random.default_rng(1).uniform(0.2, 2, len(X)) if weighted else np.ones(len(X))
+    wide = np.c_[X, np.full(len(X), float(fit_intercept))]
+    for label in range(Y.shape[1]):
+        ours = _fit(X, Y[:, [label]], C=C, fit_intercept=fit_intercept, sample_weight=weights)
+        theirs = LinearSVC(loss="hinge", C=2 * C, tol=1e-10, max_iter=1_000_000, fit_intercept=fit_intercept)
+        theirs.fit(X, Y[:, label], sample_weight=weights)
+        signs = 2.0 * Y[:, [label]] - 1
+        Z = np.append(theirs.coef_.ravel(), theirs.intercept_)[:, None]
+        objective = margin_twins.primal_at(Z, wide, signs, 2 * C * weights, np.ones((2, 1)), np.eye(1))
+        np.testing.assert_allclose(ours.trace_[-1].primal, objective, rtol=1e-6)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("R", [np.eye(4), 0.5 * np.eye(4) + 0.5, None])
+@pytest.mark.parametrize("costs", [(1.0, 1.0), (2.0, [0.5, 1.0, 1.5, 0.7])])
+def test_the_exponential_program_has_the_same_optimum(R, costs):
+    X, Y = _data(12, 3, 4, seed=3)
+    if R is None:
+        factor = np.random.default_rng(4).normal(size=(4, 4))
+        R = factor @ factor.T + 0.3 * np.eye(4)  # negative covariances too
+    model = _fit(
+        X, Y, C=0.4, label_covariance=R, false_negative_cost=costs[0], false_positive_cost=costs[1]
+    )  # fmt: skip
+    margins = np.stack([np.broadcast_to(cost, 4) for cost in costs])
+    optimum, Z = margin_twins.exponential_primal(np.c_[X, np.ones(12)], 2 * Y - 1, 0.4, R, margins)
+    np.testing.assert_allclose(model.trace_[-1].primal, optimum, rtol=1e-6)
+    np.testing.assert_allclose(model.coef_, Z[:-1].T, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, Z[-1], atol=1e-3)
+
+
+@pytest.mark.parametrize("R", [np.ones((2, 2)), np.array([[1, 1 - 1e-9], [1 - 1e-9, 1]])])
+def test_labels_of_perfect_covariance_have_equal_scores(R):
+    X, Y = _data(40, 6, 2)
+    model = _fit(X, Y, tol=1e-7, C=0.1, label_covariance=R)
+    np.testing.assert_allclose(*model.decision_function(X).T, atol=1e-6)
+    assert np.abs(model.coef_).max() > 0.1
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_label_without_prior_variance_has_no_weights(fit_intercept):
+    X, Y = _data(40, 6, 3)
+    model = _fit(X, Y, C=0.1, label_covariance=np.diag([1.0, 0, 1]), fit_intercept=fit_intercept)
+    assert not model.coef_[1].any()
+    assert model.intercept_[1] == 0
+    without = _fit(X, Y[:, [0, 2]], C=0.1, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(model.coef_[[0, 2]], without.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.trace_[-1].primal, without.trace_[-1].primal + 0.2 * 40, rtol=1e-7)
+
+
+@pytest.mark.parametrize("R", [None, 0.5 * np.eye(5) + 0.5])
+def test_a_mask_of_everything_is_no_mask(R):
+    X, Y = _data()
+    labels = LabelMatrix(sp.csr_array(Y), sp.csr_array(np.ones_like(Y)))
+    _identical(_fit(X, Y, 1e-4, label_covariance=R), _fit(X, labels, 1e-4, label_covariance=R))
+
+
+def test_an_unobserved_entry_is_a_row_the_label_does_not_have():
+    X, Y = _data()
+    Y = np.where(np.random.default_rng(2).random(Y.shape) < 0.3, np.nan, Y)
+    together = _fit(X, Y, C=0.1)
+    for label in range(Y.shape[1]):
+        seen = ~np.isnan(Y[:, label])
+        alone = _fit(X[seen], Y[seen][:, [label]], C=0.1)
+        np.testing.assert_allclose(together.coef_[label], alone.coef_[0], atol=2e-3)
+
+
+@pytest.mark.parametrize("R", [None, 0.5 * np.eye(5) + 0.5])
+def test_weights_are_repetitions(R):
+    X, Y = _data(30)
+    repeats = np.random.default_rng(3).integers(0, 4, 30)
+    weighted = _fit(X, Y, C=0.1, label_covariance=R, sample_weight=repeats)
+    _same(weighted, _fit(np.repeat(X, repeats, 0), np.repeat(Y, repeats, 0), C=0.1, label_covariance=R))
+
+
+@pytest.mark.parametrize(("n_labels", "R"), [(1, 2.0), (3, 2.0), (17, 0.3)])
+def test_a_multiple_of_the_identity_scales_c(n_labels, R):
+    X, Y = _data(n_labels=n_labels)
+    scaled = _fit(X, Y, C=0.1, label_covariance=R * np.eye(n_labels))
+    _same(scaled, _fit(X, Y, C=0.1 * R))
+
+
+def test_the_container_of_the_features_does_not_matter():
+    pd = pytest.importorskip("pandas")
+    X, Y = _data()
+    dense, sparse = _fit(X, Y), _fit(sp.csr_array(X), Y)
+    _same(dense, sparse)
+    _same(dense, _fit(sp.csr_array((X.ravel(), np.tile(np.arange(8), 60), np.arange(0, 481, 8)), X.shape), Y))
+    for other in (np.asfortranarray(X), X.tolist(), pd.DataFrame(X, columns=list("abcdefgh"))):
+        _identical(dense, _fit(other, Y))
+    wide, coo = sp.csr_array(X), sp.coo_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    halves = sp.coo_array((np.tile(coo.data / 2, 2), np.tile(np.array(coo.coords), 2)), shape=X.shape)
+    repeated = sp.csr_array(  # every row holds each of its entries twice
+        (np.repeat(wide.data / 2, 2), np.repeat(wide.indices, 2), 2 * wide.indptr), shape=X.shape
+    )
+    for other in (wide, halves, repeated, sp.csc_matrix(X)):
+        _identical(sparse, _fit(other, Y))
+    single = X.astype(np.float32)
+    _identical(_fit(single, Y), _fit(single.astype(np.float64), Y))
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+@pytest.mark.parametrize("n_labels", [1, 15, 16, 17, 33])
+def test_order_and_number_of_labels_do_not_matter(n_labels, coupled):
+    X, Y = _data(n_labels=n_labels)
+    factor = np.random.default_rng(5).normal(size=(n_labels, 2))
+    R = factor @ factor.T + np.eye(n_labels) if coupled else np.eye(n_labels)
+    order = np.random.default_rng(6).permutation(n_labels)
+    one = _fit(X, Y, 1e-7, C=0.05, label_covariance=R if coupled else None)
+    other = _fit(X, Y[:, order], 1e-7, C=0.05, label_covariance=R[np.ix_(order, order)] if coupled else None)
+    np.testing.assert_allclose(one.coef_[order], other.coef_, atol=5e-3)
+    np.testing.assert_allclose(_objectives(one, X, Y, np.full(60, 0.1), R), one.trace_[-1].primal, rtol=1e-9)
+
+
+def test_costs_are_margins():
+    X, Y = _data()
+    costly = _fit(X, Y, C=0.1, false_negative_cost=[1, 2, 3, 0, 1], false_positive_cost=0.5)
+    margins = np.stack([[1, 2, 3, 0, 1], np.full(5, 0.5)])
+    primal = _objectives(costly, X, Y, np.full(60, 0.2), np.eye(5), margins)
+    np.testing.assert_allclose(costly.trace_[-1].primal, primal, rtol=1e-9)
+    # all costs times k: the weights times k, when C is divided by k
+    doubled = _fit(X, Y, C=0.2, false_negative_cost=2, false_positive_cost=2)
+    np.testing.assert_allclose(doubled.coef_ / 2, _fit(X, Y, C=0.1).coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("R", [np.eye(5), 0.5 * np.eye(5) + 0.5])
+def test_no_direction_descends_from_the_solution(R):
+    X, Y = _data()
+    model = _fit(X, Y, 1e-10, C=0.1, label_covariance=R)
+    upper, random = np.full(60, 0.2), np.random.default_rng(7)
+    optimum = _objectives(model, X, Y, upper, R)
+    for _ in range(50):
+        coef, intercept = random.normal(size=(5, 8)), random.normal(size=5)
+        moved = MaxMarginClassifier()
+        moved.coef_, moved.intercept_ = model.coef_ + 1e-3 * coef, model.intercept_ + 1e-3 * intercept
+        assert _objectives(moved, X, Y, upper, R) >= optimum * (1 - 1e-9)
+    # the gap bounds what is left to gain
+    rough = _fit(X, Y, 1e-2, C=0.1, label_covariance=R)
+    excess = _objectives(rough, X, Y, upper, R) - optimum
+    assert (
+        -1e-9
+        <= excess
+        <= rough.duality_gap_ * max(1, rough.trace_[-1].primal)
+        <= 1e-2 * rough.trace_[-1].primal
+    )
+
+
+def test_two_classes_are_one_label_and_more_are_one_label_each():
+    X, Y = _data()
+    words = np.array(["no", "yes"])[Y[:, 0]]
+    binary = _fit(X, words, 1e-4)
+    _identical(binary, _fit(X, Y[:, [0]], 1e-4))
+    np.testing.assert_array_equal(binary.predict(X) == "yes", binary.decision_function(X) > 0)
+    classes = np.arange(60) % 3
+    many = _fit(X, classes, 1e-4)
+    _identical(many, _fit(X, np.eye(3, dtype=int)[classes], 1e-4))
+    np.testing.assert_array_equal(many.predict(X), many.decision_function(X).argmax(axis=1))
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_taxonomy_is_its_dense_covariance(precision, monkeypatch):
+    X, Y = _data()
+    tree = Taxonomy([("all", "a"), ("all", "b"), ("a", "c"), ("a", "d")])
+    covariance = LabelCovariance.from_taxonomy(tree, ["a", "b", "c", "d", "all"], {"all": 0.1})
+    keep = {"tol": 1e-5, "C": 0.05, "precision": precision}
+    dense = _fit(X, Y, label_covariance=covariance.to_dense(), **keep)
+    _same(dense, _fit(X, Y, label_covariance=covariance, **keep), atol=1e-2)
+    monkeypatch.setattr(coupled_margins, "_LARGEST_DENSE", 0)
+    _same(dense, _fit(X, Y, label_covariance=covariance, **keep), atol=1e-2)
+    by_tree = _fit(
+        X, LabelMatrix(sp.csr_array(Y), None, ["a", "b", "c", "d", "all"]), label_covariance=tree, **keep
+    )
+    assert by_tree.duality_gap_ <= 1e-5
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [0, 1e-20, 1e-8, 1e-4, 1e-2, 1, 1e2])
+def test_features_of_any_scale_and_empty_rows(scale, precision):
+    X, Y = _data(40, 30, 3)
+    X[::2] = 0
+    model = _fit(X * scale, Y, 1e-3, precision=precision, C=0.1 if scale <= 1 else 1e-6)
+    assert model.duality_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize("case", ["one row", "all positive", "all negative", "constant", "repeated"])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_degenerate_data(case, C):
+    X, Y = _data(20, 30, 3)
+    X, Y = {
+        "one row": (X[1:2], Y[1:2]),
+        "all positive": (X, np.ones_like(Y)),
+        "all negative": (X, np.zeros_like(Y)),
+        "constant": (np.ones((20, 1)), np.ones_like(Y)),
+        "repeated": (np.repeat(X, 5, 0), np.repeat(Y, 5, 0)),
+    }.get(case, (X, Y))
+    assert _fit(X, Y, 1e-3, C=C, precision="float64").duality_gap_ <= 1e-3
+
+
+def test_an_intercept_does_not_hold_up_the_fit():
+    random = np.random.default_rng(0)
+    X = 0.05 * (random.normal(size=(1500, 10)) > 1)  # many free rows in few dimensions
+    score = X @ random.normal(size=10) + 0.02 * random.normal(size=1500)
+    Y = (score > np.quantile(score, 0.9)).astype(int)[:, None]
+    model = MaxMarginClassifier(C=8.0, max_iter=1000, precision="float64").fit(X, Y)
+    assert model.converged_

@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.problems import MarginData, make_margin_dual
+from labelweave.solvers import DualCoordinateAscent, Status
+
+
+def _dual(n_labels=40, covariance=None, dtype=np.float64, n=60):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 30)) * (random.random((n, 30)) < 0.3)
+    Y = (X @ random.normal(size=(30, n_labels)) > 0.5).astype(int)
+    data = MarginData(
+        FeatureMatrix(X), LabelMatrix.from_any(Y), covariance or LabelCovariance.identity(n_labels),
+        np.ones(n), np.ones((2, n_labels)), True,
+    )  # fmt: skip
+    return make_margin_dual(data, dtype)
+
+
+class _TwoBlocks:
+    """The first block is done after one sweep; the gap of the second shrinks slowly."""
+
+    n_rows, n_blocks, blocks_are_independent = 4, 2, True
+
+    def __init__(self, sweep_hook=None):
+        self.block_gaps, self.certified = [100.0, 100.0], 0
+        self.sweep_hook = sweep_hook
+        self.swept = [0, 0]
+
+    def sweep(self, block, rows, threshold):
+        if self.sweep_hook:
+            self.sweep_hook(block, self)
+        met = self.block_gaps[block]
+        if len(rows) == self.n_rows:
+            self.swept[block] += 1
+            self.block_gaps[block] *= (0.0, 0.7)[block]
+        return met
+
+    def gains(self, block):
+        return np.zeros(4)
+
+    def measure(self, block):
+        return 100 + self.block_gaps[block], 100.0
+
+    def certify(self, block):
+        self.certified += 1
+        return self.measure(block)
+
+
+def _interrupt(block, problem):
+    if problem.swept[block] == 3:
+        raise KeyboardInterrupt
+
+
+def test_a_trace_tells_what_happened():
+    records = []
+    result = DualCoordinateAscent(1e-6, 1000, on_check=records.append).solve(_dual())
+    assert result.status is Status.CONVERGED
+    assert result.converged
+    assert result.trace == records
+    assert result.gap == result.trace[-1].gap <= 1e-6
+    assert result.trace[-1].iteration == result.n_iter
+    assert (np.diff([r.iteration for r in result.trace]) > 0).all()
+    assert (np.diff([r.time for r in result.trace]) >= 0).all()
+    for record in result.trace:
+        assert record.gap == (record.primal - record.dual) / max(1, abs(record.primal))
+        assert 0 < record.active_share <= 1
+    assert max(r.dual for r in result.trace) <= min(r.primal for r in result.trace) * (1 + 1e-12)
+
+
+def test_the_certificate_is_measured_at_the_solution_returned():
+    dual = _dual(dtype=np.float32)
+    result = DualCoordinateAscent(1e-3, 1000).solve(dual)
+    certified = np.sum([dual.certify(block) for block in range(dual.n_blocks)], axis=0)
+    np.testing.assert_allclose((result.trace[-1].primal, result.trace[-1].dual), certified, rtol=1e-13)
+
+
+def test_the_iteration_limit_ends_with_a_certificate():
+    problem = _TwoBlocks()
+    result = DualCoordinateAscent(1e-9, 4).solve(problem)
+    assert result.status is Status.ITERATION_LIMIT
+    assert not result.converged
+    assert result.n_iter == 4
+    assert problem.certified == 2
+    assert "raise max_iter" in result.status.value
+
+
+def test_a_block_that_is_done_early_does_not_hide_the_end_of_the_others():
+    problem = _TwoBlocks()
+    result = DualCoordinateAscent(1e-3, 100).solve(problem)
+    assert result.status is Status.CONVERGED
+    assert problem.swept[0] < 3 < problem.swept[1] < 25
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_interruption_ends_with_a_certificate(n_threads):
+    problem = _TwoBlocks(_interrupt)
+    result = DualCoordinateAscent(1e-9, 100, n_threads).solve(problem)
+    assert result.status is Status.INTERRUPTED
+    assert problem.certified == 2
+    assert result.trace[-1].dual == 200.0
+    assert result.gap < 1
+
+
+def test_a_check_can_stop_the_run():
+    dual = _dual()
+    result = DualCoordinateAscent(1e-12, 1000, on_check=lambda record: record.gap < 0.1).solve(dual)
+    assert result.status is Status.INTERRUPTED
+    assert 1e-12 < result.gap < 0.1
+    assert np.isfinite(dual.solution()[0]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_number_of_threads_gives_the_same_bits(dtype):
+    solutions = []
+    for n_threads in (1, 2, 3):
+        dual = _dual(dtype=dtype)
+        result = DualCoordinateAscent(1e-4, 1000, n_threads).solve(dual)
+        solutions.append((*dual.solution(), result.n_iter, result.gap))
+    for other in solutions[1:]:
+        for ours, theirs in zip(solutions[0], other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_every_seed_finds_the_same_optimum(coupled):
+    covariance = LabelCovariance.dense(0.7 * np.eye(6) + 0.3) if coupled else None
+    found = []
+    for seed in range(3):
+        dual = _dual(6, covariance)
+        assert DualCoordinateAscent(1e-9, 5000, seed=seed).solve(dual).converged
+        found.append(dual.solution()[0])
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-3)
