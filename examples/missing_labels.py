@@ -50,7 +50,7 @@ def _frequent_tags() -> tuple[Any, Any, Any, Any]:
 
 def hide(positives: sp.csr_array, seen: np.ndarray) -> LabelMatrix:
     """Make targets in which only what was seen is positive or negative."""
-    return LabelMatrix(positives, observed=sp.csr_array(seen))
+    return LabelMatrix(positives).masked(sp.csr_array(seen))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def test_top_and_threshold(run, table_model):
 
 
 def test_tab_separated_and_a_file(run, table_model, tmp_path):
-    words = ("predict", table_model, "a.csv", "--output-format", "tsv", "--threshold", 1.1)
+    words = ("predict", table_model, "a.csv", "--output-format", "tsv", "--threshold", 0.9)
     table = list(csv.reader(io.StringIO(run(*words).out), delimiter="\t"))
     assert table[0] == ["id", "label", "score"]
     assert table[1][:2] == ["p0", "game"]

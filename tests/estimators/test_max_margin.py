@@ -56,7 +56,7 @@ def test_missing_labels_do_not_count(problem):
     hidden = np.random.default_rng(1).random(Y.shape) < 0.5
     with_nan = np.where(hidden, np.nan, Y)
     model = MaxMarginClassifier(tol=1e-8).fit(X, with_nan)
-    flipped = LabelMatrix(sp.csr_array(np.where(hidden, 0, Y)), sp.csr_array(~hidden))
+    flipped = LabelMatrix(sp.csr_array(Y)).masked(sp.csr_array(~hidden))
     np.testing.assert_array_equal(model.coef_, MaxMarginClassifier(tol=1e-8).fit(X, flipped).coef_)
     assert model.score(X, with_nan) >= model.score(X, Y)
 
@@ -289,7 +289,7 @@ def test_a_taxonomy_helps_a_rare_sibling():
     Y = np.column_stack([score > 0.5, score > 0.5])
     observed = np.ones_like(Y)
     observed[8:, 1] = False
-    train = LabelMatrix(sp.csr_array(Y & observed), sp.csr_array(observed), ["often", "rare"])
+    train = LabelMatrix(sp.csr_array(Y), names=["often", "rare"]).masked(sp.csr_array(observed))
     tree = Taxonomy([("parent", "often"), ("parent", "rare")])
     alone = MaxMarginClassifier().fit(X, train).predict(X).toarray()
     together = MaxMarginClassifier(label_covariance=tree).fit(X, train).predict(X).toarray()

@@ -69,14 +69,27 @@ def test_missing_entries_in_every_kind_of_frame():
         assert list(labels.names) == ["a", "b"]
 
 
-def test_positives_count_as_observed_and_repeated_entries_count_once():
+def test_repeated_entries_count_once():
     repeated = sp.coo_array(([1, 1, 1], ([0, 0, 1], [1, 1, 0])), shape=(2, 3))
-    observed = sp.coo_array(([1, 1, 5], ([0, 0, 1], [2, 2, 2])), shape=(2, 3))
+    observed = sp.coo_array(([1, 1, 5, 1, 1], ([0, 0, 1, 0, 1], [2, 2, 2, 1, 0])), shape=(2, 3))
     labels = LabelMatrix(repeated, observed)
     np.testing.assert_array_equal(labels.to_signs(), [[0, 1, -1], [1, 0, -1]])
     assert labels.observed.nnz == 4
     stored_zero = sp.csr_array(([1, 0], [0, 1], [0, 2]), shape=(1, 2))
     np.testing.assert_array_equal(LabelMatrix.from_any(stored_zero).to_dense(), [[1, 0]])
+
+
+def test_a_mask_hides_positives_and_a_contradiction_is_refused():
+    table = np.array([[1, 0, 1], [0, 1, 0]])
+    seen = sp.csr_array(np.array([[1, 1, 0], [0, 0, 1]]))
+    hidden = LabelMatrix(sp.csr_array(table)).masked(seen)
+    np.testing.assert_array_equal(hidden.to_signs(), [[1, -1, 0], [0, 0, -1]])
+    again = hidden.masked(sp.csr_array(np.array([[0, 1, 1], [1, 1, 1]])))
+    np.testing.assert_array_equal(again.to_signs(), [[0, -1, 0], [0, 0, -1]])
+    with pytest.raises(ValueError, match=r"row 0, label 2 is positive but not in the observed mask"):
+        LabelMatrix(sp.csr_array(table), seen)
+    with pytest.raises(ValueError, match=r"mask has shape \(2, 2\)"):
+        hidden.masked(seen[:, :2])
 
 
 def test_what_the_caller_holds_is_left_alone():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
@@ -55,7 +56,9 @@ def predict(model: str, data: str, output_format: str, out: str | None, **option
 
 
 def _destination(out: str | None) -> AbstractContextManager[TextIO]:
-    return nullcontext(click.get_text_stream("stdout")) if out is None else replaced_file(out)
+    if out is None:
+        return nullcontext(sys.stdout)
+    return replaced_file(out)
 
 
 def _predictions(

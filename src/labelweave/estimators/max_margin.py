@@ -29,6 +29,7 @@ from labelweave.solvers import DualCoordinateAscent
 __all__ = ["MaxMarginClassifier"]
 
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
+_SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
@@ -67,8 +68,9 @@ class MaxMarginClassifier(LabelClassifier):
         The largest number of rounds; a round is one sweep over all rows and a few over those
         that still gain.
     precision : {"auto", "float32", "float64"}, default="auto"
-        Arithmetic while solving.  "auto" is float32 for ``tol >= 1e-5``.  The gap reported at
-        the end, and the weights, are computed in float64 in any case.
+        Arithmetic while solving.  "auto" is float32 for ``tol >= 1e-5`` and
+        ``2 C max(w) <= 1e5 tol``, where rounding does no
+        harm.  The weights, and the gap reported at the end, are computed in float64 in any case.
     n_jobs : int or None, default=None
         Threads; labels are spread over them when R is the identity.  The result is the
         same to the last bit for any number.
@@ -198,7 +200,7 @@ class MaxMarginClassifier(LabelClassifier):
         return self
 
     def _solve(self, data: MarginData) -> None:
-        dual = make_margin_dual(data, self._dtype())
+        dual = make_margin_dual(data, self._dtype(data))
         progress = GapProgress(self, self.tol)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         solver = DualCoordinateAscent(
@@ -209,10 +211,11 @@ class MaxMarginClassifier(LabelClassifier):
         self.coef_, self.intercept_ = dual.solution()
         self._keep_result(result)
 
-    def _dtype(self) -> Any:
-        if self.precision == "auto":
-            return np.float32 if self.tol >= _SINGLE_PRECISION_TOL else np.float64
-        return np.dtype(self.precision)
+    def _dtype(self, data: MarginData) -> Any:
+        if self.precision != "auto":
+            return np.dtype(self.precision)
+        largest = max(data.upper.max(initial=0.0) / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
+        return np.float32 if self.tol >= largest else np.float64
 
     def _covariance(self, labels: LabelMatrix) -> LabelCovariance:
         given = self.label_covariance

@@ -158,9 +158,14 @@ def _read_labels(y: Any) -> tuple[LabelMatrix, TargetForm]:
     classes = np.arange(labels.n_labels) if names is None else names.astype(object)
     if isinstance(y, LabelMatrix) or sp.issparse(y):
         return labels, TargetForm("labels", "sparse", 0, classes)
-    negative = -1 if bool((np.asarray(y) == -1).any()) else 0
+    negative = -1 if _uses_minus_one(y) else 0
     container: Literal["array", "frame"] = "frame" if hasattr(y, "columns") else "array"
     return labels, TargetForm("labels", container, negative, classes)
+
+
+def _uses_minus_one(y: Any) -> bool:
+    table = y.to_numpy(float, na_value=np.nan) if hasattr(y, "to_numpy") else np.asarray(y)
+    return bool((table == -1).any())
 
 
 def _require_observed(labels: LabelMatrix) -> None:

@@ -24,9 +24,9 @@ class LabelMatrix:
     positives : sparse array of shape (n, L)
         Every stored non-zero is a positive entry; its value is not used.
     observed : sparse array of shape (n, L) or None, default=None
-        Every stored non-zero was observed.  Observed entries that are not
-        positive are negative; positives always count as observed.  ``None``
-        means that everything was observed.
+        Every stored non-zero was observed, the positives among them.  Observed
+        entries that are not positive are negative.  ``None`` means that everything
+        was observed.  To hide positives use :meth:`masked`.
     names : sequence of str or None, default=None
         One name a label.
 
@@ -130,6 +130,31 @@ class LabelMatrix:
         observed = None if self.observed is None else self.observed[rows]
         return LabelMatrix(self.positives[rows], observed, self.names)
 
+    def masked(self, observed: Any) -> LabelMatrix:
+        """Forget every entry outside a mask, positives too.
+
+        Parameters
+        ----------
+        observed : sparse array of shape (n, L)
+            Every stored non-zero stays observed, if it was.
+
+        Returns
+        -------
+        LabelMatrix
+            The same labels with fewer entries observed.
+
+        Raises
+        ------
+        ValueError
+            If the mask has another shape.
+        """
+        mask = _pattern(observed)
+        if mask.shape != self.shape:
+            raise ValueError(f"The mask has shape {mask.shape} but the labels have shape {self.shape}.")
+        if self.observed is not None:
+            mask = mask.multiply(_pattern(self.observed))
+        return LabelMatrix(self.positives.multiply(mask), mask, self.names)
+
     def select_labels(self, labels: Any) -> LabelMatrix:
         """Keep the given labels, in the given order.
 
@@ -215,8 +240,15 @@ def _signed(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
             f"observed has shape {observed.shape} but the positives have shape {positives.shape}; "
             "both must be (rows, labels)."
         )
-    # a positive adds 3 to what is -1 or 0: 2 or 3, so no entry cancels
+    # a positive adds 3 to what is -1 or 0, so that no entry cancels: 2 inside the mask, 3 outside
     signed = 3 * positives - observed
+    outside = np.flatnonzero(signed.data == 3)
+    if len(outside):
+        row = int(np.searchsorted(signed.indptr, outside[0], side="right")) - 1
+        raise ValueError(
+            f"The entry at row {row}, label {signed.indices[outside[0]]} is positive but not in the observed "
+            f"mask ({len(outside)} are); put it in, or hide it with LabelMatrix(positives).masked(observed)."
+        )
     signed.data = np.where(signed.data > 0, 1, -1).astype(np.int8)
     signed.sort_indices()
     return signed

@@ -27,7 +27,7 @@ from labelweave.problems.margin_dual import Array, LabelBlock, MarginData, Margi
 __all__ = ["IndependentMargins"]
 
 _SWEEPS_WITH_CONSTANT_FEATURE = 3
-_STIFFNESS = 0.3
+_STIFFNESS = 0.15
 _LARGEST_STIFFNESS = 10.0
 _LARGEST_SHARE = 0.1  # of the duality gap of its block, that an intercept may have ...
 _LAGGING_SWEEPS = 2  # ... in so many full sweeps
