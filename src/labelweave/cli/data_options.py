@@ -41,7 +41,18 @@ def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]
 
 
 def file_options(command: Command) -> Command:
-    """Add the flags of all formats."""
+    """Add the flags of all formats.
+
+    Parameters
+    ----------
+    command : callable
+        The function of the command.
+
+    Returns
+    -------
+    callable
+        The same one, with more flags.
+    """
     return _all(
         click.option("--format", type=click.Choice(["auto", *FORMATS]), default="auto",
                      help="Format of DATA; found by name and first lines."),
@@ -56,7 +67,18 @@ def file_options(command: Command) -> Command:
 
 
 def label_column_options(command: Command) -> Command:
-    """Add the flags that name the labels and the identifiers of a table."""
+    """Add the flags that name the labels and the identifiers of a table.
+
+    Parameters
+    ----------
+    command : callable
+        The function of the command.
+
+    Returns
+    -------
+    callable
+        The same one, with more flags.
+    """
     return _all(
         click.option("--labels", metavar="COLUMN", help="Table: the column that lists the labels of a row."),
         click.option("--label-separator", metavar="TEXT", help="Table: what stands between those labels."),
@@ -67,7 +89,18 @@ def label_column_options(command: Command) -> Command:
 
 
 def column_options(command: Command) -> Command:
-    """Add the flags that say which columns of a table are features."""
+    """Add the flags that say which columns of a table are features.
+
+    Parameters
+    ----------
+    command : callable
+        The function of the command.
+
+    Returns
+    -------
+    callable
+        The same one, with more flags.
+    """
     kinds = {
         "text": "text, weighted as tf-idf; repeat",
         "categorical": "categories; repeat",

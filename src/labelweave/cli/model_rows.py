@@ -124,7 +124,7 @@ def scores_of(model: Model, X: Any) -> Array:
 class RowBlock:
     """Some rows, and what they are called.
 
-    Attributes
+    Parameters
     ----------
     X : DataFrame or array of n rows
         The rows, in the form the model takes.

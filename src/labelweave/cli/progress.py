@@ -51,22 +51,54 @@ class _GapCallback:
         return f"gap <= {10 ** (-self.done / _STEPS_A_DECADE):.1e}" if self.done else ""
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Begin a fit."""
+        """Begin a fit.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The one that is fitted.
+        context : CallbackContext
+            The task.
+        """
         self.done = 0
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Learn how many steps there are."""
+        """Learn how many steps there are.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The one that is fitted.
+        context : CallbackContext
+            The task.
+        """
         if context.parent is None:
             self.steps = context.max_subtasks
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Count a step."""
+        """Count a step.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The one that is fitted.
+        context : CallbackContext
+            The task.
+        """
         if context.parent is not None:
             self.done += 1
             self.show()
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """End a fit."""
+        """End a fit.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The one that is fitted.
+        context : CallbackContext
+            The task.
+        """
 
     def show(self) -> None:
         """Show how far the fit is."""
@@ -89,7 +121,15 @@ class GapBar(_GapCallback):
         self.bar: Progress | None = None
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Start the bar."""
+        """Start the bar.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The one that is fitted.
+        context : CallbackContext
+            The task.
+        """
         super().setup(estimator, context)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[gap]}"))
         self.bar = Progress(*columns, TimeElapsedColumn(), console=self.on, transient=True)
@@ -102,7 +142,15 @@ class GapBar(_GapCallback):
             self.bar.update(TaskID(0), total=self.steps, completed=self.done, gap=self.gap)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Take the bar away."""
+        """Take the bar away.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The one that is fitted.
+        context : CallbackContext
+            The task.
+        """
         if self.bar is not None:
             self.bar.stop()
 
@@ -123,7 +171,15 @@ class GapLines(_GapCallback):
         self.seconds = seconds
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Start the clock."""
+        """Start the clock.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The one that is fitted.
+        context : CallbackContext
+            The task.
+        """
         super().setup(estimator, context)
         self.started = self.last = time.monotonic()
 

@@ -33,7 +33,18 @@ def _word_count(context: click.Context, parameter: click.Parameter, text: str | 
 
 
 def vectorizer_options(command: Any) -> Any:
-    """Add the flags that say how a table becomes features."""
+    """Add the flags that say how a table becomes features.
+
+    Parameters
+    ----------
+    command : callable
+        The function of the command.
+
+    Returns
+    -------
+    callable
+        The same one, with more flags.
+    """
     options = (
         click.option("--min-df", metavar="NUMBER", callback=_word_count,
                      help="Table: in how many rows, or what share of them, a word must occur [1]."),

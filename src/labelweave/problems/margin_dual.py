@@ -37,7 +37,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 
-__all__ = ["LabelBlock", "MarginData", "MarginDual", "make_margin_dual"]
+__all__ = ["LabelBlock", "MarginData", "MarginDual"]
 
 Array = npt.NDArray[Any]
 
@@ -248,24 +248,3 @@ def _checked_norms(features: FeatureMatrix) -> Array:
             "features so that the norms of rows are near 1."
         )
     return norms
-
-
-def make_margin_dual(data: MarginData, dtype: npt.DTypeLike) -> MarginDual:
-    """Choose the form of the dual that the label covariance allows.
-
-    Parameters
-    ----------
-    data : MarginData
-        The problem.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    MarginDual
-        With independent blocks when the covariance is the identity.
-    """
-    from labelweave.problems.coupled_margins import CoupledMargins
-    from labelweave.problems.independent_margins import IndependentMargins
-
-    return (IndependentMargins if data.covariance.is_diagonal else CoupledMargins)(data, dtype)
