@@ -259,14 +259,14 @@ def test_an_interrupted_fit_keeps_the_best_model_and_says_so(problem, monkeypatc
     model = MaxMarginClassifier(tol=1e-9)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(*problem)
-    assert not model.converged_
+    assert model.status_ == "interrupted"
     assert model.score(*problem) > 0
 
 
 def test_the_iteration_limit_is_said(problem):
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         model = MaxMarginClassifier(tol=1e-12, max_iter=1).fit(*problem)
-    assert not model.converged_
+    assert model.status_ == "iteration_limit"
     assert model.n_iter_ == 1
 
 

@@ -167,7 +167,7 @@ def _print_summary(model: MaxMarginClassifier, rows: LabeledData, seconds: float
 def _explain_early_end(model: MaxMarginClassifier, out: str) -> int:
     """Say in one line why the fit ended before its gap was reached; give the exit code."""
     reached = f"after {model.n_iter_} rounds at a gap of {model.duality_gap_:.2e}"
-    if model.n_iter_ < model.max_iter:
+    if model.status_ == "interrupted":
         note(f"interrupted {reached}; the best model so far is saved in {out}.")
         return _INTERRUPTED
     note(

@@ -3,4 +3,7 @@
 from labelweave.estimators.max_margin import MaxMarginClassifier
 from labelweave.estimators.table_model import TableModel
 
-__all__ = ["MaxMarginClassifier", "TableModel"]
+# here, because reading a model file needs the classes above to be registered
+from labelweave.model_files import load_object as load
+
+__all__ = ["MaxMarginClassifier", "TableModel", "load"]

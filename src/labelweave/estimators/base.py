@@ -91,6 +91,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _keep_result(self, result: SolverResult) -> None:
         self.converged_ = result.converged
+        self.status_ = result.status.name.lower()
         self.n_iter_ = result.n_iter
         self.duality_gap_ = result.gap
         self.trace_ = result.trace

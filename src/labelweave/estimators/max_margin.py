@@ -91,6 +91,8 @@ class MaxMarginClassifier(LabelClassifier):
         Their names, when X was a frame.
     converged_ : bool
         Whether the gap reached ``tol``.
+    status_ : {"converged", "iteration_limit", "interrupted"}
+        Why the fit ended.
     n_iter_ : int
         Rounds done.
     duality_gap_ : float
