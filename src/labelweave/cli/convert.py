@@ -33,7 +33,7 @@ _NAMELESS = ("xmc", "svmlight")
 @click.option("--lossy", is_flag=True, help="Leave out what the format cannot hold, such as names.")
 @file_options
 def convert(data: str, out: str, to: str | None, xml_out: str | None, lossy: bool, **options: Any) -> None:
-    r"""Write a data file in another format.
+    """Write a data file in another format.
 
     Converts between mulan, hierarchical_arff, xmc and svmlight.  What the new
     format cannot hold is left out only with --lossy; labels that were not

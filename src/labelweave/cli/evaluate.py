@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 @label_column_options
 @file_options
 def evaluate(model: str, data: str, as_json: bool, **options: Any) -> None:
-    r"""Compare a model's predictions with the labels of a data file.
+    """Compare a model's predictions with the labels of a data file.
 
     Labels are matched by name, or by number where a file has no names.  Labels
     that are missing in DATA are not counted.  A table has its labels where the

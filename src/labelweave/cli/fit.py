@@ -66,7 +66,7 @@ def _model_options(command: Any) -> Any:
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 @click.pass_context
 def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: Any) -> None:
-    r"""Fit a model to a data file and save it.
+    """Fit a model to a data file and save it.
 
     Labels that are missing in DATA count as not observed.  Ctrl-C ends the fit
     early: the best model so far is saved.
@@ -75,9 +75,9 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
     Examples:
       labelweave fit bibtex-train.arff --xml bibtex.xml --out bibtex.lw
       labelweave fit train.txt --C 0.5 --jobs 2 --out eurlex.lw
-      labelweave fit packages.jsonl --text description --categorical section \
+      labelweave fit packages.jsonl --text description --categorical section \\
           --labels tags --id package --taxonomy facets.csv --out tags.lw
-      labelweave fit movies.csv --text plot --label-column comedy \
+      labelweave fit movies.csv --text plot --label-column comedy \\
           --label-column drama --out movies.lw
     """
     _require_writable(out)

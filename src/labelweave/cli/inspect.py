@@ -26,7 +26,7 @@ _MOST_NAMES = 8
               help="With --label: how many features of each kind.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(model: str, label: str | None, count: int, as_json: bool) -> None:
-    r"""Say what a model file holds.
+    """Say what a model file holds.
 
     \b
     Examples:

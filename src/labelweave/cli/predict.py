@@ -33,7 +33,7 @@ Found = list[tuple[str, float]]
 @click.option("--id", metavar="COLUMN", help="Table: the column that names the rows.")
 @file_options
 def predict(model: str, data: str, output_format: str, out: str | None, **options: Any) -> None:
-    r"""Predict the labels of the rows of a data file.
+    """Predict the labels of the rows of a data file.
 
     Prints the labels with positive scores, the best first; rows without a name
     are numbered from zero.  A table needs the feature columns that the model

@@ -105,7 +105,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 )  # fmt: skip
 @click.pass_context
 def main(context: click.Context) -> None:
-    r"""Classification with related labels.
+    """Classification with related labels.
 
     DATA is a table (.csv, .tsv, .jsonl, .parquet) with a text column, or a file
     of Mulan (.arff), Clus (hierarchical .arff), the Extreme Classification
@@ -114,7 +114,7 @@ def main(context: click.Context) -> None:
     \b
     Examples:
       labelweave demo
-      labelweave fit train.csv --text description --labels tags \
+      labelweave fit train.csv --text description --labels tags \\
           --label-separator , --out model.lw
       labelweave predict model.lw new.csv --top 3
       labelweave evaluate model.lw test.csv
