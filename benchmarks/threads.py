@@ -1,0 +1,70 @@
+"""How much two threads gain over one, with independent labels.
+
+Fits with one and two threads take turns; the median of the ratios of neighbours is
+printed, and the models are compared bit for bit.
+
+Example: ``python -m benchmarks.threads --problem rcv1``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import describe_machine
+from benchmarks.problems import DEFAULT_DATA, load_problem
+from benchmarks.results_file import write_json
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Measure, print and write the results."""
+    arguments = _parse_arguments()
+    X, Y = load_problem(arguments.problem, arguments.data)
+    _fit(X, Y, 2, arguments)  # compiles
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(arguments.repeats):
+        one, two = (_fit(X, Y, jobs, arguments) for jobs in (1, 2))
+        if not np.array_equal(one[1], two[1]):
+            raise RuntimeError("One and two threads gave different weights.")
+        seconds[1].append(one[0])
+        seconds[2].append(two[0])
+    ratios = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
+    ratio = statistics.median(ratios)
+    medians = {jobs: statistics.median(times) for jobs, times in seconds.items()}
+    print(f"one thread {medians[1]:.2f} s, two threads {medians[2]:.2f} s, ratio {ratio:.2f}, same bits")
+    if arguments.out is not None:
+        results = {"problem": arguments.problem, "tol": arguments.tol, "ratio": ratio, "ratios": ratios}
+        times = {str(jobs): values for jobs, values in seconds.items()}
+        write_json(arguments.out, results | {"seconds": times} | describe_machine())
+
+
+def _fit(X: Any, Y: Any, jobs: int, arguments: argparse.Namespace) -> tuple[float, Any]:
+    from labelweave import MaxMarginClassifier
+
+    start = time.perf_counter()
+    model = MaxMarginClassifier(C=arguments.penalty / 2, tol=arguments.tol, n_jobs=jobs).fit(X, Y)
+    return time.perf_counter() - start, model.coef_
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--problem", default="rcv1")
+    parser.add_argument("--penalty", type=float, default=1.0, help="twice labelweave's C")
+    parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
