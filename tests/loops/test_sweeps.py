@@ -5,7 +5,9 @@ from numba.core.errors import TypingError
 
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.problems import MarginData, coupled_margins, make_margin_dual
+from labelweave.problems import MarginData, coupled_margins
+from labelweave.problems.coupled_margins import CoupledMargins
+from labelweave.problems.independent_margins import IndependentMargins
 from reference import margin_twins
 
 
@@ -24,7 +26,7 @@ def _problem(n_labels, covariance, intercept, seed=0):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_independent_sweeps_are_their_slow_twin(intercept):
     X, data = _problem(5, LabelCovariance.identity(5), intercept)
-    dual = make_margin_dual(data, np.float64)
+    dual = IndependentMargins(data, np.float64)
     block, place = dual.label_blocks[0], dual.block_intercepts[0]
     beta, weights = block.beta.copy(), np.zeros((6, 16))
     random = np.random.default_rng(1)
@@ -53,7 +55,7 @@ def test_coupled_sweeps_are_their_slow_twin(form, n_labels, monkeypatch):
     if form == "factor":
         monkeypatch.setattr(coupled_margins, "_LARGEST_DENSE", 0)
     X, data = _problem(n_labels, covariance, intercept=True)
-    dual = make_margin_dual(data, np.float64)
+    dual = CoupledMargins(data, np.float64)
     order = dual.order
     R = covariance.to_dense()[np.ix_(order, order)]
     signs, margins = data.labels.to_signs()[:, order], data.margins[:, order]
@@ -73,7 +75,7 @@ def test_coupled_sweeps_are_their_slow_twin(form, n_labels, monkeypatch):
 
 def test_a_sweep_over_mixed_types_is_refused():
     _, data = _problem(3, LabelCovariance.identity(3), intercept=True)
-    dual = make_margin_dual(data, np.float64)
-    dual.block_weights[0] = dual.block_weights[0].astype(np.float32)
+    dual = IndependentMargins(data, np.float64)
+    dual.block_weights = dual.block_weights.astype(np.float32)
     with pytest.raises(TypingError):
         dual.sweep(0, np.arange(23), 0.0)

@@ -92,7 +92,8 @@ class IndependentMargins(MarginDual):
         self.n_blocks = len(self.label_blocks)
         self.row_gains = np.zeros((self.n_blocks, self.n_rows), self.dtype)
         d = data.features.shape[1]
-        self.block_weights = [np.zeros((d, WIDTH), self.dtype) for _ in self.label_blocks]
+        # one allocation, large enough for the system's large pages
+        self.block_weights = np.zeros((self.n_blocks, d, WIDTH), self.dtype)
         self.block_intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.label_blocks]
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:

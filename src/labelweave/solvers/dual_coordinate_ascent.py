@@ -32,6 +32,7 @@ Array = npt.NDArray[Any]
 
 _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
 _HOT_GAIN = 0.3  # a row is visited again if its gain was above this share of the mean
+_RUN = 16  # rows visited in the order in which they lie in memory
 _IDLE_GAIN = 0.02  # a step is not taken if its gain is below this share of the mean
 
 
@@ -152,6 +153,14 @@ class DualCoordinateAscent:
         return _Run(self, problem).to_the_end()
 
 
+def _in_random_runs(rows: Array, generator: np.random.Generator) -> Array:
+    """Order rows at random in runs of neighbours, which the memory serves faster than single rows."""
+    n_runs = -(-len(rows) // _RUN)
+    places = generator.permutation(n_runs)[:, None] * _RUN + np.arange(_RUN)
+    ordered: Array = rows[places[places < len(rows)]]
+    return ordered
+
+
 class _Run:
     """The state of one run."""
 
@@ -212,7 +221,7 @@ class _Run:
     def sweep(self, block: int, rows: Array) -> float:
         self.visits[block] += len(rows)
         threshold = _IDLE_GAIN * self.mean_gains[block]
-        return self.problem.sweep(block, self.generators[block].permutation(rows), threshold)
+        return self.problem.sweep(block, _in_random_runs(rows, self.generators[block]), threshold)
 
     def check(self) -> TraceRecord:
         """Measure the gap, close the blocks that are done, and set when to look again."""
@@ -228,7 +237,7 @@ class _Run:
             # a closed block is not swept again, so its gap is the one just measured
             self.met_gaps = np.where(self.open, self.met_gaps, np.maximum(primal - dual, 0))
         # the gaps met in a sweep are about the gap before it: look again when it may be small enough
-        self.check_below = max(self.met_gaps.sum() / 5, 2 * tol * max(1.0, abs(record.primal)))
+        self.check_below = max(self.met_gaps.sum() / 10, 1.5 * tol * max(1.0, abs(record.primal)))
         return record
 
     def values(self, of_block: Callable[[int], tuple[float, float]]) -> tuple[Array, Array]:
