@@ -37,7 +37,7 @@ def _shuffled(data: MarginData) -> MarginData:
     """Put the rows in a random order once, so that a solver may visit neighbours together.
 
     Neighbours in a file are often alike, and coordinate ascent is slow when like rows follow
-    one another (RCV1 as it comes, in runs of 64 rows: 40 sweeps in place of 6).
+    one another (RCV1 as it comes, in runs of 64: 29 sweeps to the dual value of 7 in random order).
     """
     order = np.random.default_rng(0).permutation(len(data.features))
     return replace(
