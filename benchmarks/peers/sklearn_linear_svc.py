@@ -24,6 +24,9 @@ _MAX_PASSES = 10_000
 def prepare(problem: PeerProblem) -> Trainer:
     """Return a function that trains all labels at a tolerance."""
 
+    # scikit-learn 1.9's LabelBinarizer mixes up labels beyond 127 when they are int8
+    labels = problem.Y.astype(np.int64)
+
     def train(tolerance: float) -> Solution:
         machine = LinearSVC(
             loss="hinge",
@@ -34,7 +37,7 @@ def prepare(problem: PeerProblem) -> Trainer:
             random_state=0,
         )
         start = time.perf_counter()
-        model = OneVsRestClassifier(machine, n_jobs=problem.threads).fit(problem.X, problem.Y)
+        model = OneVsRestClassifier(machine, n_jobs=problem.threads).fit(problem.X, labels)
         seconds = time.perf_counter() - start
         passes = max(int(one.n_iter_) for one in model.estimators_)
         return Solution(tolerance, seconds, _weights(model), iterations=passes)

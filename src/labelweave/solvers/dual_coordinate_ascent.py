@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from labelweave._loops.visits import in_runs, rows_above
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.trace import TraceRecord
 
@@ -156,8 +157,7 @@ class DualCoordinateAscent:
 def _in_random_runs(rows: Array, generator: np.random.Generator) -> Array:
     """Order rows at random in runs of neighbours, which the memory serves faster than single rows."""
     n_runs = -(-len(rows) // _RUN)
-    places = generator.permutation(n_runs)[:, None] * _RUN + np.arange(_RUN)
-    ordered: Array = rows[places[places < len(rows)]]
+    ordered: Array = in_runs(rows, generator.permutation(n_runs), _RUN)
     return ordered
 
 
@@ -215,8 +215,8 @@ class _Run:
         self.met_gaps[block] = self.sweep(block, everything)
         self.mean_gains[block] = self.problem.gains(block).mean()
         for _ in range(_HOT_SWEEPS):
-            hot = self.problem.gains(block) > _HOT_GAIN * self.mean_gains[block]
-            self.sweep(block, np.flatnonzero(hot))
+            least = _HOT_GAIN * self.mean_gains[block]
+            self.sweep(block, rows_above(self.problem.gains(block), least))
 
     def sweep(self, block: int, rows: Array) -> float:
         self.visits[block] += len(rows)
