@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from labelweave._loops.coordinate_ascent import sweep_independent
 from labelweave._loops.wide_rows import WIDTH
-from labelweave.problems.margin_dual import Array, LabelBlock, MarginData, MarginDual
+from labelweave.problems.margin_dual import Array, MarginData, MarginDual
 
 __all__ = ["IndependentMargins"]
 
@@ -113,20 +113,21 @@ class IndependentMargins(MarginDual):
 
     def measure(self, block: int) -> tuple[float, float]:
         """Compute the objectives; see :meth:`MarginDual.measure`."""
-        weights, intercept = self.block_weights[block], self.block_intercepts[block].value
-        return self._values(self.label_blocks[block], weights, intercept)
+        place = self.block_intercepts[block]
+        sums = self.sums(self.label_blocks[block], self.block_weights[block], place.value)
+        return self._values(sums, place.value.astype(np.float64), place.totals)
 
     def certify(self, block: int) -> tuple[float, float]:
         """Measure in double precision; see :meth:`MarginDual.certify`."""
         constants = self.block_intercepts[block].value.astype(np.float64)
         exact = self.exact(self.label_blocks[block])
         self.certified[block] = self.product(exact), constants
-        return self._values(exact, *self.certified[block])
+        sums = self.sums(exact, *self.certified[block])
+        return self._values(sums, constants, exact.beta.sum(axis=0))
 
-    def _values(self, block: LabelBlock, weights: Array, intercept: Array) -> tuple[float, float]:
-        hinge, linear, quadratic = self.sums(block, weights, intercept)
-        constant = intercept.astype(np.float64)
-        total = block.beta.sum(axis=0, dtype=np.float64)
+    def _values(self, sums: Array, constant: Array, total: Array) -> tuple[float, float]:
+        """Put the objectives together from the sums, the intercepts and the sums of beta."""
+        hinge, linear, quadratic = sums
         squared = quadratic - constant * total  # ||w||^2 without the intercept
         own = total**2 if self.data.intercept else 0.0
         primal = (squared + constant**2) / 2 + hinge

@@ -192,7 +192,8 @@ class MarginDual(ABC):
             A copy; rounding may have carried a variable just past its bound.
         """
         upper = self.data.upper[:, None]
-        beta = np.clip(block.beta, upper * np.minimum(block.signs, 0), upper * np.maximum(block.signs, 0))
+        beta = block.beta.astype(np.float64)
+        np.clip(beta, -upper, upper, out=beta)  # the bound 0 on the other side is exact in any precision
         margins = np.zeros(block.margins.shape)
         margins[:, : len(block.labels)] = self.data.margins[:, block.labels]
         return LabelBlock(block.labels, block.signs, beta, margins)
