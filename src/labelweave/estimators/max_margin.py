@@ -110,7 +110,7 @@ class MaxMarginClassifier(LabelClassifier):
     --------
     >>> import numpy as np
     >>> from labelweave import MaxMarginClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.4]])
     >>> Y = np.array([[0, 1], [1, 0], [1, np.nan]])
     >>> model = MaxMarginClassifier(C=10.0, tol=1e-6).fit(X, Y)
     >>> model.predict(X)
