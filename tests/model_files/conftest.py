@@ -11,12 +11,14 @@ from labelweave.model_files.header import CHECKSUM_PLACE
 
 
 def _same(a, b):
-    """Equal in value and type, all the way down; floats by their bits."""
+    """Equal in value and type, all the way down; floats by their bits, but NaN is NaN outside arrays."""
     if type(a) is not type(b):
         return False
     if sp.issparse(a):
         parts = ("data", "indices", "indptr")
         return a.shape == b.shape and all(_same(getattr(a, part), getattr(b, part)) for part in parts)
+    if isinstance(a, np.floating) and np.isnan(a):
+        return bool(np.isnan(b))  # as for Python's floats: one number in JSON has no spare bits
     if isinstance(a, np.ndarray | np.generic):
         little = a.dtype.newbyteorder("<")
         return b.dtype == little and a.shape == b.shape and a.astype(little).tobytes() == b.tobytes()
