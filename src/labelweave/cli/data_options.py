@@ -17,6 +17,7 @@ __all__ = [
     "given_options",
     "label_column_options",
     "table_columns",
+    "with_options",
 ]
 
 Options = dict[str, Any]
@@ -31,7 +32,20 @@ _TABLE_FLAGS = (
 )
 
 
-def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Put several flags together.
+
+    Parameters
+    ----------
+    *options : callable
+        What click.option gives, in the order of the help.
+
+    Returns
+    -------
+    callable
+        A decorator that adds them all.
+    """
+
     def decorate(command: Command) -> Command:
         for option in reversed(options):
             command = option(command)
@@ -53,7 +67,7 @@ def file_options(command: Command) -> Command:
     callable
         The same one, with more flags.
     """
-    return _all(
+    return with_options(
         click.option("--format", type=click.Choice(["auto", *FORMATS]), default="auto",
                      help="Format of DATA; found by name and first lines."),
         click.option("--xml", metavar="FILE", help="Mulan: file of label names [name.xml beside name.arff]."),
@@ -79,7 +93,7 @@ def label_column_options(command: Command) -> Command:
     callable
         The same one, with more flags.
     """
-    return _all(
+    return with_options(
         click.option("--labels", metavar="COLUMN", help="Table: the column that lists the labels of a row."),
         click.option("--label-separator", metavar="TEXT", help="Table: what stands between those labels."),
         click.option("--label-column", metavar="COLUMN", multiple=True,
@@ -111,7 +125,7 @@ def column_options(command: Command) -> Command:
         click.option(f"--{kind}", metavar="COLUMN", multiple=True, help=f"Table: {what}.")
         for kind, what in kinds.items()
     ]
-    return _all(*options)(command)
+    return with_options(*options)(command)
 
 
 def given_options(options: Options) -> Options:

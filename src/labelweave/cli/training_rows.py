@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from labelweave.cli.data_options import Options, given_options, table_columns
+from labelweave.cli.data_options import Options, given_options, table_columns, with_options
 from labelweave.datasets import (
     LabeledData,
     TableColumns,
@@ -45,16 +45,13 @@ def vectorizer_options(command: Any) -> Any:
     callable
         The same one, with more flags.
     """
-    options = (
+    return with_options(
         click.option("--min-df", metavar="NUMBER", callback=_word_count,
                      help="Table: in how many rows, or what share of them, a word must occur [1]."),
         click.option("--ngrams", type=click.IntRange(1), help="Table: the longest run of words [1]."),
         click.option("--missing-numeric", type=click.Choice(["error", "mean"]),
                      help="Table: what to do with a missing number [error]."),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+    )(command)  # fmt: skip
 
 
 def read_training_rows(path: str, options: Options) -> tuple[LabeledData, TableColumns | None]:
