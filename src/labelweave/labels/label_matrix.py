@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.labels.label_names import checked_names, frame_names, shown_name
+
 __all__ = ["LabelMatrix"]
 
 
@@ -54,7 +56,7 @@ class LabelMatrix:
     ) -> None:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else _signed(self.positives, _pattern(observed))
-        self.names = _checked_names(names, self.positives.shape[1])
+        self.names = checked_names(names, self.positives.shape[1])
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | None = None) -> LabelMatrix:
@@ -82,9 +84,7 @@ class LabelMatrix:
             return Y if names is None else cls(Y.positives, Y.observed, names)
         if sp.issparse(Y):
             return cls(_checked_sparse(Y), None, names)
-        if names is None and hasattr(Y, "columns"):
-            names = [str(column) for column in Y.columns]
-        return cls._from_dense(_as_float_table(Y), names)
+        return cls._from_dense(_as_float_table(Y), frame_names(Y) if names is None else names)
 
     @classmethod
     def _from_dense(cls, table: npt.NDArray[Any], names: Sequence[str] | None) -> LabelMatrix:
@@ -94,8 +94,8 @@ class LabelMatrix:
         if (table == 0).any() and (table == -1).any():
             row, column = np.argwhere(table == -1)[0]
             raise ValueError(
-                f"Y mixes two codings: row {row}, label {_name(names, column)} is -1 while other entries "
-                "are 0. Use 0/1 or -1/1, and NaN for what was not observed."
+                f"Y mixes two codings: row {row}, label {shown_name(names, column)} is -1 while other "
+                "entries are 0. Use 0/1 or -1/1, and NaN for what was not observed."
             )
         observed = sp.csr_array((~missing).astype(np.int8)) if missing.any() else None
         return cls(sp.csr_array((table == 1).astype(np.int8)), observed, names)
@@ -254,20 +254,6 @@ def _signed(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
     return signed
 
 
-def _checked_names(names: Any, n_labels: int) -> npt.NDArray[Any] | None:
-    if names is None:
-        return None
-    array = np.asarray([str(name) for name in names], dtype=np.str_)
-    if len(array) != n_labels:
-        raise ValueError(f"{len(array)} label names were given for {n_labels} labels; give one name a label.")
-    unique, counts = np.unique(array, return_counts=True)
-    if len(unique) < len(array):
-        raise ValueError(
-            f"The label name {str(unique[counts > 1][0])!r} occurs more than once; names must be distinct."
-        )
-    return array
-
-
 def _checked_sparse(Y: Any) -> sp.csr_array:
     csr = sp.csr_array(Y)
     with np.errstate(invalid="ignore"):
@@ -307,10 +293,6 @@ def _refuse_first_bad(bad: npt.NDArray[Any], table: npt.NDArray[Any], names: Any
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise ValueError(
-            f"Y at row {row}, label {_name(names, column)} is {table[row, column]}. "
+            f"Y at row {row}, label {shown_name(names, column)} is {table[row, column]}. "
             "Labels are 0/1 or -1/1, NaN where not observed."
         )
-
-
-def _name(names: Any, column: int) -> str:
-    return str(column) if names is None else repr(str(names[column]))

@@ -1,0 +1,139 @@
+"""Threads over panels.
+
+A library's own threads change the order of additions, and so the last bits, with
+their number.  Here the work is cut into panels that depend on the sizes alone;
+each panel is one product on one thread, whichever thread that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+__all__ = ["PANEL", "Workers", "panels"]
+
+Array = npt.NDArray[Any]
+
+PANEL = 512  # rows of a panel
+
+
+def panels(length: int, size: int = PANEL) -> list[slice]:
+    """Cut a range into panels.
+
+    Parameters
+    ----------
+    length : int
+        The length of the range.
+    size : int, default=512
+        The largest length of a panel.
+
+    Returns
+    -------
+    list of slice
+        The panels in order.
+    """
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+class Workers:
+    """A fixed number of threads for work in panels.
+
+    Parameters
+    ----------
+    n_threads : int
+        Threads; results do not depend on it.
+    """
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[Workers]:
+        """Hold the threads, and keep the linear algebra library to one thread a product.
+
+        Yields
+        ------
+        Workers
+            These workers.
+        """
+        with threadpool_limits(1, user_api="blas"):
+            if self.n_threads == 1:
+                yield self
+                return
+            with ThreadPoolExecutor(self.n_threads) as self._pool:
+                yield self
+            self._pool = None
+
+    def each(self, work: Callable[[Any], None], parts: list[Any]) -> None:
+        """Do one piece of work on every part, in any order.
+
+        Parameters
+        ----------
+        work : callable
+            Called once with each part; parts must not write to the same places.
+        parts : list
+            The parts.
+        """
+        if self._pool is None or len(parts) < 2:
+            for part in parts:
+                work(part)
+            return
+        for _ in self._pool.map(work, parts):
+            pass
+
+    def matmul(self, left: Array, right: Array) -> Array:
+        """Multiply in row panels of the left factor.
+
+        Parameters
+        ----------
+        left : ndarray of shape (m, k)
+            May be of lower precision than the right one; its panels are then raised.
+        right : ndarray of shape (k, p)
+            Its type is the type of the product.
+
+        Returns
+        -------
+        ndarray of shape (m, p)
+            The product.
+        """
+        product = np.empty((left.shape[0], right.shape[1]), right.dtype)
+
+        def one(panel: slice) -> None:
+            np.matmul(left[panel].astype(right.dtype, copy=False), right, out=product[panel])
+
+        self.each(one, panels(left.shape[0]))
+        return product
+
+    def inner(self, left: Array, right: Array) -> Array:
+        """Multiply the transpose of the left factor by the right one, panels of rows in order.
+
+        Parameters
+        ----------
+        left : ndarray of shape (m, k)
+            The factor to transpose.
+        right : ndarray of shape (m, p)
+            The other factor, of the same type.
+
+        Returns
+        -------
+        ndarray of shape (k, p)
+            The product.
+        """
+        parts = panels(left.shape[0], 8 * PANEL)
+        sums: list[Any] = [None] * len(parts)
+
+        def one(number: int) -> None:
+            sums[number] = left[parts[number]].T @ right[parts[number]]
+
+        self.each(one, list(range(len(parts))))
+        total = np.zeros((left.shape[1], right.shape[1]), right.dtype)
+        for part in sums:  # in order, so that the sum does not depend on the threads
+            total += part
+        return total

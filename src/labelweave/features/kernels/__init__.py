@@ -1,0 +1,33 @@
+"""Mercer kernels between rows: named, composed with ``+`` and ``*``, or a function of the user's.
+
+::
+
+    kernel = 2.0 * RBFKernel(gamma="scale") + LinearKernel()
+    kernel = kernel.resolved(features)         # gamma as a number, from the training rows
+    gram = kernel.block(features, features)
+
+They are scikit-learn estimators, so that a search may name ``kernel__gamma`` or
+``kernel__left__gamma``, and they go into model files.
+"""
+
+from labelweave.features.kernels.callable_kernel import CallableKernel
+from labelweave.features.kernels.composed import ConstantKernel, ProductKernel, ScaledKernel, SumKernel
+from labelweave.features.kernels.distances import LaplacianKernel, RBFKernel
+from labelweave.features.kernels.dot_products import CosineKernel, LinearKernel, PolynomialKernel
+from labelweave.features.kernels.kernel import Kernel
+from labelweave.features.kernels.make_kernel import make_kernel
+
+__all__ = [
+    "CallableKernel",
+    "ConstantKernel",
+    "CosineKernel",
+    "Kernel",
+    "LaplacianKernel",
+    "LinearKernel",
+    "PolynomialKernel",
+    "ProductKernel",
+    "RBFKernel",
+    "ScaledKernel",
+    "SumKernel",
+    "make_kernel",
+]

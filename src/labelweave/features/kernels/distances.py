@@ -1,0 +1,199 @@
+"""Kernels that fall off with the distance: RBF (Gaussian) and Laplacian."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.kernels.kernel import value_type
+from labelweave.features.kernels.parameters import GammaKernel
+from labelweave.features.kernels.products import (
+    are_same,
+    cache_slices,
+    dot_product_blocks,
+    dot_products,
+    memory_slices,
+    narrow_csr,
+)
+from labelweave.model_files import storable
+
+__all__ = ["LaplacianKernel", "RBFKernel"]
+
+Array = npt.NDArray[Any]
+
+# Distances from norms lose to cancellation about epsilon * norm^2.  Up to this gamma * norm^2
+# float32 keeps the exponent right to about 2e-5.
+_FARTHEST_IN_SINGLE = 80.0
+_LARGEST_IN_SINGLE = 1e30  # of gamma and of squared norms
+_LARGEST_EXPONENT = 1e300
+
+
+class _ExponentialKernel(GammaKernel):
+    """``exp(-gamma distance)``; subclasses say which distance."""
+
+    _may_overflow = False
+
+    def __init__(self, gamma: float | str = "scale") -> None:
+        self.gamma = gamma
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        return self._of_exponents(rows, columns, _exponential)
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return np.ones(len(rows))
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        return {"gamma": self._of_exponents(rows, columns, _slope)}
+
+    @abstractmethod
+    def _of_exponents(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], None]
+    ) -> Array:
+        """Apply an in-place function to all ``-gamma distance``, a few rows at a time."""
+
+
+def _exponential(exponents: Array) -> None:
+    np.exp(exponents, out=exponents)
+
+
+def _slope(exponents: Array) -> None:
+    """Differentiate ``exp(-gamma D)`` by the logarithm of gamma."""
+    exponents *= np.exp(exponents)
+
+
+@storable("RBFKernel")
+class RBFKernel(_ExponentialKernel):
+    """``exp(-gamma |x - x'|^2)``, with the Euclidean distance.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "auto", default="scale"
+        The inverse squared width, > 0.  As in :class:`sklearn.svm.SVC`, "scale" is
+        ``1 / (d * variance of all entries)`` and "auto" is ``1 / d``, for d features;
+        :meth:`~Kernel.resolved` finds them.
+
+    Notes
+    -----
+    The squared distances come from one matrix product and the squared norms.  Where
+    that would cancel too many digits, dense features are first moved by their mean, and
+    float32 features are multiplied in float64 as a last resort.
+    """
+
+    def _of_exponents(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], None]
+    ) -> Array:
+        gamma, kind = self._gamma(), value_type(rows, columns)
+        pair = _Pair.of(rows, columns)
+        if gamma * pair.largest > _FARTHEST_IN_SINGLE:
+            pair = pair.centred(kind)
+        far = gamma * pair.largest > _FARTHEST_IN_SINGLE or max(gamma, pair.largest) > _LARGEST_IN_SINGLE
+        if pair.is_sparse or (far and kind is np.float32):
+            return pair.through_double(gamma, kind, function)
+        values = dot_products(pair.rows, pair.columns, kind)
+        pair.finish(values, slice(0, len(rows)), gamma, function)
+        return values
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two features and their squared norms."""
+
+    rows: FeatureMatrix
+    columns: FeatureMatrix
+    row_norms: Array
+    column_norms: Array
+
+    @classmethod
+    def of(cls, rows: FeatureMatrix, columns: FeatureMatrix) -> _Pair:
+        row_norms = rows.squared_norms()
+        column_norms = row_norms if are_same(rows, columns) else columns.squared_norms()
+        pair = cls(rows, columns, row_norms, column_norms)
+        if not np.isfinite(pair.largest):
+            raise ValueError("The squared norm of a row is too large for float64; scale the features down.")
+        return pair
+
+    @property
+    def largest(self) -> float:
+        return float(max(self.row_norms.max(initial=0.0), self.column_norms.max(initial=0.0)))
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.rows.is_sparse or self.columns.is_sparse
+
+    def centred(self, kind: npt.DTypeLike) -> _Pair:
+        """Move dense features by the rows' mean, if that makes them clearly shorter."""
+        if self.is_sparse or len(self.rows) == 0:
+            return self
+        mean = self.rows.data.mean(axis=0, dtype=np.float64)
+        if 2 * (mean @ mean) < self.row_norms.mean():
+            return self
+        # distances do not change with the point subtracted, so it may be rounded
+        moved = FeatureMatrix(self.rows.data - mean.astype(kind))
+        if are_same(self.rows, self.columns):
+            return _Pair.of(moved, moved)
+        return _Pair.of(moved, FeatureMatrix(self.columns.data - mean.astype(kind)))
+
+    def through_double(self, gamma: float, kind: npt.DTypeLike, function: Callable[[Array], None]) -> Array:
+        values = np.empty((len(self.rows), len(self.columns)), dtype=kind)
+        for some, products in dot_product_blocks(self.rows, self.columns, np.float64):
+            self.finish(products, some, gamma, function)
+            values[some] = products
+        return values
+
+    def finish(self, products: Array, some: slice, gamma: float, function: Callable[[Array], None]) -> None:
+        """Turn the dot products of some rows into a function of the exponents, in place."""
+        # an exponent may be so low that its exponential is 0, but not infinite
+        gamma = min(gamma, _LARGEST_EXPONENT / max(self.largest, 1.0))
+        left = (gamma * self.row_norms[some]).astype(products.dtype)
+        right = (gamma * self.column_norms).astype(products.dtype)
+        same = are_same(self.rows, self.columns)
+        for few in cache_slices(products.shape):
+            part = products[few]
+            part *= 2 * gamma
+            part -= np.add.outer(left[few], right)  # added first, so that the result is symmetric
+            np.minimum(part, 0, out=part)
+            if same:
+                np.fill_diagonal(part[:, some.start + few.start :], 0)
+            function(part)
+
+
+@storable("LaplacianKernel")
+class LaplacianKernel(_ExponentialKernel):
+    """``exp(-gamma |x - x'|_1)``, with the sum of absolute differences.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "auto", default="scale"
+        The inverse width, > 0; see :class:`RBFKernel` for the names.
+    """
+
+    def _of_exponents(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], None]
+    ) -> Array:
+        gamma = self._gamma()
+        values = np.empty((len(rows), len(columns)), dtype=value_type(rows, columns))
+        one_is_sparse = rows.is_sparse or columns.is_sparse
+        left, right = (narrow_csr(each.data) if one_is_sparse else each.data for each in (rows, columns))
+        for some in memory_slices(values.shape):
+            exponents = _manhattan(left[some], right)
+            np.minimum(exponents, _LARGEST_EXPONENT / gamma, out=exponents)
+            exponents *= -gamma
+            function(exponents)
+            values[some] = exponents
+        return values
+
+
+def _manhattan(rows: Any, columns: Any) -> Array:
+    from sklearn import config_context
+    from sklearn.metrics.pairwise import manhattan_distances
+
+    if 0 in (*rows.shape, *columns.shape):  # which scikit-learn refuses
+        return np.zeros((rows.shape[0], columns.shape[0]))
+    with config_context(assume_finite=True):
+        return np.asarray(manhattan_distances(rows, columns))

@@ -1,0 +1,149 @@
+"""Kernels that are functions of the dot product: linear, cosine and polynomial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.kernels.kernel import Kernel, value_type
+from labelweave.features.kernels.parameters import (
+    GammaKernel,
+    check_not_negative,
+    check_positive_integer,
+)
+from labelweave.features.kernels.products import are_same, cache_slices, dot_products
+from labelweave.model_files import storable
+
+__all__ = ["CosineKernel", "LinearKernel", "PolynomialKernel"]
+
+Array = npt.NDArray[Any]
+
+
+@storable("LinearKernel")
+class LinearKernel(Kernel):
+    """The dot product ``<x, x'>``."""
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        return dot_products(rows, columns, value_type(rows, columns))
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return rows.squared_norms()
+
+    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix:
+        return features
+
+
+@storable("CosineKernel")
+class CosineKernel(Kernel):
+    """The cosine of the angle between two rows; 0 where one of them is zero.
+
+    Its blocks also need memory for a copy of the features.
+    """
+
+    _may_overflow = False
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        left = _of_length_one(rows)
+        if not are_same(rows, columns):
+            return dot_products(left, _of_length_one(columns), value_type(rows, columns))
+        values = dot_products(left, left, value_type(rows, rows))
+        np.fill_diagonal(values, self._diagonal(rows))
+        return values
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return np.sign(_lengths(rows))
+
+    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix:
+        return _of_length_one(features)
+
+
+def _lengths(features: FeatureMatrix) -> Array:
+    lengths = np.sqrt(features.squared_norms())
+    if not np.isfinite(lengths).all():
+        row = int(np.flatnonzero(~np.isfinite(lengths))[0])
+        raise ValueError(f"The length of row {row} is too large for float64; scale the features down.")
+    return lengths
+
+
+def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
+    lengths = _lengths(features)
+    divisors = np.where(lengths > 0, lengths, 1.0)
+    names = None if features.names is None else list(features.names)
+    if not features.is_sparse:
+        scaled = np.empty_like(features.data)
+        np.divide(features.data, divisors[:, None], out=scaled, casting="same_kind")
+        return FeatureMatrix(scaled, names)
+    csr = features.data
+    entries = csr.data / np.repeat(divisors, np.diff(csr.indptr))
+    parts = entries.astype(csr.dtype, copy=False), csr.indices, csr.indptr
+    return FeatureMatrix(sp.csr_array(parts, shape=csr.shape), names)
+
+
+@storable("PolynomialKernel")
+class PolynomialKernel(GammaKernel):
+    """``(gamma <x, x'> + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        At least 1.
+    gamma : float, "scale" or "auto", default="scale"
+        The factor of the dot product, > 0; see :class:`RBFKernel` for the names.
+    coef0 : float, default=1.0
+        The constant, >= 0; a negative one makes no positive semi-definite kernel.
+    """
+
+    def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive_integer(self, "degree")
+        check_not_negative(self, "coef0")
+
+    def _parameter_names(self) -> list[str]:
+        return ["gamma", "coef0"] if self.coef0 > 0 else ["gamma"]
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        gamma, coef0, degree = self._gamma(), float(self.coef0), int(self.degree)
+        values = dot_products(rows, columns, value_type(rows, columns))
+        for some in cache_slices(values.shape):
+            part = values[some]
+            part *= gamma
+            part += coef0
+            _raise(part, degree)
+        return values
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return (self._gamma() * rows.squared_norms() + float(self.coef0)) ** int(self.degree)
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        """With b = gamma <x, x'> + coef0: ``degree b^(degree - 1)`` times each term of b."""
+        coef0, degree = float(self.coef0), int(self.degree)
+        term = dot_products(rows, columns, value_type(rows, columns))
+        term *= self._gamma()
+        slope = term + coef0
+        for some in cache_slices(slope.shape):
+            _raise(slope[some], degree - 1)
+        slope *= degree
+        term *= slope
+        slope *= coef0
+        return {"gamma": term, "coef0": slope} if coef0 > 0 else {"gamma": term}
+
+
+def _raise(values: Array, power: int) -> None:
+    """Raise to a power >= 0 in place, by squaring and multiplying from its highest bit down."""
+    if power == 0:
+        values.fill(1)
+        return
+    base = values.copy() if power & (power - 1) else values
+    for bit in bin(power)[3:]:
+        values *= values
+        if bit == "1":
+            values *= base

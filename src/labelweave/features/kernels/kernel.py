@@ -1,0 +1,318 @@
+"""What every kernel does: blocks of values, diagonals, derivatives, parameters, sums and products.
+
+The public methods of :class:`Kernel` check what they are given; a kind of kernel
+fills in the hooks ``_block``, ``_diagonal`` and, where it has them, ``_derivatives``
+and the rest, which may trust their arguments.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Real
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+
+from labelweave.features.feature_matrix import FeatureMatrix
+
+__all__ = ["Kernel", "value_type"]
+
+Array = npt.NDArray[Any]
+
+
+class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
+    """A positive semi-definite function of two rows of features.
+
+    Kernels are added and multiplied with each other and with numbers >= 0:
+    ``2.0 * RBFKernel(gamma=0.5) + LinearKernel()``.  Their constructors only keep
+    the parameters; these are checked when the kernel is used.
+    """
+
+    # arrays and NumPy's numbers leave `array * kernel` to the methods below
+    __array_ufunc__: ClassVar[None] = None
+
+    # whether values may grow with the features, beyond what floating point holds
+    _may_overflow: ClassVar[bool] = True
+
+    def block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        """Compute the kernel between some rows and others.
+
+        Besides the result, memory for about one more array of its size is needed, and
+        for a sum or product of kernels within another one more each.
+
+        Parameters
+        ----------
+        rows : FeatureMatrix of m rows
+            The rows of the result.
+        columns : FeatureMatrix of n rows
+            The columns of the result; give the object ``rows`` again for a Gram matrix.
+
+        Returns
+        -------
+        ndarray of shape (m, n)
+            The values, float32 if both features are float32 and float64 otherwise.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not allowed or yet to be found from data, the numbers of
+            features differ, or a value is too large for the result's type.
+        """
+        self._check_parameters()
+        _check_pair(rows, columns)
+        with np.errstate(over="ignore", invalid="ignore"):  # the check names the kernel
+            return self._checked(self._block(rows, columns))
+
+    def diagonal(self, rows: FeatureMatrix) -> npt.NDArray[np.float64]:
+        """Compute the kernel of every row with itself.
+
+        Parameters
+        ----------
+        rows : FeatureMatrix of n rows
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            The values.
+        """
+        self._check_parameters()
+        _check_pair(rows, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._checked(np.asarray(self._diagonal(rows), dtype=np.float64))
+
+    def parameter_names(self) -> list[str]:
+        """Name the continuous positive parameters, those that gradients can learn.
+
+        Returns
+        -------
+        list of str
+            Names as in ``get_params``, such as ``left__gamma``.
+        """
+        self._check_parameters()
+        return self._parameter_names()
+
+    def derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        """Differentiate :meth:`block` by the logarithm of every continuous parameter.
+
+        Parameters
+        ----------
+        rows : FeatureMatrix of m rows
+            The rows of the results.
+        columns : FeatureMatrix of n rows
+            The columns of the results.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (m, n)
+            The derivatives by the names of :meth:`parameter_names`, in that order.
+        """
+        self._check_parameters()
+        _check_pair(rows, columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self._derivatives(rows, columns)
+            return {name: self._checked(found[name]) for name in self._parameter_names()}
+
+    def log_parameters(self) -> npt.NDArray[np.float64]:
+        """Give the logarithms of the continuous parameters.
+
+        Returns
+        -------
+        ndarray of float64, shape (p,)
+            One for each of :meth:`parameter_names`.
+
+        Raises
+        ------
+        ValueError
+            If one of them is yet to be found from data.
+        """
+        names, parameters = self.parameter_names(), self.get_params()
+        for name in names:
+            if isinstance(parameters[name], str):
+                raise ValueError(
+                    f"{type(self).__name__} has {name}={parameters[name]!r}, which is to be found from data; "
+                    "call its method resolved(features) with the training rows and use what it returns."
+                )
+        return np.log(np.array([parameters[name] for name in names], dtype=np.float64))
+
+    def with_log_parameters(self, theta: npt.ArrayLike) -> Self:
+        """Make the same kernel with other continuous parameters.
+
+        Parameters
+        ----------
+        theta : array-like of shape (p,)
+            The logarithms of the parameters, in the order of :meth:`parameter_names`.
+
+        Returns
+        -------
+        Kernel
+            A new kernel.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many as parameters.
+        """
+        names, logarithms = self.parameter_names(), np.asarray(theta, dtype=np.float64)
+        if logarithms.shape != (len(names),):
+            raise ValueError(
+                f"theta has shape {logarithms.shape}, but the kernel has {len(names)} continuous parameters "
+                f"({', '.join(names) or 'none'}); give one number for each."
+            )
+        with np.errstate(over="ignore"):
+            values = [float(value) for value in np.exp(logarithms)]
+        other: Self = clone(self)
+        other.set_params(**dict(zip(names, values, strict=True)))
+        return other
+
+    def resolved(self, features: FeatureMatrix) -> Kernel:
+        """Make numbers of the parameters that are to be found from data.
+
+        Parameters
+        ----------
+        features : FeatureMatrix
+            The training rows.
+
+        Returns
+        -------
+        Kernel
+            A new kernel, or this one if all its parameters are numbers.
+        """
+        self._check_parameters()
+        return self._resolved(features)
+
+    def explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
+        """Give features whose dot products are the kernel, where they are cheap.
+
+        Parameters
+        ----------
+        features : FeatureMatrix of n rows
+            The rows.
+
+        Returns
+        -------
+        FeatureMatrix of n rows, or None
+            The features; ``None`` where the kernel has none that are cheap.
+        """
+        self._check_parameters()
+        return self._explicit_features(features)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            The constructor's parameters.
+        """
+        return dict(self.get_params(deep=False))
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the kernel again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        Kernel
+            The kernel.
+        """
+        return cls(**state)
+
+    def __add__(self, other: Any) -> Kernel:
+        from labelweave.features.kernels.composed import SumKernel
+
+        term = _as_term(other)
+        return NotImplemented if term is None else SumKernel(self, term)
+
+    def __radd__(self, other: Any) -> Kernel:
+        term = _as_term(other)
+        return NotImplemented if term is None else term + self
+
+    def __mul__(self, other: Any) -> Kernel:
+        from labelweave.features.kernels.composed import ProductKernel
+
+        return ProductKernel(self, other) if isinstance(other, Kernel) else self.__rmul__(other)
+
+    def __rmul__(self, other: Any) -> Kernel:
+        from labelweave.features.kernels.composed import ScaledKernel
+
+        return ScaledKernel(self, cast(float, other)) if isinstance(other, Real) else NotImplemented
+
+    @abstractmethod
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        """Compute a new array of the values, of the type :func:`value_type`."""
+
+    @abstractmethod
+    def _diagonal(self, rows: FeatureMatrix) -> Array: ...
+
+    def _check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is not allowed."""
+
+    def _parameter_names(self) -> list[str]:
+        return []
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        """Compute new arrays, one for each of ``_parameter_names``."""
+        return {}
+
+    def _resolved(self, features: FeatureMatrix) -> Kernel:
+        return self
+
+    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
+        return None
+
+    def _checked(self, values: Array) -> Array:
+        # a finite sum has finite terms; one that is not may only have overflowed itself
+        if self._may_overflow and not np.isfinite(values.sum()) and not np.isfinite(values).all():
+            raise ValueError(
+                f"{type(self).__name__} has values too large for {values.dtype} on these features; "
+                "scale the features down, for one to rows of length 1."
+            )
+        return values
+
+
+def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[Any]]:
+    """Choose the type of the kernel's values.
+
+    Parameters
+    ----------
+    rows, columns : FeatureMatrix
+        The features.
+
+    Returns
+    -------
+    type
+        float32 if both features are float32, else float64.
+    """
+    single = rows.data.dtype == np.float32 and columns.data.dtype == np.float32
+    return np.float32 if single else np.float64
+
+
+def _as_term(other: Any) -> Kernel | None:
+    """Read what stands beside a plus sign."""
+    from labelweave.features.kernels.composed import ConstantKernel
+
+    if isinstance(other, Kernel):
+        return other
+    return ConstantKernel(cast(float, other)) if isinstance(other, Real) else None
+
+
+def _check_pair(rows: Any, columns: Any) -> None:
+    for features in (rows, columns):
+        if not isinstance(features, FeatureMatrix):
+            raise TypeError(
+                f"A kernel was given a {type(features).__name__}; it takes features as a FeatureMatrix, "
+                "so wrap them: FeatureMatrix(X)."
+            )
+    if rows.shape[1] != columns.shape[1]:
+        raise ValueError(
+            f"The rows have {rows.shape[1]} features and the columns {columns.shape[1]}; "
+            "a kernel compares rows with the same features."
+        )

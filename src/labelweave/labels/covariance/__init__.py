@@ -1,0 +1,19 @@
+"""Prior covariances between labels, as operators.
+
+A label covariance is the positive semi-definite matrix R of the M3L penalty
+``1/2 sum_lk (R^-1)_lk z_l . z_k`` (Hariharan et al. 2012, equation 10): a high
+``R_lk`` makes the scores of labels l and k alike.  The models only ask for
+products, diagonals and small blocks, so a structured R is never written out.
+"""
+
+from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.labels.covariance.dense import DenseCovariance
+from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.labels.covariance.identity import IdentityCovariance
+
+__all__ = [
+    "DenseCovariance",
+    "FactorCovariance",
+    "IdentityCovariance",
+    "LabelCovariance",
+]

@@ -1,0 +1,261 @@
+"""What every label covariance can do, whatever its structure."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.labels.covariance.constructors import CovarianceConstructors
+from labelweave.labels.covariance.printing import in_full, in_short
+from labelweave.labels.label_names import shown_name
+
+__all__ = ["Array", "LabelCovariance"]
+
+Array = npt.NDArray[Any]
+
+
+class LabelCovariance(CovarianceConstructors, ABC):
+    """A positive semi-definite matrix over ``n_labels`` labels.
+
+    Make one with :meth:`identity`, :meth:`dense`, :meth:`low_rank`,
+    :meth:`from_taxonomy`, :meth:`from_signatures` or :meth:`from_labels`.
+    Printing it lists the strongest correlations, ``plot`` draws them.
+
+    Attributes
+    ----------
+    n_labels : int
+        The number of labels L.
+    label_names : ndarray of str, shape (L,), or None
+        Their names, where known.
+    """
+
+    n_labels: int
+    label_names: Array | None = None
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether labels are independent a priori."""
+        return False
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """The structure in a few words, for printing."""
+
+    @abstractmethod
+    def columns(self, labels: Array) -> LabelCovariance:
+        """Keep some labels, in the given order.
+
+        Parameters
+        ----------
+        labels : ndarray of int, shape (k,)
+            Label indices.
+
+        Returns
+        -------
+        LabelCovariance
+            The covariance of these labels.
+        """
+
+    @abstractmethod
+    def block(self, rows: Array, columns: Array) -> Array:
+        """Write out the covariances between some labels and others.
+
+        Parameters
+        ----------
+        rows, columns : ndarray of int
+            Label indices.
+
+        Returns
+        -------
+        ndarray of float64, shape (len(rows), len(columns))
+            The entries.
+        """
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """Give the prior variance of every label.
+
+        Returns
+        -------
+        ndarray of float64, shape (L,)
+            The diagonal.
+        """
+
+    @abstractmethod
+    def matmul(self, vectors: Array) -> Array:
+        """Multiply on the right: ``vectors @ R``.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (m, L)
+            One value a label in each row.
+
+        Returns
+        -------
+        ndarray of shape (m, L)
+            The product.
+        """
+
+    @abstractmethod
+    def shrink(self, amount: float) -> LabelCovariance:
+        """Pull towards independent labels: ``(1 - a) R + a mean(diag R) I``.
+
+        Every label then has a variance, and every eigenvalue is positive
+        (Ledoit and Wolf's form, as in ``sklearn.covariance.shrunk_covariance``).
+
+        Parameters
+        ----------
+        amount : float
+            The share a, from 0 (keep R) to 1 (independent labels).
+
+        Returns
+        -------
+        LabelCovariance
+            The shrunk covariance, of the same kind.
+
+        Raises
+        ------
+        ValueError
+            If the amount is not between 0 and 1.
+        """
+
+    @abstractmethod
+    def spectrum(self) -> tuple[Array, Array]:
+        """Compute the eigenvalues above rounding and their eigenvectors: ``R = V diag(e) V^T``.
+
+        Returns
+        -------
+        eigenvalues : ndarray of float64, shape (r,)
+            Positive, descending.
+        eigenvectors : ndarray of float64, shape (L, r)
+            Orthonormal columns; the largest entry of each is positive.
+
+        Raises
+        ------
+        ValueError
+            If it would need an L x L matrix of more than 20,000 labels.
+        """
+
+    @abstractmethod
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            The arguments that make the covariance again.
+        """
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the covariance again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        LabelCovariance
+            The covariance.
+        """
+        return cls(**state)
+
+    def to_dense(self) -> Array:
+        """Write out the whole matrix.
+
+        Returns
+        -------
+        ndarray of float64, shape (L, L)
+            The covariance.
+        """
+        every = np.arange(self.n_labels)
+        return self.block(every, every)
+
+    def correlations(self) -> Array:
+        """Write out the covariances in units of the labels' standard deviations.
+
+        Returns
+        -------
+        ndarray of float64, shape (L, L)
+            Entries from -1 to 1; a label without variance has 0 with every label.
+        """
+        deviations = np.sqrt(np.maximum(self.diagonal(), 0.0))
+        scales = np.divide(1.0, deviations, out=np.zeros(self.n_labels), where=deviations > 0)
+        matrix = self.to_dense()
+        matrix *= scales[:, None]
+        matrix *= scales
+        np.fill_diagonal(matrix, scales > 0)
+        return np.clip(matrix, -1.0, 1.0, out=matrix)
+
+    def check_variances(self, label_names: Sequence[str] | Array | None = None) -> None:
+        """Refuse a covariance that leaves a label no variance, and so fixes its scores at 0.
+
+        Parameters
+        ----------
+        label_names : sequence of str or None, default=None
+            Names for the message; by default those the covariance carries.
+
+        Raises
+        ------
+        ValueError
+            If a label has the variance 0; the first is named.
+        """
+        variances = self.diagonal()
+        fixed = np.flatnonzero(variances <= 0)
+        if len(fixed) == 0:
+            return
+        name = shown_name(self.label_names if label_names is None else label_names, int(fixed[0]))
+        remedy = "give it a variance, or use covariance.shrink(0.1)"
+        if len(fixed) == len(variances):
+            remedy = "give the labels variances above 0"
+        raise ValueError(
+            f"The label covariance gives label {name} the variance 0, which fixes its scores at 0 "
+            f"({len(fixed)} of {len(variances)} labels have none); {remedy}."
+        )
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the correlations as a heat map.
+
+        Parameters
+        ----------
+        **options : dict
+            What ``LabelCovarianceDisplay.from_covariance`` of :mod:`labelweave.display` takes.
+
+        Returns
+        -------
+        LabelCovarianceDisplay
+            The picture.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        # pictures are made above this floor, so they are looked for when asked for and not before
+        display = import_module("labelweave.display")
+        return display.LabelCovarianceDisplay.from_covariance(self, **options)
+
+    def __repr__(self) -> str:
+        return in_short(self)
+
+    def __str__(self) -> str:
+        return in_full(self)
+
+    def _named(self, names: Array | None) -> Self:
+        """Carry names that were checked before."""
+        self.label_names = names
+        return self
+
+    def _names_of(self, labels: Array) -> Array | None:
+        return None if self.label_names is None else self.label_names[labels]
+
+    def _names_state(self) -> dict[str, Any]:
+        return {} if self.label_names is None else {"label_names": self.label_names.tolist()}

@@ -1,0 +1,217 @@
+"""The ways to make a label covariance, all reached as ``LabelCovariance.<way>(...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.labels.covariance.checks import check_node_variances
+from labelweave.labels.covariance.label_moments import mean_outer_product
+from labelweave.labels.covariance.named_matrix import matrix_and_names
+from labelweave.labels.covariance.signatures import signature_factor
+from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from labelweave.labels.covariance.dense import DenseCovariance
+    from labelweave.labels.covariance.factor import FactorCovariance
+    from labelweave.labels.covariance.identity import IdentityCovariance
+
+__all__ = ["CovarianceConstructors"]
+
+Array = npt.NDArray[Any]
+
+# The kinds are subclasses of what these functions belong to, so they are imported inside.
+
+
+class CovarianceConstructors:
+    """The part of ``LabelCovariance`` that makes new ones."""
+
+    @staticmethod
+    def identity(n_labels: int, label_names: Sequence[str] | Array | None = None) -> IdentityCovariance:
+        """Make the covariance of independent labels.
+
+        Parameters
+        ----------
+        n_labels : int
+            The number of labels.
+        label_names : sequence of str or None, default=None
+            One name a label.
+
+        Returns
+        -------
+        IdentityCovariance
+            The identity.
+        """
+        from labelweave.labels.covariance.identity import IdentityCovariance
+
+        return IdentityCovariance(n_labels, label_names)
+
+    @staticmethod
+    def dense(matrix: Any, label_names: Sequence[str] | Array | None = None) -> DenseCovariance:
+        """Check and wrap a matrix.
+
+        Parameters
+        ----------
+        matrix : array-like or DataFrame of shape (L, L)
+            Symmetric and positive semi-definite.  The rows of a frame may name the
+            labels in another order than its columns do.
+        label_names : sequence of str or None, default=None
+            One name a label; by default a frame's columns.
+
+        Returns
+        -------
+        DenseCovariance
+            The covariance.
+
+        Raises
+        ------
+        ValueError
+            If it is not square, finite, symmetric or positive semi-definite, or the rows
+            of a frame have other names than its columns.
+        """
+        from labelweave.labels.covariance.dense import DenseCovariance
+
+        table, names = matrix_and_names(matrix)
+        return DenseCovariance(table, names if label_names is None else label_names)
+
+    @staticmethod
+    def low_rank(
+        factor: Any, diagonal: Any = 0.0, label_names: Sequence[str] | Array | None = None
+    ) -> FactorCovariance:
+        """Make ``diag(diagonal) + factor factor^T``.
+
+        Parameters
+        ----------
+        factor : array-like or sparse matrix of shape (L, r)
+            The factor.
+        diagonal : float or array-like of shape (L,), default=0.0
+            Non-negative variances of each label alone.
+        label_names : sequence of str or None, default=None
+            One name a label.
+
+        Returns
+        -------
+        FactorCovariance
+            The covariance.
+        """
+        from labelweave.labels.covariance.factor import FactorCovariance
+
+        return FactorCovariance(factor, diagonal, label_names)
+
+    @staticmethod
+    def from_taxonomy(
+        taxonomy: Taxonomy, label_names: Sequence[str] | Array, variances: dict[str, float] | None = None
+    ) -> FactorCovariance:
+        """Let labels share the variances of the nodes above both: R = Phi diag(v) Phi^T.
+
+        Parameters
+        ----------
+        taxonomy : Taxonomy
+            The tree.
+        label_names : sequence of str
+            The labels in their order, each a node of the tree.
+        variances : dict of str to float or None, default=None
+            The variance v of each node, 1 where none is given.
+
+        Returns
+        -------
+        FactorCovariance
+            The covariance (Seeger 2008, section 3).
+
+        Raises
+        ------
+        ValueError
+            If a label or a named node is not in the tree, or a variance is negative.
+        """
+        from labelweave.labels.covariance.factor import FactorCovariance
+
+        given = variances or {}
+        check_node_variances(given, taxonomy)
+        roots = np.sqrt([given.get(node, 1.0) for node in taxonomy.nodes])
+        factor = taxonomy.membership(label_names) @ sp.diags_array(roots)
+        return FactorCovariance(factor, label_names=label_names)
+
+    @staticmethod
+    def from_signatures(signatures: Any, class_prior: Any = None) -> FactorCovariance:
+        """Let labels vary together as they do over known classes: ``R = sum_c p(c) y_c y_c^T``.
+
+        This is the prior of the paper's zero-shot experiment (Hariharan et al. 2012,
+        section 7.2.1): the classes are those to be met later, and y_c their labels, -1 or 1.
+
+        Parameters
+        ----------
+        signatures : array-like, DataFrame or sparse matrix of shape (classes, L)
+            The labels of every class, 0/1 or -1/1; a frame's columns name the labels
+            and its index the classes.
+        class_prior : array-like of shape (classes,), Series, dict or None, default=None
+            Non-negative weights p of the classes, scaled to sum to 1; None for equal
+            ones.  A series or dict with the names of the classes may have any order.
+
+        Returns
+        -------
+        FactorCovariance
+            The covariance, of rank at most the number of classes and with variances 1.
+
+        Raises
+        ------
+        ValueError
+            If an entry is no label (class and label are named), or the prior is no prior.
+
+        Examples
+        --------
+        >>> from labelweave import LabelCovariance
+        >>> LabelCovariance.from_signatures([[1, 1, 0], [0, 0, 1]], class_prior=[3, 1])
+        LabelCovariance(3 labels, rank 2, variances 1, 0 ~ 1 +1.00, 0 ~ 2 -1.00)
+        """
+        from labelweave.labels.covariance.factor import FactorCovariance
+
+        factor, names = signature_factor(signatures, class_prior)
+        return FactorCovariance(factor, label_names=names)
+
+    @staticmethod
+    def from_labels(Y: Any) -> DenseCovariance:
+        """Let labels vary together as they do in a label set: the mean of ``y_i y_i^T`` over its rows.
+
+        The rows are taken in -1/1, as for the benchmarks of the paper's section
+        7.2.2 (Table 3), where rows kept out of training gave R.
+
+        Parameters
+        ----------
+        Y : array-like, DataFrame, sparse matrix or LabelMatrix of shape (n, L)
+            Labels 0/1 or -1/1, NaN where unobserved.
+
+        Returns
+        -------
+        DenseCovariance
+            The covariance, with variances 1.
+
+        Raises
+        ------
+        ValueError
+            If Y has no rows, no labels, or more than 20,000 labels.
+
+        Notes
+        -----
+        With missing entries the covariance of two labels is the mean over the
+        rows where both were observed, and 0 if there is no such row.  Such a
+        matrix can have negative eigenvalues.  It is then replaced by the nearest
+        positive semi-definite one (negative eigenvalues become 0), scaled so that
+        the variances are 1 again; this takes time in proportion to L^3.
+
+        Examples
+        --------
+        >>> from labelweave import LabelCovariance
+        >>> LabelCovariance.from_labels([[1, 1, 0], [0, 0, 1], [1, 0, 0], [1, 1, 1]]).to_dense()
+        array([[ 1. ,  0.5, -0.5],
+               [ 0.5,  1. ,  0. ],
+               [-0.5,  0. ,  1. ]])
+        """
+        from labelweave.labels.covariance.dense import DenseCovariance
+
+        labels = LabelMatrix.from_any(Y)
+        return DenseCovariance.from_semidefinite(mean_outer_product(labels), labels.names)

@@ -1,0 +1,93 @@
+"""Eigenvalues and eigenvectors of label covariances, with signs that do not depend on chance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["check_writable", "dense_spectrum", "factor_spectrum"]
+
+Array = npt.NDArray[Any]
+
+_LARGEST_WRITTEN_OUT = 20_000  # labels; an L x L matrix of these takes 3.2 GB
+_TIE = 1e-6
+
+
+def check_writable(n_labels: int, what: str) -> None:
+    """Refuse to write out a matrix over too many labels.
+
+    Parameters
+    ----------
+    n_labels : int
+        The number of labels.
+    what : str
+        What needs the matrix, the start of the message.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 20,000 labels.
+    """
+    if n_labels > _LARGEST_WRITTEN_OUT:
+        raise ValueError(
+            f"{what} needs a matrix over {n_labels} x {n_labels} labels; at most {_LARGEST_WRITTEN_OUT} "
+            "labels are written out. Use LabelCovariance.low_rank(factor) with a factor of few columns."
+        )
+
+
+def dense_spectrum(matrix: Array) -> tuple[Array, Array]:
+    """Compute the eigenvalues above rounding of a positive semi-definite matrix.
+
+    Parameters
+    ----------
+    matrix : ndarray of float64, shape (L, L)
+        Symmetric.
+
+    Returns
+    -------
+    eigenvalues : ndarray of float64, shape (r,)
+        Positive, descending.
+    eigenvectors : ndarray of float64, shape (L, r)
+        Orthonormal columns; the largest entry of each is positive.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    # a negative eigenvalue shows how large the errors of the matrix are
+    noise = max(0.0, -float(values.min(initial=0.0)))
+    return _largest_first(values, vectors, noise)
+
+
+def factor_spectrum(factor: Array) -> tuple[Array, Array]:
+    """Compute the eigenvalues above rounding of a thin factor times its transpose.
+
+    Parameters
+    ----------
+    factor : ndarray of float64, shape (L, r)
+        The factor F of F F^T.
+
+    Returns
+    -------
+    eigenvalues : ndarray of float64, shape (k,)
+        Positive, descending.
+    eigenvectors : ndarray of float64, shape (L, k)
+        Orthonormal columns; the largest entry of each is positive.
+    """
+    vectors, roots, _ = np.linalg.svd(factor, full_matrices=False)
+    return _largest_first(roots**2, vectors, 0.0)
+
+
+def _largest_first(values: Array, vectors: Array, noise: float) -> tuple[Array, Array]:
+    rounding = len(vectors) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    order = np.argsort(-values, kind="stable")
+    order = order[values[order] > max(noise, rounding)]
+    return values[order], _with_fixed_signs(vectors[:, order])
+
+
+def _with_fixed_signs(vectors: Array) -> Array:
+    """Make the largest entry of every column positive; of nearly equal ones the first."""
+    if vectors.size == 0:
+        return vectors
+    sizes = np.abs(vectors)
+    largest = np.argmax(sizes >= (1.0 - _TIE) * sizes.max(axis=0), axis=0)
+    return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))

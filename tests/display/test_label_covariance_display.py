@@ -1,0 +1,160 @@
+"""Heat maps of label covariances, drawn without a screen."""
+
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+from labelweave.display import LabelCovarianceDisplay  # noqa: E402
+from labelweave.labels import LabelCovariance  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def grouped(n_labels, n_groups=3, names=True):
+    """Labels of the same remainder are correlated, by 1/2."""
+    factor = np.eye(n_groups)[np.arange(n_labels) % n_groups]
+    labels = [f"group {k % n_groups}, label {k}" for k in range(n_labels)]
+    return LabelCovariance.low_rank(factor, 1.0, labels if names else None)
+
+
+class Fitted(BaseEstimator):
+    """As much of a fitted model as a picture looks at."""
+
+    def __init__(self, covariance=None):
+        self.covariance = covariance
+
+    def fit(self, X, y=None):
+        self.label_covariance_ = self.covariance
+        self.label_names_ = np.array([f"name {k}" for k in range(6)])
+        return self
+
+
+def drawn_names(axis):
+    return [text.get_text() for text in axis.get_ticklabels()]
+
+
+@pytest.mark.parametrize("n_labels", [1, 6, 60, 85, 1000])
+def test_names_fit(n_labels):
+    display = LabelCovarianceDisplay.from_covariance(grouped(n_labels))
+    display.figure_.canvas.draw()
+    texts = [text for text in display.ax_.get_yticklabels() if text.get_text()]
+    boxes = sorted((text.get_window_extent() for text in texts), key=lambda box: box.y0)
+    assert all(below.y1 < above.y0 + 1 for below, above in pairwise(boxes))
+    assert all(box.x0 >= 0 for box in boxes)
+    assert all(text.get_fontsize() >= 5 for text in texts)
+    assert len(texts) == n_labels if n_labels <= 60 else 40 <= len(texts) <= n_labels
+    assert bool(drawn_names(display.ax_.xaxis)) == (n_labels <= 60)
+
+
+def test_related_labels_stand_together():
+    display = LabelCovarianceDisplay.from_covariance(grouped(30))
+    groups = [name.split(",")[0] for name in display.label_names]
+    assert sum(first != second for first, second in pairwise(groups)) == 2
+    np.testing.assert_array_equal(display.image_.get_array(), display.matrix)
+    kept = LabelCovarianceDisplay.from_covariance(grouped(30), order="given")
+    np.testing.assert_allclose(kept.matrix, grouped(30).correlations())
+    assert list(kept.label_names) == list(grouped(30).label_names)
+
+
+def test_colors_are_centred_at_zero():
+    strong = LabelCovarianceDisplay.from_covariance(grouped(4))
+    assert strong.image_.get_clim() == (-1, 1)
+    weak = LabelCovarianceDisplay.from_covariance(grouped(6).shrink(0.9))
+    assert weak.image_.get_clim() == pytest.approx((-0.05, 0.05))
+    raw = LabelCovarianceDisplay.from_covariance(grouped(6), correlations=False)
+    assert raw.image_.get_clim() == (-2, 2)
+    assert raw.quantity == "covariance"
+    nothing = LabelCovarianceDisplay.from_covariance(LabelCovariance.low_rank(np.zeros((4, 1))))
+    assert nothing.image_.get_clim() == (-1, 1)
+    assert LabelCovarianceDisplay.from_covariance(grouped(4), limit=0.3).image_.get_clim() == (-0.3, 0.3)
+
+
+def test_few_labels_have_their_numbers_written():
+    covariance = LabelCovariance.dense(grouped(4).to_dense() - 1e-17 * (1 - np.eye(4)))
+    display = LabelCovarianceDisplay.from_covariance(covariance)
+    assert sorted({text.get_text() for text in display.ax_.texts}) == ["0.00", "0.50", "1.00"]
+    assert not LabelCovarianceDisplay.from_covariance(grouped(20)).ax_.texts
+
+
+def test_it_draws_into_given_axes_and_can_draw_again():
+    figure, axes = plt.subplots(1, 2)
+    display = grouped(6).plot(ax=axes[0], colorbar=False, cmap="PuOr")
+    assert display.ax_ is axes[0]
+    assert display.figure_ is figure
+    assert display.image_.get_cmap().name == "PuOr"
+    assert len(figure.axes) == 2
+    assert display.plot(axes[1]) is display
+    assert display.ax_ is axes[1]
+    assert len(figure.axes) == 3
+
+
+def test_of_too_many_labels_the_most_related_are_drawn():
+    factor = np.zeros((50, 1))
+    factor[[3, 30, 44]] = 1.0
+    display = LabelCovariance.low_rank(factor, 1.0).plot(max_labels=3)
+    assert sorted(display.label_names) == ["3", "30", "44"]
+    assert display.ax_.get_xlabel() == "3 of 50 labels: those with the strongest correlations"
+    assert len(LabelCovariance.identity(50).plot(max_labels=5).matrix) == 5
+
+
+def test_names_are_text_and_no_formulas():
+    names = ["$x", "$y$", "a_b", "x" * 100]
+    display = LabelCovarianceDisplay.from_covariance(grouped(4, names=False), names, order="given")
+    display.figure_.canvas.draw()
+    assert drawn_names(display.ax_.yaxis)[:3] == [r"\$x", r"\$y\$", "a_b"]
+    assert len(drawn_names(display.ax_.yaxis)[3]) < 40
+
+
+def test_fitted_models_show_the_covariance_they_used():
+    model = Fitted(grouped(6)).fit(None)
+    display = LabelCovarianceDisplay.from_estimator(model, order="given")
+    assert list(display.label_names) == list(model.label_names_)
+    piped = make_pipeline(StandardScaler(), Fitted(grouped(6))).fit(np.eye(3))
+    assert LabelCovarianceDisplay.from_estimator(piped).image_ is not None
+    two_classes = Fitted(LabelCovariance.identity(1)).fit(None)
+    assert list(LabelCovarianceDisplay.from_estimator(two_classes).label_names) == ["0"]
+    with pytest.raises(NotFittedError):
+        LabelCovarianceDisplay.from_estimator(Fitted(grouped(6)))
+    with pytest.raises(TypeError, match="Fitted has no label_covariance_"):
+        LabelCovarianceDisplay.from_estimator(Fitted().fit(None))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": "size"}, "order is 'size'"),
+        ({"max_labels": 0}, "max_labels is 0"),
+        ({"label_names": ["a"]}, "1 label names were given for a covariance over 6 labels"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        grouped(6).plot(**options)
+
+
+def test_sizes_that_cannot_be_drawn_are_refused():
+    with pytest.raises(ValueError, match="no labels"):
+        LabelCovariance.identity(0).plot()
+    with pytest.raises(ValueError, match="30000 labels, too many"):
+        LabelCovariance.low_rank(np.ones((30_000, 1))).plot()
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
+        grouped(6).plot()
