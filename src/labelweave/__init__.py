@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelweave import datasets, metrics
-    from labelweave.estimators import MaxMarginClassifier, load
+    from labelweave.estimators import MaxMarginClassifier, ZeroShotClassifier, load
     from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 
 __version__ = "0.1.0"
@@ -15,6 +15,7 @@ __all__ = [
     "LabelMatrix",
     "MaxMarginClassifier",
     "Taxonomy",
+    "ZeroShotClassifier",
     "datasets",
     "load",
     "metrics",
@@ -26,6 +27,7 @@ _HOMES = {
     "LabelMatrix": "labelweave.labels",
     "MaxMarginClassifier": "labelweave.estimators",
     "Taxonomy": "labelweave.labels",
+    "ZeroShotClassifier": "labelweave.estimators",
     "load": "labelweave.estimators",
 }
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import labelweave
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
-from labelweave.solvers import dual_coordinate_ascent
+from labelweave.solvers import alternating_directions, dual_coordinate_ascent
 
 
 @pytest.fixture
@@ -246,17 +246,21 @@ def test_a_callback_can_stop_the_fit(problem):
     assert 1e-9 < model.duality_gap_ < 1
 
 
-def test_an_interrupted_fit_keeps_the_best_model_and_says_so(problem, monkeypatch):
-    run = dual_coordinate_ascent._Run
+@pytest.mark.parametrize(
+    ("solver", "module"),
+    [("coordinate_ascent", dual_coordinate_ascent), ("alternating_directions", alternating_directions)],
+)
+def test_an_interrupted_fit_keeps_the_best_model_and_says_so(problem, monkeypatch, solver, module):
+    run = module._Run
     one_round = run.one_round
 
-    def interrupt_the_third(self):
-        if self.rounds == 2:
+    def interrupt_the_tenth(self):
+        if self.rounds == 9:
             raise KeyboardInterrupt
-        one_round(self)
+        return one_round(self)
 
-    monkeypatch.setattr(run, "one_round", interrupt_the_third)
-    model = MaxMarginClassifier(tol=1e-9)
+    monkeypatch.setattr(run, "one_round", interrupt_the_tenth)
+    model = MaxMarginClassifier(tol=1e-12, solver=solver)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(*problem)
     assert model.status_ == "interrupted"

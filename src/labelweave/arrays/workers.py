@@ -111,7 +111,7 @@ class Workers:
         self.each(one, panels(left.shape[0]))
         return product
 
-    def inner(self, left: Array, right: Array) -> Array:
+    def inner(self, left: Array, right: Array, dtype: npt.DTypeLike | None = None) -> Array:
         """Multiply the transpose of the left factor by the right one, panels of rows in order.
 
         Parameters
@@ -120,6 +120,8 @@ class Workers:
             The factor to transpose.
         right : ndarray of shape (m, p)
             The other factor, of the same type.
+        dtype : dtype, default=None
+            The type to compute in; by default that of the factors.
 
         Returns
         -------
@@ -127,13 +129,17 @@ class Workers:
             The product.
         """
         parts = panels(left.shape[0], 8 * PANEL)
+        kind = np.dtype(right.dtype if dtype is None else dtype)
         sums: list[Any] = [None] * len(parts)
 
         def one(number: int) -> None:
-            sums[number] = left[parts[number]].T @ right[parts[number]]
+            one_panel = parts[number]
+            sums[number] = left[one_panel].T.astype(kind, copy=False) @ right[one_panel].astype(
+                kind, copy=False
+            )
 
         self.each(one, list(range(len(parts))))
-        total = np.zeros((left.shape[1], right.shape[1]), right.dtype)
+        total = np.zeros((left.shape[1], right.shape[1]), kind)
         for part in sums:  # in order, so that the sum does not depend on the threads
             total += part
         return total

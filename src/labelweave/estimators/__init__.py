@@ -2,8 +2,9 @@
 
 from labelweave.estimators.max_margin import MaxMarginClassifier
 from labelweave.estimators.table_model import TableModel
+from labelweave.estimators.zero_shot import ZeroShotClassifier
 
 # here, because reading a model file needs the classes above to be registered
 from labelweave.model_files import load_object as load
 
-__all__ = ["MaxMarginClassifier", "TableModel", "load"]
+__all__ = ["MaxMarginClassifier", "TableModel", "ZeroShotClassifier", "load"]

@@ -8,6 +8,7 @@ classification with applications to zero-shot learning", Machine Learning 88
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,39 +20,52 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
-from labelweave.estimators.base import Array, GapProgress, LabelClassifier
+from labelweave.estimators.base import Array, GapProgress
+from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.estimators.margin_fit import MarginFit, MarginSettings, fit_explicit, fit_kernel
 from labelweave.estimators.targets import read_targets
+from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.model_files import storable
-from labelweave.problems import MarginData, make_margin_dual
-from labelweave.solvers import DualCoordinateAscent
+from labelweave.problems import MarginData
 
 __all__ = ["MaxMarginClassifier"]
 
-_SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
-_SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
+_SOLVERS = {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set"}
+_FACTORIZATIONS = {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 @storable("MaxMarginClassifier")
-class MaxMarginClassifier(LabelClassifier):
-    """Linear max-margin classifier for many related labels, with a certificate.
+class MaxMarginClassifier(KernelClassifier):
+    """Max-margin classifier for many related labels, linear or with a kernel, with a certificate.
 
     It minimises (M3L, Hariharan et al. 2012, equations 11 to 14)
 
-    ``1/2 tr(Z R^-1 Z^T) + 2 C sum_il w_i max(0, c_il - y_il z_l . x_i)``
+    ``1/2 tr(Z^T Z R^-1) + 2 C sum_il w_i max(0, c_il - y_il z_l . phi(x_i))``
 
-    over the weights Z, one column a label.  R is the label covariance, w the sample
-    weights and c the cost of getting label l of row i wrong; labels that were not
-    observed add nothing.  With R the identity and unit costs every label is a
-    binary support vector machine of penalty 2 C.
+    over the weights Z, one column a label, in the space of the kernel phi(x) . phi(x').
+    R is the label covariance, w the sample weights and c the cost of getting label l of
+    row i wrong; labels that were not observed add nothing.  With R the identity and unit
+    costs every label is a binary support vector machine of penalty 2 C.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the losses, the paper's C; larger fits the training data more closely.
-    kernel : {"linear"}, default="linear"
-        The kernel between rows.
+    kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
+            callable, default="linear"
+        The kernel between rows.  A :class:`~labelweave.features.Kernel` such as
+        ``RBFKernel(0.5) + LinearKernel()`` has its own parameters; a callable gets two arrays of rows
+        and gives the kernel between them.  With "precomputed" X is the kernel: between all
+        training rows in fit, of shape (n, n), and from new to training rows elsewhere.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the RBF, polynomial and Laplacian kernels, with scikit-learn's meaning: "scale" is
+        1 / (d var(X)), "auto" 1 / d.
+    degree : int, default=3
+        Of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
+    coef0 : float, default=1.0
+        Of the polynomial kernel.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         The prior covariance R between labels; None is the identity.  A taxonomy
         stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.
@@ -65,22 +79,46 @@ class MaxMarginClassifier(LabelClassifier):
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
     max_iter : int, default=1000
-        The largest number of rounds; a round is one sweep over all rows and a few over those
-        that still gain.
+        The largest number of rounds: sweeps over all rows and a few over those that still gain,
+        or steps of all variables together.
+    solver : {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", \
+            "working_set"}, default="auto"
+        "coordinate_ascent" walks sparse rows of explicit features; "alternating_directions" takes
+        global steps with one factorisation shared by all labels; "block_ascent" walks blocks of
+        kernel rows from a cache; "working_set" is the paper's Algorithm 1.  All reach the same
+        optimum.  "auto" is the first for sparse rows and the second for kernels and dense rows.
+    factorization : {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}, default="auto"
+        Of the kernel matrix in "alternating_directions".  The first two are exact and need it in
+        memory; the last is exact up to corrections by the true kernel in every round.
+    memory_budget : float, default=2000.0
+        Megabytes for kernel matrices, their factors, caches and panels.  A dozen arrays of
+        rows x labels come on top.
     precision : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.  "auto" is float32 for ``tol >= 1e-5`` and
         ``2 C max(w) <= 1e5 tol``, where rounding does no
-        harm.  The weights, and the gap reported at the end, are computed in float64 in any case.
+        harm; alternating directions go over to float64 where it does.  The gap reported at the
+        end is computed in float64 in any case.
     n_jobs : int or None, default=None
-        Threads; labels are spread over them when R is the identity.  The result is the
-        same to the last bit for any number.
+        Threads; labels (when R is the identity) or panels of the kernel matrix are spread over
+        them.  The result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
-        Fixes the order in which rows are visited.
+        Fixes the order in which rows are visited and the pivots of an incomplete factor.
 
     Attributes
     ----------
     coef_ : ndarray of shape (L, d)
-        The weights, one row a label.
+        The weights, one row a label; with kernels that have explicit features only: those of
+        "cosine" are the rows scaled to length 1.
+    dual_coef_ : ndarray of shape (m, L)
+        The coefficients of the support rows, with other kernels.
+    support_ : ndarray of shape (m,)
+        Which training rows they are.
+    support_vectors_ : ndarray or csr_array of shape (m, d)
+        Their features; not with a precomputed kernel.
+    kernel_ : Kernel
+        The kernel, its parameters numbers; not with a precomputed kernel.
+    label_covariance_ : LabelCovariance
+        R.
     intercept_ : ndarray of shape (L,)
         The intercepts.
     classes_ : ndarray of shape (L,)
@@ -91,7 +129,7 @@ class MaxMarginClassifier(LabelClassifier):
         Their names, when X was a frame.
     converged_ : bool
         Whether the gap reached ``tol``.
-    status_ : {"converged", "iteration_limit", "interrupted"}
+    status_ : {"converged", "iteration_limit", "stalled", "interrupted"}
         Why the fit ended.
     n_iter_ : int
         Rounds done.
@@ -100,11 +138,6 @@ class MaxMarginClassifier(LabelClassifier):
         its minimum.
     trace_ : list of TraceRecord
         Time, primal, dual, gap and active share at every check of the gap.
-
-    Notes
-    -----
-    Dense rows are read as sparse ones; for dense data with more rows than features
-    coordinate ascent converges slowly.
 
     Examples
     --------
@@ -121,13 +154,16 @@ class MaxMarginClassifier(LabelClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions({"linear"})],
+        **KernelClassifier._kernel_constraints,
         "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
         "fit_intercept": ["boolean"],
         "false_negative_cost": [_NON_NEGATIVE, "array-like"],
         "false_positive_cost": [_NON_NEGATIVE, "array-like"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions(_SOLVERS)],
+        "factorization": [StrOptions(_FACTORIZATIONS)],
+        "memory_budget": [Interval(Real, 0, None, closed="neither")],
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -138,24 +174,36 @@ class MaxMarginClassifier(LabelClassifier):
         C=1.0,
         *,
         kernel="linear",
+        gamma="scale",
+        degree=3,
+        coef0=1.0,
         label_covariance=None,
         fit_intercept=True,
         false_negative_cost=1.0,
         false_positive_cost=1.0,
         tol=1e-3,
         max_iter=1000,
+        solver="auto",
+        factorization="auto",
+        memory_budget=2000.0,
         precision="auto",
         n_jobs=None,
         random_state=0,
     ):
         self.C = C
         self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
         self.label_covariance = label_covariance
         self.fit_intercept = fit_intercept
         self.false_negative_cost = false_negative_cost
         self.false_positive_cost = false_positive_cost
         self.tol = tol
         self.max_iter = max_iter
+        self.solver = solver
+        self.factorization = factorization
+        self.memory_budget = memory_budget
         self.precision = precision
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -190,48 +238,66 @@ class MaxMarginClassifier(LabelClassifier):
         self._check_lengths(features, labels)
         self.classes_ = self._form.classes
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
+        self.label_covariance_ = self._covariance(labels)
         data = MarginData(
             features=features,
             labels=labels,
-            covariance=self._covariance(labels),
+            covariance=self.label_covariance_,
             upper=2.0 * self.C * weights,
             margins=self._margins(labels.n_labels),
             intercept=self.fit_intercept,
         )
-        self._solve(data)
+        self._forget_expansion()
+        progress = GapProgress(self, self.tol)
+        fitted = self._solve(data, self._settings(progress))
+        progress.close()
+        self._keep(fitted, features)
         return self
 
-    def _solve(self, data: MarginData) -> None:
-        dual = make_margin_dual(data, self._dtype(data))
-        progress = GapProgress(self, self.tol)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        solver = DualCoordinateAscent(
-            self.tol, self.max_iter, effective_n_jobs(self.n_jobs), seed, on_check=progress
-        )
-        result = solver.solve(dual)
-        progress.close()
-        self.coef_, self.intercept_ = dual.solution()
-        self._keep_result(result)
+    def _solve(self, data: MarginData, settings: MarginSettings) -> MarginFit:
+        source, explicit = self._read_kernel(data.features, settings.seed)
+        if explicit is None:
+            return fit_kernel(data, source, settings)
+        return fit_explicit(replace(data, features=explicit), source, settings)
 
-    def _dtype(self, data: MarginData) -> Any:
-        if self.precision != "auto":
-            return np.dtype(self.precision)
-        largest = max(data.upper.max(initial=0.0) / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
-        return np.float32 if self.tol >= largest else np.float64
+    def _settings(self, progress: GapProgress) -> MarginSettings:
+        return MarginSettings(
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            precision=self.precision,
+            factorization=self.factorization,
+            memory_budget=self.memory_budget,
+            n_threads=effective_n_jobs(self.n_jobs),
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            on_check=progress,
+        )
+
+    def _keep(self, fitted: MarginFit, features: FeatureMatrix) -> None:
+        self.intercept_ = fitted.intercepts
+        if fitted.weights is not None:
+            self.coef_ = fitted.weights
+        elif fitted.support is not None and fitted.dual_coefficients is not None:
+            self._keep_support(features, fitted.support, fitted.dual_coefficients)
+        self._keep_result(fitted.result)
 
     def _covariance(self, labels: LabelMatrix) -> LabelCovariance:
-        given = self.label_covariance
-        if given is None:
-            return LabelCovariance.identity(labels.n_labels)
-        if isinstance(given, Taxonomy):
-            return LabelCovariance.from_taxonomy(given, [str(name) for name in self.classes_])
-        covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
+        covariance = self._given_covariance(labels)
         if covariance.n_labels != labels.n_labels:
             raise ValueError(
                 f"label_covariance is over {covariance.n_labels} labels but y has {labels.n_labels}; "
                 "they must agree."
             )
+        covariance.check_variances([str(name) for name in self.classes_])
         return covariance
+
+    def _given_covariance(self, labels: LabelMatrix) -> LabelCovariance:
+        given = self.label_covariance
+        if given is None:
+            return LabelCovariance.identity(labels.n_labels)
+        if isinstance(given, Taxonomy):
+            return LabelCovariance.from_taxonomy(given, [str(name) for name in self.classes_])
+        return given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
 
     def _margins(self, n_labels: int) -> Array:
         costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}

@@ -76,6 +76,23 @@ class FeatureMatrix:
         kept.data, kept.names = self.data[which], self.names
         return kept
 
+    def astype(self, dtype: npt.DTypeLike) -> FeatureMatrix:
+        """Give the features in another precision.
+
+        Parameters
+        ----------
+        dtype : dtype
+            float32 or float64.
+
+        Returns
+        -------
+        FeatureMatrix
+            The same features; not checked again.
+        """
+        changed = FeatureMatrix.__new__(FeatureMatrix)
+        changed.data, changed.names = self.data.astype(dtype), self.names
+        return changed
+
     def sparse_rows(
         self, dtype: npt.DTypeLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:

@@ -1,7 +1,20 @@
 """Algorithms.  They know nothing of labels, trees or scikit-learn."""
 
+from labelweave.solvers.alternating_directions import AlternatingDirections, SplitDual, SplitState
 from labelweave.solvers.dual_coordinate_ascent import BoxDual, DualCoordinateAscent
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.trace import TraceRecord
+from labelweave.solvers.working_set_ascent import WorkingSetAscent, WorkingSetDual
 
-__all__ = ["BoxDual", "DualCoordinateAscent", "SolverResult", "Status", "TraceRecord"]
+__all__ = [
+    "AlternatingDirections",
+    "BoxDual",
+    "DualCoordinateAscent",
+    "SolverResult",
+    "SplitDual",
+    "SplitState",
+    "Status",
+    "TraceRecord",
+    "WorkingSetAscent",
+    "WorkingSetDual",
+]

@@ -18,6 +18,10 @@ class Status(Enum):
         "The iteration limit was reached before the relative duality gap met the tolerance; raise max_iter, "
         "scale the features, or lower C."
     )
+    STALLED = (
+        "Rounding kept the relative duality gap from falling to the tolerance; use precision='float64', or "
+        "a larger tol."
+    )
     INTERRUPTED = (
         "The fit was interrupted; the model is the best one so far, with the duality gap it reached."
     )
@@ -50,3 +54,23 @@ class SolverResult:
     def gap(self) -> float:
         """The relative duality gap at the result."""
         return self.trace[-1].gap
+
+    def followed_by(self, later: SolverResult) -> SolverResult:
+        """Join the result of a run that went on where this one stopped.
+
+        Parameters
+        ----------
+        later : SolverResult
+            The second run.
+
+        Returns
+        -------
+        SolverResult
+            The end of the second run, with the trace of both.
+        """
+        rounds, seconds = self.n_iter, self.trace[-1].time
+        moved = [
+            record._replace(iteration=record.iteration + rounds, time=record.time + seconds)
+            for record in later.trace
+        ]
+        return SolverResult(later.status, rounds + later.n_iter, self.trace + moved)

@@ -1,0 +1,1 @@
+"""Experiments of the papers, on real data beside the repository."""

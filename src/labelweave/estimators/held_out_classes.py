@@ -1,0 +1,162 @@
+"""Leave whole training classes out of a fit, as if they were unseen, to choose a temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+from labelweave.labels import LabelMatrix
+
+__all__ = ["ClassFold", "best_temperature", "class_folds", "row_classes"]
+
+Array = npt.NDArray[Any]
+
+_LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
+
+
+@dataclass(frozen=True)
+class ClassFold:
+    """Some classes left out.
+
+    Parameters
+    ----------
+    training, held_out : ndarray of int
+        Rows of the other classes, and of the classes left out.
+    signs : ndarray of float64, shape (classes, L)
+        The attributes of the classes left out, -1 or 1, 0 where unknown.
+    prior : ndarray of float64, shape (classes,)
+        Their shares of the rows left out.
+    truth : ndarray of int, shape (rows left out,)
+        The class of every row left out, as a row of ``signs``.
+    """
+
+    training: Array
+    held_out: Array
+    signs: Array
+    prior: Array
+    truth: Array
+
+
+def row_classes(labels: LabelMatrix, groups: Any) -> Array:
+    """Number the classes of the rows.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of shape (n, L)
+        The attributes of the rows.
+    groups : array-like of shape (n,) or None
+        The class of every row; None if rows with the same attributes are one class.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        Class numbers from 0.
+
+    Raises
+    ------
+    ValueError
+        If there is not one class a row.
+    """
+    if groups is None:
+        return np.unique(labels.to_signs(), axis=0, return_inverse=True)[1].ravel()
+    classes = np.asarray(groups)
+    if classes.shape != (len(labels),):
+        raise ValueError(
+            f"groups has shape {classes.shape} but y has {len(labels)} rows; give one class a row."
+        )
+    return np.unique(classes, return_inverse=True)[1]
+
+
+def class_folds(labels: LabelMatrix, codes: Array, n_folds: int, seed: int) -> Iterator[ClassFold]:
+    """Split the classes at random and leave each part out in turn.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of shape (n, L)
+        The attributes of the rows.
+    codes : ndarray of int, shape (n,)
+        Their classes, numbered from 0.
+    n_folds : int
+        The number of parts.
+    seed : int
+        Fixes the split.
+
+    Yields
+    ------
+    ClassFold
+        The rows of a part, and the signatures of its classes: their majority.
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes a part.
+    """
+    n_classes = int(codes.max(initial=-1)) + 1
+    if n_classes < 2 * n_folds:
+        raise ValueError(
+            f"The training rows have {n_classes} classes, too few to leave out {n_folds} parts of two or "
+            "more; lower cv or give temperature a number."
+        )
+    totals = _sum_by_class(labels, codes, n_classes)
+    for held in np.array_split(np.random.default_rng(seed).permutation(n_classes), n_folds):
+        kept = np.sort(held)
+        out = np.isin(codes, kept)
+        counts = np.bincount(codes[out], minlength=n_classes)[kept]
+        yield ClassFold(
+            training=np.flatnonzero(~out),
+            held_out=np.flatnonzero(out),
+            signs=np.sign(totals[kept]),
+            prior=counts / counts.sum(),
+            truth=np.searchsorted(kept, codes[out]),
+        )
+
+
+def _sum_by_class(labels: LabelMatrix, codes: Array, n_classes: int) -> Array:
+    totals = np.zeros((n_classes, labels.n_labels))
+    np.add.at(totals, codes, labels.to_signs())
+    return totals
+
+
+def best_temperature(
+    evidence: list[Array], log_priors: list[Array], truths: list[Array]
+) -> tuple[float, float]:
+    """Find the slope t under which the true classes are most likely.
+
+    Parameters
+    ----------
+    evidence : list of ndarray of shape (rows, classes)
+        What multiplies t in the log posterior, for every fold.
+    log_priors : list of ndarray of shape (classes,)
+        Log priors of the classes of every fold.
+    truths : list of ndarray of int, shape (rows,)
+        The true classes.
+
+    Returns
+    -------
+    temperature : float
+        The slope, >= 0.
+    loss : float
+        The mean negative log posterior of the true classes.
+    """
+    spread = float(np.concatenate([(e - e.mean(axis=1, keepdims=True)).ravel() for e in evidence]).std())
+
+    def loss(temperature: float) -> float:
+        parts = [
+            log_softmax(prior + temperature * scores, axis=1)[np.arange(len(truth)), truth]
+            for scores, prior, truth in zip(evidence, log_priors, truths, strict=True)
+        ]
+        return -float(np.concatenate(parts).mean())
+
+    if spread == 0.0:
+        return 0.0, loss(0.0)
+    found = minimize_scalar(
+        lambda power: loss(np.exp(power) / spread), bounds=_LOG_TEMPERATURES, method="bounded"
+    )
+    best = float(np.exp(found.x)) / spread
+    return (best, float(found.fun)) if found.fun < loss(0.0) else (0.0, loss(0.0))

@@ -1,0 +1,101 @@
+"""What classifiers with a kernel share: its parameters, its expansion, prediction in bounded memory."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from labelweave.arrays import panels
+from labelweave.estimators.base import Array, LabelClassifier
+from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
+from labelweave.features.gram import GramSource, KernelSource, PrecomputedSource
+from labelweave.features.gram_checks import check_positive_semidefinite, checked_kernel_matrix
+
+__all__ = ["KernelClassifier"]
+
+_KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
+_KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
+
+
+class KernelClassifier(LabelClassifier):
+    """Base of classifiers whose scores are weights of features or a sum of kernels to support rows.
+
+    A fit sets ``coef_``, or ``dual_coef_`` with ``support_`` and ``support_vectors_``.
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    kernel_: Kernel
+    coef_: Array
+    dual_coef_: Array
+    support_: Array
+    support_vectors_: Any
+    intercept_: Array
+
+    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions(_KERNELS), Kernel, callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _forget_expansion(self) -> None:
+        """Drop what a fit with another kind of kernel left behind."""
+        for name in ("coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:
+        """Give the kernel of the training rows, and its explicit features where it has them."""
+        if self.kernel == "precomputed":
+            given = PrecomputedSource(checked_kernel_matrix(_dense(features)))
+            check_positive_semidefinite(given, seed)
+            return given, None
+        kernel = make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
+        self.kernel_ = kernel.resolved(features)
+        source = KernelSource(self.kernel_, features)
+        explicit = self.kernel_.explicit_features(features)
+        if explicit is None:
+            check_positive_semidefinite(source, seed)
+        return source, explicit
+
+    def _keep_support(self, features: FeatureMatrix, support: Array, coefficients: Array) -> None:
+        self.support_, self.dual_coef_ = support, coefficients
+        if self.kernel != "precomputed":
+            self.support_vectors_ = features.rows(support).data
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        if hasattr(self, "coef_"):
+            explicit = self.kernel_.explicit_features(features)
+            assert explicit is not None, "weights are only kept for explicit features"
+            return explicit.matmul(self.coef_.T) + self.intercept_
+        rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(self.support_)))
+        scores = np.empty((len(features), len(self.intercept_)))
+        for rows in panels(len(features), rows_at_once):
+            scores[rows] = self._kernel_to_support(features.rows(rows)) @ self.dual_coef_
+        return scores + self.intercept_
+
+    def _kernel_to_support(self, features: FeatureMatrix) -> Array:
+        if self.kernel == "precomputed":
+            return _dense(features)[:, self.support_]
+        return self.kernel_.block(features, FeatureMatrix(self.support_vectors_))
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        if callable(self.kernel) and not isinstance(self.kernel, Kernel):
+            CallableKernel(self.kernel).to_state()  # says why it cannot be stored
+        return super()._storable_parameters()
+
+
+def _dense(features: FeatureMatrix) -> Array:
+    table: Array = features.data.toarray() if features.is_sparse else features.data
+    return table

@@ -1,0 +1,113 @@
+"""Classes described by attributes: what a user gives, checked and put in the order of the attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.labels import LabelMatrix
+
+__all__ = ["SignatureTable", "read_class_prior", "read_signatures"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SignatureTable:
+    """The signatures of some classes.
+
+    Parameters
+    ----------
+    signs : ndarray of float64, shape (classes, L)
+        -1 or 1, 0 where unknown.
+    classes : ndarray of shape (classes,)
+        The names of the classes, or their numbers.
+    """
+
+    signs: Array
+    classes: Array
+
+
+def read_signatures(signatures: Any, attributes: LabelMatrix) -> SignatureTable:
+    """Read signatures for the attributes of some training rows.
+
+    Parameters
+    ----------
+    signatures : array-like, DataFrame, sparse matrix or LabelMatrix of shape (classes, L)
+        0/1 or -1/1, NaN where unknown; a frame's index names the classes.
+    attributes : LabelMatrix of shape (n, L)
+        The attributes of the training rows.
+
+    Returns
+    -------
+    SignatureTable
+        The signatures, columns in the order of the attributes.
+
+    Raises
+    ------
+    ValueError
+        If there are none, an entry is no label, or the attributes are others.
+    """
+    if signatures is None:
+        raise ValueError("signatures is None; give the attributes of the classes, of shape (classes, L).")
+    table = LabelMatrix.from_any(signatures)
+    if len(table) < 1 or table.n_labels != attributes.n_labels:
+        raise ValueError(
+            f"signatures has shape {table.shape} but y has {attributes.n_labels} attributes; give one row a "
+            "class and one column an attribute."
+        )
+    signs = table.to_signs().astype(np.float64)
+    if table.names is not None and attributes.names is not None:
+        signs = signs[:, _column_order(table.names, attributes.names)]
+    index = getattr(signatures, "index", None) if hasattr(signatures, "columns") else None
+    classes = np.arange(len(table)) if index is None else np.asarray(index)
+    return SignatureTable(signs, classes)
+
+
+def _column_order(names: Array, wanted: Array) -> list[int]:
+    place = {str(name): column for column, name in enumerate(names)}
+    for name in wanted:
+        if str(name) not in place:
+            raise ValueError(
+                f"The attribute {str(name)!r} of y is not in signatures; both must have the same attributes."
+            )
+    return [place[str(name)] for name in wanted]
+
+
+def read_class_prior(class_prior: Any, table: SignatureTable) -> Array:
+    """Read the weights of the classes.
+
+    Parameters
+    ----------
+    class_prior : array-like of shape (classes,) or None
+        Non-negative weights; None for equal ones.
+    table : SignatureTable
+        The classes.
+
+    Returns
+    -------
+    ndarray of float64, shape (classes,)
+        The weights, scaled to sum to 1.
+
+    Raises
+    ------
+    ValueError
+        If it has another length, or a weight is negative, infinite or NaN, or all are 0.
+    """
+    n_classes = len(table.classes)
+    prior = np.ones(n_classes) if class_prior is None else np.asarray(class_prior, dtype=np.float64)
+    if prior.shape != (n_classes,):
+        raise ValueError(
+            f"class_prior has shape {prior.shape} for {n_classes} classes; give one weight a class."
+        )
+    bad = np.flatnonzero(~np.isfinite(prior) | (prior < 0))
+    if len(bad):
+        raise ValueError(
+            f"class_prior of class {table.classes[bad[0]]!s} is {prior[bad[0]]}; weights are numbers >= 0."
+        )
+    if not prior.any():
+        raise ValueError("class_prior is 0 for every class; at least one must be positive.")
+    return np.asarray(prior / prior.sum())

@@ -1,0 +1,370 @@
+"""Classes that no training row has: predict their attributes, then the class itself.
+
+Training rows have attributes (labels) and belong to some classes; the classes to be
+met later are known by their attributes only, one signature ``y_c`` in -1/1 each, and
+by how often they come, ``p(c)``.  Direct attribute prediction (Lampert, Nickisch and
+Harmeling 2009) gives a class the probability
+
+``p(c | x) ~ p(c) prod_l p(y_cl | x) / p(y_cl)``,
+
+where the division takes out how often attributes are among the *training* rows.  Let
+the log-odds of attribute l, less its training log-odds, be ``2 t (s_l(x) - m_l)``: a
+score, less its mean over the training rows, times one slope for all attributes.  Then
+the factors of one row are ``exp(t y_cl (s_l(x) - m_l))`` up to what all classes share, so
+
+``p(c | x) = softmax_c(log p(c) + t sum_l y_cl (s_l(x) - m_l))``.
+
+Attributes of one class are not independent and scores of unseen classes are weaker than
+those of seen ones.  The temperature t corrects both: it maximises the likelihood of the
+classes of training rows whose whole class was left out of the fit.
+
+The decision on attributes with the least expected Hamming loss is the sign of the
+posterior mean ``sum_c p(c | x) y_c``.  Far from all evidence it falls back on the
+majority of the known signatures, not on that of the training rows.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from labelweave.estimators.base import Array
+from labelweave.estimators.held_out_classes import best_temperature, class_folds, row_classes
+from labelweave.estimators.max_margin import MaxMarginClassifier
+from labelweave.estimators.signature_table import read_class_prior, read_signatures
+from labelweave.estimators.targets import TargetForm, read_targets
+from labelweave.labels import LabelCovariance
+from labelweave.model_files import save_object, storable
+
+__all__ = ["ZeroShotClassifier"]
+
+
+@storable("ZeroShotClassifier")
+class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Classify rows into classes known by their attributes only (direct attribute prediction).
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        Scores attributes with ``decision_function``, or ``predict`` of a regressor; None is
+        :class:`MaxMarginClassifier`.
+    signatures : array-like, DataFrame, sparse matrix or LabelMatrix of shape (classes, L)
+        The attributes of every class to tell apart, 0/1 or -1/1, NaN where unknown.  A
+        frame's index names the classes; its columns are put in the order of the attributes.
+    class_prior : array-like of shape (classes,) or None, default=None
+        Non-negative weights p(c) of the classes, scaled to sum to 1; None for equal ones.
+    temperature : "held_out" or float, default="held_out"
+        The slope t; "held_out" chooses it on training classes left out of the fit.
+    couple_attributes : bool, default=False
+        Whether the estimator's ``label_covariance`` is set to that of the signatures,
+        ``sum_c p(c) y_c y_c^T`` (Hariharan et al. 2012, section 7.2.1).
+    cv : int, default=4
+        Parts into which the training classes are split to be left out in turn.
+    random_state : int, default=0
+        Fixes which classes are left out together.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (classes,)
+        The names of the classes, or their numbers.
+    estimator_ : estimator
+        Fitted to all training rows.
+    temperature_ : float
+        The slope t.
+    held_out_log_loss_ : float
+        Mean negative log posterior of the class of training rows whose class was left out, NaN
+        if the temperature was given.  Choose estimators and their parameters by it.
+    mean_scores_ : ndarray of shape (L,)
+        The mean scores m of the training rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from labelweave import MaxMarginClassifier, ZeroShotClassifier
+    >>> X = [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]]
+    >>> attributes = pd.DataFrame({"striped": [1, 0, 1, 0], "big": [0, 0, 1, 1]})
+    >>> unseen = pd.DataFrame({"striped": [1, 0], "big": [1, 0]}, index=["tiger", "mouse"])
+    >>> model = ZeroShotClassifier(MaxMarginClassifier(C=10), unseen, temperature=1.0)
+    >>> model.fit(X, attributes).predict([[1, 0, 1], [0, 1, 0]])
+    array(['tiger', 'mouse'], dtype=object)
+    """
+
+    _form: TargetForm
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit"]), None],
+        "signatures": "no_validation",  # type: ignore[dict-item]
+        "class_prior": ["array-like", None],
+        "temperature": [StrOptions({"held_out"}), Interval(Real, 0, None, closed="left")],
+        "couple_attributes": ["boolean"],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator=None,
+        signatures=None,
+        *,
+        class_prior=None,
+        temperature="held_out",
+        couple_attributes=False,
+        cv=4,
+        random_state=0,
+    ):
+        self.estimator = estimator
+        self.signatures = signatures
+        self.class_prior = class_prior
+        self.temperature = temperature
+        self.couple_attributes = couple_attributes
+        self.cv = cv
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, groups: Any = None) -> ZeroShotClassifier:
+        """Fit the estimator of attributes and choose the temperature.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L), sparse matrix, DataFrame or LabelMatrix
+            Their attributes, 0/1 or -1/1, NaN where unobserved.
+        groups : array-like of shape (n,) or None, default=None
+            The class of every row; by default rows with the same attributes are one class.
+
+        Returns
+        -------
+        ZeroShotClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If signatures, attributes and classes do not fit together.
+        """
+        labels, self._form = read_targets(y)
+        if self._form.kind != "labels":
+            raise ValueError("y has one class a row; give a table of attributes, and the classes as groups.")
+        table = read_signatures(self.signatures, labels)
+        self.classes_, self._signs = table.classes, table.signs
+        prior = read_class_prior(self.class_prior, table)
+        with np.errstate(divide="ignore"):
+            self._log_prior = np.log(prior)
+        y = y if hasattr(y, "shape") else np.asarray(y)
+        if self.temperature == "held_out":
+            self.temperature_, self.held_out_log_loss_ = self._choose_temperature(X, y, labels, groups)
+        else:
+            self.temperature_, self.held_out_log_loss_ = float(self.temperature), np.nan
+        self.estimator_, self.mean_scores_ = self._fit_scorer(X, y, table.signs, prior)
+        return self
+
+    def _choose_temperature(self, X: Any, y: Any, labels: Any, groups: Any) -> tuple[float, float]:
+        """Leave classes out in turn and score their rows against their own signatures."""
+        codes = row_classes(labels, groups)
+        _check_lengths(X, codes)
+        evidence, log_priors, truths = [], [], []
+        for fold in class_folds(labels, codes, self.cv, self.random_state):
+            parts = _safe_indexing(X, fold.training), _rows_of(y, fold.training)
+            estimator, mean = self._fit_scorer(*parts, fold.signs, fold.prior)
+            scores = _scores(estimator, _safe_indexing(X, fold.held_out))
+            evidence.append((scores - mean) @ fold.signs.T)
+            log_priors.append(np.log(fold.prior))
+            truths.append(fold.truth)
+        return best_temperature(evidence, log_priors, truths)
+
+    def _fit_scorer(self, X: Any, y: Any, signs: Array, prior: Array) -> tuple[Any, Array]:
+        """Fit a copy of the estimator; give it with its mean scores on the same rows."""
+        estimator: Any = clone(self.estimator or MaxMarginClassifier())  # type: ignore[no-untyped-call]
+        if self.couple_attributes:
+            covariance = LabelCovariance.from_signatures(np.where(signs > 0, 1, -1), prior)
+            estimator.set_params(**{_covariance_parameter(estimator): covariance})
+        estimator.fit(X, y)
+        scores = _scores(estimator, X)
+        if scores.shape[1] != signs.shape[1]:
+            raise ValueError(
+                f"The estimator gives {scores.shape[1]} scores a row for {signs.shape[1]} attributes; "
+                "it must give one for each."
+            )
+        return estimator, scores.mean(axis=0)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Compute the log posterior of every class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, classes)
+            Natural logarithms of probabilities.
+        """
+        check_is_fitted(self)
+        evidence = (_scores(self.estimator_, X) - self.mean_scores_) @ self._signs.T
+        return np.asarray(log_softmax(self._log_prior + self.temperature_ * evidence, axis=1))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Compute the posterior of every class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, classes)
+            Probabilities; each row sums to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> Array:
+        """Predict the most probable class of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+
+    def expected_attributes(self, X: Any) -> Array:
+        """Average the signatures over the posterior of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, L)
+            Between -1 and 1; unknown entries of a signature count as 0.
+        """
+        return self.predict_proba(X) @ self._signs
+
+    def predict_attributes(self, X: Any) -> Any:
+        """Predict the attributes of every row with the least expected Hamming loss.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray, csr_array or DataFrame of shape (n, L)
+            The attributes, in the form that the training attributes had.
+        """
+        decided = self._form.decide(self.expected_attributes(X))
+        return self._form.join([decided], getattr(X, "index", None))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, replaced only once the new one is complete.
+
+        Raises
+        ------
+        TypeError
+            If the estimator is not one of this library.
+        """
+        check_is_fitted(self)
+        save_object(path, self)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            Settings and fitted attributes; the signatures as they were read.
+        """
+        form = dict(vars(self._form))
+        attributes = form.pop("classes")
+        settings = ("temperature", "couple_attributes", "cv", "random_state")
+        fitted = ("temperature_", "held_out_log_loss_", "mean_scores_", "_log_prior", "_signs", "estimator_")
+        return {
+            "settings": {name: getattr(self, name) for name in settings},
+            "fitted": {name: getattr(self, name) for name in fitted},
+            "form": form,
+            "names": {"classes": _storable_names(self.classes_), "attributes": _storable_names(attributes)},
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> ZeroShotClassifier:
+        """Make the fitted model again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        ZeroShotClassifier
+            The model; its arrays are read-only.
+        """
+        fitted = state["fitted"]
+        model = cls(
+            clone(fitted["estimator_"]), fitted["_signs"],
+            class_prior=np.exp(fitted["_log_prior"]), **state["settings"],
+        )  # fmt: skip
+        for name, value in fitted.items():
+            setattr(model, name, value)
+        model.classes_ = _names_again(state["names"]["classes"])
+        model._form = TargetForm(classes=_names_again(state["names"]["attributes"]), **state["form"])
+        return model
+
+
+def _scores(estimator: Any, X: Any) -> Array:
+    score = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
+    return np.asarray(score(X), dtype=np.float64).reshape(_num_samples(X), -1)
+
+
+def _rows_of(y: Any, rows: Array) -> Any:
+    return y.iloc[rows] if hasattr(y, "iloc") else y[rows]
+
+
+def _check_lengths(X: Any, codes: Array) -> None:
+    if _num_samples(X) != len(codes):
+        raise ValueError(f"X has {_num_samples(X)} rows but y has {len(codes)}; they must agree.")
+
+
+def _covariance_parameter(estimator: Any) -> str:
+    """Name the parameter ``label_covariance`` of an estimator, or of a step of a pipeline."""
+    names = [name for name in estimator.get_params() if name.split("__")[-1] == "label_covariance"]
+    if len(names) != 1:
+        raise ValueError(
+            f"couple_attributes is True but {type(estimator).__name__} has {len(names)} parameters named "
+            "label_covariance; one is needed."
+        )
+    return names[0]
+
+
+def _storable_names(names: Array) -> tuple[Array, bool]:
+    is_object = names.dtype == object
+    return (names.astype(np.str_) if is_object else names), is_object
+
+
+def _names_again(stored: tuple[Array, bool]) -> Array:
+    names, is_object = stored
+    return names.astype(object) if is_object else names

@@ -1,0 +1,318 @@
+"""The kernel matrix of the training rows, as an operator: blocks, products, a memory budget.
+
+A constant is added to every entry for the intercept (section 3 of the M3L paper).
+The matrix is kept when the memory budget allows it and computed panel by panel in
+every product otherwise; who asks does not see the difference.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import Workers, panels
+from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.kernels import Kernel
+
+__all__ = [
+    "FeatureGram",
+    "Gram",
+    "GramSource",
+    "KernelSource",
+    "PrecomputedSource",
+    "StoredGram",
+    "StreamedGram",
+]
+
+Array = npt.NDArray[Any]
+
+_BUILD_PANEL = 1024
+
+
+class GramSource(Protocol):
+    """Where the entries of a kernel matrix come from."""
+
+    n_rows: int
+
+    def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        """Compute the entries of some rows and columns, slices or ndarrays of int."""
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal, shape (n,)."""
+
+
+class KernelSource:
+    """A kernel between the rows of a feature matrix.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, its parameters numbers.
+    features : FeatureMatrix of n rows
+        The rows.
+    """
+
+    def __init__(self, kernel: Kernel, features: FeatureMatrix) -> None:
+        self.kernel, self.n_rows = kernel, len(features)
+        self._by_type = {features.data.dtype: features}
+
+    def _features(self, dtype: npt.DTypeLike) -> FeatureMatrix:
+        kind = np.dtype(dtype)
+        if kind not in self._by_type:
+            self._by_type[kind] = next(iter(self._by_type.values())).astype(kind)
+        return self._by_type[kind]
+
+    def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        """Compute some entries; see :meth:`GramSource.block`."""
+        features = self._features(dtype)
+        left = features.rows(rows)
+        return self.kernel.block(left, left if rows is columns else features.rows(columns))
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal; see :meth:`GramSource.diagonal`."""
+        return self.kernel.diagonal(next(iter(self._by_type.values())))
+
+
+class PrecomputedSource:
+    """A kernel matrix that was given.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        The kernel of all rows with all rows.
+    """
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix, self.n_rows = matrix, len(matrix)
+
+    def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        """Give some entries; see :meth:`GramSource.block`."""
+        return np.array(self.matrix[rows][:, columns], dtype=dtype)  # the caller may change it
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Give the diagonal; see :meth:`GramSource.diagonal`."""
+        return np.asarray(self.matrix.diagonal(), dtype=np.float64)
+
+
+class Gram(ABC):
+    """The symmetric positive semi-definite matrix K of n rows."""
+
+    n_rows: int
+    dtype: Any
+    """The precision in which entries are held, or computed where a product does not ask for more."""
+
+    @abstractmethod
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            The diagonal.
+        """
+
+    @abstractmethod
+    def columns(self, which: Array) -> Array:
+        """Compute some columns.
+
+        Parameters
+        ----------
+        which : ndarray of int, shape (k,)
+            The columns.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            The columns.
+        """
+
+    @abstractmethod
+    def product(self, vectors: Array) -> Array:
+        """Compute ``K @ vectors``.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n, p)
+            In float64 the entries are computed, or at least summed, in float64.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            The product, of the type of the vectors.
+        """
+
+
+class StreamedGram(Gram):
+    """A kernel matrix that is computed panel by panel whenever it is used.
+
+    Parameters
+    ----------
+    source : GramSource
+        Where the entries come from.
+    constant : float
+        Added to every entry.
+    dtype : dtype
+        The precision of the entries.
+    workers : Workers
+        The threads.
+    panel_bytes : float, default=64e6
+        Memory for the panels of all threads together.
+    """
+
+    def __init__(
+        self,
+        source: GramSource,
+        constant: float,
+        dtype: npt.DTypeLike,
+        workers: Workers,
+        panel_bytes: float = 64e6,
+    ) -> None:
+        self.source, self.constant, self.workers = source, constant, workers
+        self.dtype, self.n_rows, self.panel_bytes = np.dtype(dtype), source.n_rows, panel_bytes
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal; see :meth:`Gram.diagonal`."""
+        return self.source.diagonal() + self.constant
+
+    def columns(self, which: Array) -> Array:
+        """Compute some columns; see :meth:`Gram.columns`."""
+        found = np.empty((self.n_rows, len(which)), self.dtype)
+
+        def one(panel: slice) -> None:
+            found[panel] = self.source.block(panel, which, self.dtype)
+
+        self.workers.each(one, panels(self.n_rows, self._panel_rows(len(which), self.dtype)))
+        found += self.dtype.type(self.constant)
+        return found
+
+    def product(self, vectors: Array) -> Array:
+        """Compute the product; see :meth:`Gram.product`."""
+        product = np.empty_like(vectors)
+        everything = slice(0, self.n_rows)
+        totals = self.constant * vectors.sum(axis=0)
+
+        def one(panel: slice) -> None:
+            block = self.source.block(panel, everything, vectors.dtype)
+            np.matmul(block, vectors, out=product[panel])
+
+        self.workers.each(one, panels(self.n_rows, self._panel_rows(self.n_rows, vectors.dtype)))
+        product += totals
+        return product
+
+    def _panel_rows(self, width: int, dtype: npt.DTypeLike) -> int:
+        # a block of values needs room for a second one while it is computed
+        bytes_a_row = 2 * np.dtype(dtype).itemsize * max(1, width) * self.workers.n_threads
+        return max(1, min(1024, int(self.panel_bytes / bytes_a_row)))
+
+
+class StoredGram(Gram):
+    """A kernel matrix that is kept.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n, n)
+        The matrix.
+    workers : Workers
+        The threads.
+    """
+
+    def __init__(self, table: Array, workers: Workers) -> None:
+        self.table, self.workers = table, workers
+        self.n_rows, self.dtype = len(table), table.dtype
+
+    @classmethod
+    def from_source(
+        cls, source: GramSource, constant: float, dtype: npt.DTypeLike, workers: Workers
+    ) -> StoredGram:
+        """Compute the matrix once, each pair of rows once.
+
+        Parameters
+        ----------
+        source : GramSource
+            Where the entries come from; asked for float64 and rounded once.
+        constant : float
+            Added to every entry.
+        dtype : dtype
+            The precision kept.
+        workers : Workers
+            The threads.
+
+        Returns
+        -------
+        StoredGram
+            The matrix.
+        """
+        table = np.empty((source.n_rows, source.n_rows), dtype)
+        cuts = panels(source.n_rows, _BUILD_PANEL)
+        pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
+
+        def one(pair: tuple[slice, slice]) -> None:
+            rows, columns = pair
+            block = source.block(rows, columns, np.float64)
+            block += constant
+            table[rows, columns] = block
+            table[columns, rows] = block.T
+
+        workers.each(one, pairs)
+        return cls(table, workers)
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Give the diagonal; see :meth:`Gram.diagonal`."""
+        return np.asarray(self.table.diagonal(), dtype=np.float64)
+
+    def columns(self, which: Array) -> Array:
+        """Give some columns; see :meth:`Gram.columns`."""
+        return np.ascontiguousarray(self.table[which].T)
+
+    def product(self, vectors: Array) -> Array:
+        """Compute the product; see :meth:`Gram.product`."""
+        return self.workers.matmul(self.table, vectors)
+
+
+class FeatureGram(Gram):
+    """The dot products of explicit features, never written out.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of shape (n, d)
+        The features.
+    constant : float
+        Added to every dot product.
+    dtype : dtype
+        The precision of products in less than float64.
+    workers : Workers
+        The threads.
+    """
+
+    def __init__(
+        self, features: FeatureMatrix, constant: float, dtype: npt.DTypeLike, workers: Workers
+    ) -> None:
+        self.features, self.workers = features, workers
+        self.dtype, self.n_rows = np.dtype(dtype), len(features)
+        self.root = np.sqrt(constant)
+        self.exact_table = self._with_constant(np.float64)
+        self.table = self.exact_table if self.dtype == np.float64 else self.exact_table.astype(self.dtype)
+
+    def _with_constant(self, dtype: npt.DTypeLike) -> Array:
+        n, d = self.features.shape
+        table = np.empty((n, d + 1), dtype)
+        data = self.features.data
+        table[:, :-1] = data.toarray() if self.features.is_sparse else data
+        table[:, -1] = self.root
+        return table if self.root else np.ascontiguousarray(table[:, :-1])
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal; see :meth:`Gram.diagonal`."""
+        return np.asarray(np.einsum("ij,ij->i", self.exact_table, self.exact_table))
+
+    def columns(self, which: Array) -> Array:
+        """Compute some columns; see :meth:`Gram.columns`."""
+        return self.workers.matmul(self.table, np.ascontiguousarray(self.table[which].T))
+
+    def product(self, vectors: Array) -> Array:
+        """Compute the product; see :meth:`Gram.product`."""
+        table = self.exact_table if vectors.dtype == np.float64 else self.table
+        return self.workers.matmul(table, self.workers.inner(table, vectors))

@@ -1,0 +1,88 @@
+"""Checks that a given kernel is one: square, symmetric, positive semi-definite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import panels
+from labelweave.features.gram import GramSource
+
+__all__ = ["check_positive_semidefinite", "checked_kernel_matrix"]
+
+Array = npt.NDArray[Any]
+
+_SAMPLE = 1000  # rows; eigenvalues of so many take a tenth of a second
+_TOLERANCE = 1e-6  # of the largest entry or eigenvalue: kernels computed in float32 pass
+
+
+def checked_kernel_matrix(matrix: Array) -> Array:
+    """Check the shape and symmetry of a kernel matrix.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        The kernel between all training rows.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        The matrix.
+
+    Raises
+    ------
+    ValueError
+        If it is not square or not symmetric, naming an entry.
+    """
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"X has shape {matrix.shape} but kernel='precomputed' needs the square kernel matrix of the "
+            "training rows; precomputed kernel matrices should be square."
+        )
+    for rows in panels(len(matrix)):
+        part = matrix[rows]
+        difference = np.abs(part - matrix[:, rows].T)
+        allowed = _TOLERANCE * max(float(np.abs(part).max(initial=0.0)), np.finfo(float).tiny)
+        if difference.max(initial=0.0) > allowed:
+            i, j = np.unravel_index(int(difference.argmax()), difference.shape)
+            i += rows.start
+            raise ValueError(
+                f"The precomputed kernel is not symmetric: entry ({i}, {j}) is {matrix[i, j]:g} and "
+                f"({j}, {i}) is {matrix[j, i]:g}; give (K + K.T) / 2 if that is rounding."
+            )
+    return matrix
+
+
+def check_positive_semidefinite(source: GramSource, seed: int) -> None:
+    """Look for directions in which a kernel is negative, among a sample of the rows.
+
+    Parameters
+    ----------
+    source : GramSource
+        The kernel.
+    seed : int
+        Fixes the sample.
+
+    Raises
+    ------
+    ValueError
+        If the kernel of the sample is not symmetric or has a negative eigenvalue.
+    """
+    chosen = np.random.default_rng(seed).permutation(source.n_rows)[:_SAMPLE]
+    corner = source.block(chosen, chosen, np.float64)
+    size = max(float(np.abs(corner).max(initial=0.0)), np.finfo(float).tiny)
+    asymmetry = float(np.abs(corner - corner.T).max(initial=0.0))
+    if asymmetry > _TOLERANCE * size:
+        raise ValueError(
+            f"The kernel is not symmetric: swapping two rows changes its value by {asymmetry:.3g}; a kernel "
+            "k needs k(a, b) = k(b, a)."
+        )
+    values = np.linalg.eigvalsh((corner + corner.T) / 2)
+    if values.min(initial=0.0) < -_TOLERANCE * max(size, float(values.max(initial=0.0))):
+        raise ValueError(
+            f"The kernel is not positive semi-definite: among {len(corner)} rows its smallest eigenvalue is "
+            f"{values.min():.3g}; add at least that much to its diagonal, clip its negative eigenvalues, or "
+            "use another kernel."
+        )

@@ -1,0 +1,182 @@
+"""Eigenvalues of a kernel matrix, exact or of its largest part.
+
+A smooth kernel's matrix is close to low rank: most eigenvalues are small beside
+the few large ones that make it ill-conditioned.  ``K ~ U diag(e) U^T + rest I`` with
+U thin is what a solver needs to take large steps; what the approximation leaves
+out it corrects with products of K itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import Workers
+from labelweave.features.gram import FeatureGram, Gram, StoredGram
+
+__all__ = ["GramSpectrum", "feature_spectrum", "full_spectrum", "leading_spectrum"]
+
+Array = npt.NDArray[Any]
+
+_PIVOTS_AT_ONCE = 64
+_NEGLIGIBLE = 1e-10  # of the largest eigenvalue
+_FIRST_REST = 0.6  # of the smallest eigenvalue found
+
+
+@dataclass(frozen=True)
+class GramSpectrum:
+    """The matrix ``U diag(e) U^T + rest I`` beside a kernel matrix.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n, r)
+        U, orthonormal columns.
+    values : ndarray of float64, shape (r,)
+        e, positive.
+    rest : float
+        The part of the identity; 0 when the spectrum is exact.
+    is_exact : bool
+        Whether the kernel matrix is ``U diag(e) U^T``.
+    """
+
+    vectors: Array
+    values: Array
+    rest: float
+    is_exact: bool
+
+
+def full_spectrum(gram: StoredGram) -> GramSpectrum:
+    """Compute all eigenvalues of a stored matrix.
+
+    Parameters
+    ----------
+    gram : StoredGram
+        The matrix; a few thousand rows at most, the cost grows with their cube.
+
+    Returns
+    -------
+    GramSpectrum
+        Exact to rounding.
+    """
+    values, vectors = np.linalg.eigh(gram.table.astype(np.float64))
+    kept = values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
+    return GramSpectrum(np.ascontiguousarray(vectors[:, kept]), values[kept], 0.0, is_exact=True)
+
+
+def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
+    """Compute the eigenvalues of dot products from the features, of which there are few.
+
+    Parameters
+    ----------
+    gram : FeatureGram
+        The dot products.
+
+    Returns
+    -------
+    GramSpectrum
+        Exact to rounding, of rank at most the number of features.
+    """
+    vectors, values = _orthonormal(gram.exact_table, gram.workers, np.finfo(float).eps)
+    return GramSpectrum(vectors, values, 0.0, is_exact=True)
+
+
+def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> GramSpectrum:
+    """Approximate the largest eigenvalues.
+
+    Parameters
+    ----------
+    gram : Gram
+        The matrix.
+    rank : int
+        How many.
+    workers : Workers
+        The threads.
+    seed : int
+        Fixes the pivots.
+
+    Returns
+    -------
+    GramSpectrum
+        Its ``rest`` is a first guess, below the largest eigenvalue left out.
+
+    Notes
+    -----
+    A randomly pivoted incomplete Cholesky factor (Chen, Epperly, Tropp and Webber, Communications
+    on Pure and Applied Mathematics 78, 2025) spans a first subspace.  One product with
+    the matrix turns it towards the leading one (the Nystroem form of a subspace step).  Animals with
+    Attributes, 2,000 images, rank 200: the largest eigenvalue left out falls from 6.3 to 1.7, the
+    best possible being 1.1.
+    """
+    generator = np.random.default_rng(seed)
+    factor = pivoted_cholesky(gram, rank, generator)
+    span, _ = _orthonormal(factor, workers, _NEGLIGIBLE)
+    del factor
+    image = gram.product(span)
+    vectors, values = _orthonormal(_nystroem_factor(span, image, workers), workers, _NEGLIGIBLE)
+    return GramSpectrum(vectors, values, _FIRST_REST * float(values.min()), is_exact=False)
+
+
+def pivoted_cholesky(gram: Gram, rank: int, generator: np.random.Generator) -> Array:
+    """Factorise a positive semi-definite matrix incompletely, at random pivots.
+
+    Parameters
+    ----------
+    gram : Gram
+        The matrix K.
+    rank : int
+        The largest rank.
+    generator : Generator
+        Draws pivots with odds proportional to the diagonal that is left.
+
+    Returns
+    -------
+    ndarray of shape (n, r)
+        G with ``K - G G^T`` positive semi-definite; r is ``rank``, or less if nothing is left.
+    """
+    left = gram.diagonal()
+    factor = np.empty((gram.n_rows, min(rank, gram.n_rows)), gram.dtype)
+    smallest, done = _NEGLIGIBLE * left.sum(), 0
+    while done < factor.shape[1] and left.sum() > smallest:
+        drawn = min(_PIVOTS_AT_ONCE, factor.shape[1] - done, int((left > 0).sum()))
+        pivots = np.sort(generator.choice(len(left), drawn, replace=False, p=left / left.sum()))
+        residual = gram.columns(pivots) - factor[:, :done] @ factor[pivots, :done].T
+        new = _factor_of_columns(residual, pivots)
+        factor[:, done : done + new.shape[1]] = new
+        done += new.shape[1]
+        left = np.maximum(left - np.einsum("ij,ij->i", new, new, dtype=np.float64), 0)
+        left[pivots] = 0
+    return factor[:, :done]
+
+
+def _factor_of_columns(columns: Array, pivots: Array) -> Array:
+    corner = columns[pivots].astype(np.float64)
+    values, vectors = np.linalg.eigh((corner + corner.T) / 2)
+    kept = values > 1e-6 * max(values.max(initial=0.0), np.finfo(float).tiny)
+    turn = (vectors[:, kept] / np.sqrt(values[kept])).astype(columns.dtype)
+    return np.asarray(columns @ turn)
+
+
+def _nystroem_factor(span: Array, image: Array, workers: Workers) -> Array:
+    """Give F with ``F F^T = image (span^T image)^-1 image^T``, in the place of the image."""
+    corner = workers.inner(span, image, np.float64)
+    values, vectors = np.linalg.eigh((corner + corner.T) / 2)
+    kept = values > 1e-7 * values.max(initial=0.0)
+    return workers.matmul(image, (vectors[:, kept] / np.sqrt(values[kept])).astype(image.dtype))
+
+
+def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Array, Array]:
+    """Give orthonormal U and e with ``factor factor^T = U diag(e) U^T``, negligible parts left out."""
+    values, vectors = np.linalg.eigh(workers.inner(factor, factor, np.float64))
+    kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
+    turn = vectors[:, kept] / np.sqrt(values[kept])
+    return _straightened(workers.matmul(factor, turn.astype(factor.dtype)), workers), values[kept]
+
+
+def _straightened(nearly: Array, workers: Workers) -> Array:
+    """Make columns orthonormal that rounding has left nearly so, moving them as little as possible."""
+    values, vectors = np.linalg.eigh(workers.inner(nearly, nearly, np.float64))
+    turn = (vectors / np.sqrt(values)) @ vectors.T
+    return workers.matmul(nearly, turn.astype(nearly.dtype))

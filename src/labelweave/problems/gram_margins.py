@@ -1,0 +1,246 @@
+"""The max-margin dual on a kernel matrix, all labels at once.
+
+It is the dual of :mod:`labelweave.problems.margin_dual` with ``X X^T`` replaced by a kernel matrix K,
+
+    max_B  <T, B> - 1/2 tr(B^T K B R),      B_il between 0 and y_il U_i,      T_il = y_il m_il,
+
+the scores of the training rows being ``K B R``.  An unobserved entry has the box [0, 0].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.features.gram import Gram
+from labelweave.labels.covariance import LabelCovariance
+from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.problems.shifted_solves import ShiftedSolves
+
+__all__ = ["GramMargins", "MarginBox", "SettledMargins"]
+
+Array = npt.NDArray[Any]
+
+_SUPPORT_STEPS = 30
+
+
+@dataclass(frozen=True)
+class MarginBox:
+    """Targets and bounds of the dual variables, each of shape (n, L).
+
+    Parameters
+    ----------
+    targets : ndarray
+        T: sign times margin, 0 where unobserved.
+    lower, upper : ndarray
+        The bounds; one of them is 0.
+    """
+
+    targets: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def make(cls, labels: LabelMatrix, weights: Array, margins: Array) -> MarginBox:
+        """State the box of a label matrix.
+
+        Parameters
+        ----------
+        labels : LabelMatrix of shape (n, L)
+            The labels.
+        weights : ndarray of float64, shape (n,)
+            U, the weight of each row's losses.
+        margins : ndarray of float64, shape (2, L)
+            The margins asked of positives and of negatives.
+
+        Returns
+        -------
+        MarginBox
+            In float64.
+        """
+        signs = labels.to_signs().astype(np.float64)
+        positive, negative = signs > 0, signs < 0
+        targets = np.where(positive, margins[0], 0.0) - np.where(negative, margins[1], 0.0)
+        bound = weights[:, None]
+        return cls(targets, -bound * negative, bound * positive)
+
+    def astype(self, dtype: npt.DTypeLike) -> MarginBox:
+        """Give the box in another precision.
+
+        Parameters
+        ----------
+        dtype : dtype
+            float32 or float64.
+
+        Returns
+        -------
+        MarginBox
+            The box.
+        """
+        parts = (self.targets, self.lower, self.upper)
+        return MarginBox(*(part.astype(dtype, copy=False) for part in parts))
+
+
+@dataclass(frozen=True)
+class SettledMargins(MarginBox):
+    """A result in double precision, with its scores.
+
+    Parameters
+    ----------
+    targets, lower, upper : ndarray
+        The box.
+    kept, kept_scores : ndarray
+        The primal point and its scores.
+    boxed, boxed_scores : ndarray
+        The dual point and its scores.
+    """
+
+    kept: Array
+    kept_scores: Array
+    boxed: Array
+    boxed_scores: Array
+
+
+class GramMargins:
+    """The dual on a kernel matrix, for solvers that take all variables at once.
+
+    Parameters
+    ----------
+    box : MarginBox
+        Targets and bounds in float64.
+    gram : Gram
+        K.
+    covariance : LabelCovariance
+        R.
+    solves : ShiftedSolves
+        Solves with ``K (x) R + rho I`` or near it.
+    dtype : dtype
+        The precision while solving.
+    is_linear : bool, default=False
+        Whether the model keeps weights on features, so that support rows do not matter.
+    """
+
+    def __init__(
+        self,
+        box: MarginBox,
+        gram: Gram,
+        covariance: LabelCovariance,
+        solves: ShiftedSolves,
+        dtype: npt.DTypeLike,
+        *,
+        is_linear: bool = False,
+    ) -> None:
+        self.is_linear = is_linear
+        self.box, self.gram, self.covariance, self.solves = box, gram, covariance, solves
+        self.dtype = np.dtype(dtype)
+        low = box.astype(dtype)
+        self.targets, self.lower, self.upper = low.targets, low.lower, low.upper
+        self.is_exact = solves.is_exact
+        self.steps_a_round = 1 if solves.is_exact else 3
+        self.penalty_changes_are_cheap = solves.penalty_changes_are_cheap
+        self.set_penalty, self.solve = solves.set_penalty, solves.solve
+        self.set_rest, self.near_product = solves.set_rest, solves.near_product
+
+    def first_penalty(self) -> float:
+        """Guess a penalty: scores are near the margins, variables near their bounds.
+
+        Returns
+        -------
+        float
+            The penalty.
+        """
+        bounds = np.maximum(self.box.upper, -self.box.lower)
+        widest = bounds[bounds > 0]
+        return 2.0 / float(np.median(widest)) if widest.size else 1.0
+
+    def scores(self, *variables: Array) -> tuple[Array, ...]:
+        """Compute ``K B R`` for every B.
+
+        Parameters
+        ----------
+        *variables : ndarray of shape (n, L)
+            The B.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n, L)
+            The scores.
+        """
+        products = self.gram.product(np.hstack(variables))
+        return tuple(self.covariance.matmul(part) for part in np.hsplit(products, len(variables)))
+
+    @property
+    def rest(self) -> float:
+        """The part of the identity in the operator of the solves."""
+        return self.solves.rest
+
+    def rest_product(self, variables: Array) -> Array:
+        """Compute ``(I (x) R) B``.
+
+        Parameters
+        ----------
+        variables : ndarray of shape (n, L)
+            B.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            The product.
+        """
+        return self.covariance.matmul(variables)
+
+    def settled(self, free: Array, boxed: Array) -> SettledMargins:
+        """Keep a result; rows outside the support of V get no coefficient.
+
+        Parameters
+        ----------
+        free, boxed : ndarray of shape (n, L)
+            B and V.
+
+        Returns
+        -------
+        SettledMargins
+            The result, whose ``kept`` makes the model.
+        """
+        exact = self.box
+        dual = np.clip(boxed.astype(np.float64), exact.lower, exact.upper)
+        kept = self._on_support(free, boxed).astype(np.float64)
+        kept_scores, dual_scores = self.scores(kept, dual)
+        self.result = SettledMargins(
+            exact.targets, exact.lower, exact.upper, kept, kept_scores, dual, dual_scores
+        )
+        return self.result
+
+    def _on_support(self, free: Array, boxed: Array) -> Array:
+        """Find a point with B's scores, nearly, in the span of the rows that support V.
+
+        B - V is projected on that span in the norm of K by conjugate gradients, which find its
+        large parts, those along large eigenvalues, first.
+        """
+        support = boxed.any(axis=1)
+        if self.is_linear or support.all():
+            return free
+        found = np.zeros_like(free)
+        (residual,) = (self.gram.product(free - boxed),)
+        residual[~support] = 0
+        direction, size = residual.copy(), _column_squares(residual)
+        first = size.copy()
+        for _ in range(_SUPPORT_STEPS):
+            image = self.gram.product(direction)
+            image[~support] = 0
+            step = size / np.maximum((direction * image).sum(axis=0), 1e-30)
+            found += step * direction
+            residual -= step * image
+            new_size = _column_squares(residual)
+            if (new_size <= 1e-8 * first).all():
+                break
+            direction = residual + (new_size / np.maximum(size, 1e-30)) * direction
+            size = new_size
+        return np.asarray(boxed + found)
+
+
+def _column_squares(table: Array) -> Array:
+    return np.asarray((table * table).sum(axis=0))

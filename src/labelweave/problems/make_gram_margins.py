@@ -1,0 +1,151 @@
+"""The max-margin dual on the kernel matrix of some rows, in the form that fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import Workers
+from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.gram import FeatureGram, GramSource, StoredGram, StreamedGram
+from labelweave.features.gram_spectrum import (
+    GramSpectrum,
+    feature_spectrum,
+    full_spectrum,
+    leading_spectrum,
+)
+from labelweave.labels.covariance import LabelCovariance
+from labelweave.problems.gram_margins import GramMargins, MarginBox
+from labelweave.problems.memory_plan import plan_gram
+from labelweave.problems.shifted_solves import CholeskySolves, ShiftedSolves, SpectralSolves
+
+__all__ = ["Resources", "feature_margins", "kernel_margins"]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a fit may use.
+
+    Parameters
+    ----------
+    workers : Workers
+        Threads.
+    dtype : dtype
+        The precision while solving.
+    budget : float
+        Bytes for what grows with pairs of rows.
+    factorization : str
+        As in :func:`labelweave.problems.memory_plan.plan_gram`.
+    seed : int
+        Fixes the pivots of an incomplete factor.
+    """
+
+    workers: Workers
+    dtype: npt.DTypeLike
+    budget: float
+    factorization: str = "auto"
+    seed: int = 0
+
+
+def feature_margins(
+    box: MarginBox,
+    features: FeatureMatrix,
+    constant: float,
+    covariance: LabelCovariance,
+    resources: Resources,
+) -> GramMargins:
+    """State the dual on explicit features, whose dot products are the kernel.
+
+    Parameters
+    ----------
+    box : MarginBox
+        Targets and bounds.
+    features : FeatureMatrix of shape (n, d)
+        Dense, or narrow enough to be held so.
+    constant : float
+        Added to every dot product.
+    covariance : LabelCovariance
+        R.
+    resources : Resources
+        Threads, precision and memory.
+
+    Returns
+    -------
+    GramMargins
+        The dual, with exact solves.
+    """
+    gram = FeatureGram(features, constant, resources.dtype, resources.workers)
+    spectrum = _of_type(feature_spectrum(gram), resources.dtype)
+    solves = SpectralSolves(spectrum, covariance, resources.workers)
+    return GramMargins(box, gram, covariance, solves, resources.dtype, is_linear=True)
+
+
+def kernel_margins(
+    box: MarginBox,
+    source: GramSource,
+    constant: float,
+    covariance: LabelCovariance,
+    resources: Resources,
+) -> GramMargins:
+    """State the dual on a kernel matrix, held and factorised as the memory budget allows.
+
+    Parameters
+    ----------
+    box : MarginBox
+        Targets and bounds.
+    source : GramSource
+        The kernel matrix.
+    constant : float
+        Added to every entry.
+    covariance : LabelCovariance
+        R.
+    resources : Resources
+        Threads, precision and memory.
+
+    Returns
+    -------
+    GramMargins
+        The dual.
+
+    Raises
+    ------
+    ValueError
+        If the memory budget is too small.
+    """
+    dtype, workers = resources.dtype, resources.workers
+    plan = plan_gram(
+        source.n_rows,
+        dtype,
+        resources.budget,
+        is_diagonal=covariance.is_diagonal,
+        factorization=resources.factorization,
+    )
+    if not plan.is_stored:
+        streamed = StreamedGram(source, constant, dtype, workers, plan.panel_bytes)
+        spectrum = leading_spectrum(streamed, plan.rank, workers, resources.seed)
+        return GramMargins(box, streamed, covariance, SpectralSolves(spectrum, covariance, workers), dtype)
+    gram = StoredGram.from_source(source, constant, dtype, workers)
+    solves: ShiftedSolves
+    if plan.factorization == "cholesky":
+        _require_identity(covariance)
+        solves = CholeskySolves(gram, workers)
+    elif plan.factorization == "eigenvalues":
+        solves = SpectralSolves(_of_type(full_spectrum(gram), dtype), covariance, workers)
+    else:
+        spectrum = leading_spectrum(gram, plan.rank, workers, resources.seed)
+        solves = SpectralSolves(spectrum, covariance, workers)
+    return GramMargins(box, gram, covariance, solves, dtype)
+
+
+def _require_identity(covariance: LabelCovariance) -> None:
+    if not covariance.is_diagonal:
+        raise ValueError(
+            "factorization='cholesky' serves independent labels only; with a label covariance use "
+            "'eigenvalues' or 'incomplete_cholesky'."
+        )
+
+
+def _of_type(spectrum: GramSpectrum, dtype: npt.DTypeLike) -> GramSpectrum:
+    return replace(spectrum, vectors=np.ascontiguousarray(spectrum.vectors, dtype=dtype))

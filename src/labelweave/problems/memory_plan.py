@@ -1,0 +1,106 @@
+"""How a kernel matrix is held and factorised within a memory budget.
+
+The budget is for what grows with pairs of rows: the matrix, its factors and the
+panels in which it is computed.  A dozen arrays of rows x labels come on top.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["GramPlan", "plan_gram"]
+
+_LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
+_LARGEST_RANK = 1500
+_ROWS_A_RANK = 10
+_SMALLEST_RANK = 4
+_PANEL_BYTES = 128e6
+_FACTOR_COPIES = 3  # of rows x rank, while a low-rank factor is made
+
+
+@dataclass(frozen=True)
+class GramPlan:
+    """What to do.
+
+    Parameters
+    ----------
+    factorization : {"cholesky", "eigenvalues", "incomplete_cholesky"}
+        The factorisation.
+    is_stored : bool
+        Whether the matrix is kept.
+    rank : int
+        Of an incomplete factor.
+    panel_bytes : float
+        Memory for panels of a matrix that is not kept.
+    """
+
+    factorization: str
+    is_stored: bool
+    rank: int
+    panel_bytes: float
+
+
+def plan_gram(
+    n_rows: int, dtype: npt.DTypeLike, budget: float, *, is_diagonal: bool, factorization: str = "auto"
+) -> GramPlan:
+    """Choose what fits.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the matrix.
+    dtype : dtype
+        The precision of its entries.
+    budget : float
+        Bytes.
+    is_diagonal : bool
+        Whether labels are independent, so that a Cholesky factor serves.
+    factorization : str, default="auto"
+        One of those of :class:`GramPlan`, or "auto".
+
+    Returns
+    -------
+    GramPlan
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small, with the smallest that is not.
+    """
+    size = np.dtype(dtype).itemsize
+    table = float(n_rows) ** 2 * size
+    needed = {"cholesky": 2 * table, "eigenvalues": table + 4 * float(n_rows) ** 2 * 8}
+    if factorization == "auto":
+        exact = "cholesky" if is_diagonal else "eigenvalues"
+        small = is_diagonal or n_rows <= _LARGEST_FULL_SPECTRUM
+        factorization = exact if small and needed[exact] <= budget else "incomplete_cholesky"
+    if factorization in needed:
+        _require(needed[factorization], budget, f"factorization={factorization!r} of {n_rows} rows")
+        return GramPlan(factorization, is_stored=True, rank=n_rows, panel_bytes=0)
+    return _incomplete(n_rows, size, table, budget)
+
+
+def _incomplete(n_rows: int, size: int, table: float, budget: float) -> GramPlan:
+    wanted = max(_SMALLEST_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK))
+    a_rank = float(_FACTOR_COPIES * n_rows * size)
+    is_stored = table + wanted * a_rank <= budget
+    panel_row = 2.0 * n_rows * 8  # float64, and a second one while values are computed
+    least = _SMALLEST_RANK * a_rank + panel_row
+    if is_stored:
+        return GramPlan("incomplete_cholesky", True, wanted, 0)
+    _require(least, budget, f"one panel of the kernel matrix of {n_rows} rows")
+    panel_bytes = max(panel_row, min(_PANEL_BYTES, budget / 2))
+    rank = int(min(wanted, (budget - panel_bytes) / a_rank))
+    return GramPlan("incomplete_cholesky", False, max(_SMALLEST_RANK, rank), panel_bytes)
+
+
+def _require(needed: float, budget: float, what: str) -> None:
+    if needed > budget:
+        raise ValueError(
+            f"memory_budget is {budget / 1e6:g} MB, too small for {what}; give at least "
+            f"{np.ceil(needed / 1e5) / 10:g} MB."
+        )

@@ -1,0 +1,153 @@
+"""Solves with ``K (x) R + rho I`` from one factorisation of K that all labels share.
+
+K is the kernel matrix, R the label covariance.  In eigenvectors of R the labels come
+apart, and each asks for ``(g K + rho I)^-1`` with its eigenvalue g: with R the identity one
+Cholesky factorisation serves them all; otherwise a spectrum of K serves every g and every rho.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import CholeskyFactor, Workers
+from labelweave.features.gram import StoredGram
+from labelweave.features.gram_spectrum import GramSpectrum
+from labelweave.labels.covariance import LabelCovariance
+
+__all__ = ["CholeskySolves", "ShiftedSolves", "SpectralSolves"]
+
+Array = npt.NDArray[Any]
+
+
+class ShiftedSolves(Protocol):
+    """Solves with ``H + rho I`` for an H that is, or is near, ``K (x) R``."""
+
+    is_exact: bool
+    """Whether H is ``K (x) R``."""
+    penalty_changes_are_cheap: bool
+
+    def set_penalty(self, penalty: float) -> None:
+        """Get ready for a rho."""
+
+    def solve(self, right: Array) -> Array:
+        """Solve ``(H + rho) B = right``; shapes (n, L)."""
+
+    rest: float
+    """H is ``(N + rest I) (x) R``."""
+
+    def set_rest(self, rest: float) -> None:
+        """Change ``rest``."""
+
+    def near_product(self, variables: Array) -> Array:
+        """Compute ``(N (x) R) variables``; shapes (n, L)."""
+
+
+class CholeskySolves:
+    """Exact solves with R the identity.
+
+    Parameters
+    ----------
+    gram : StoredGram
+        The kernel matrix; a second array of its size is held.
+    workers : Workers
+        The threads.
+    """
+
+    is_exact = True
+    penalty_changes_are_cheap = False
+    rest = 0.0
+
+    def __init__(self, gram: StoredGram, workers: Workers) -> None:
+        self.gram, self.workers = gram, workers
+        self.buffer = np.empty_like(gram.table)
+
+    def set_penalty(self, penalty: float) -> None:
+        """Factorise; see :meth:`ShiftedSolves.set_penalty`."""
+        np.copyto(self.buffer, self.gram.table)
+        self.buffer[np.diag_indices(len(self.buffer))] += self.buffer.dtype.type(penalty)
+        try:
+            self.factor = CholeskyFactor(self.buffer, self.workers)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "The kernel is not positive semi-definite: its matrix has an eigenvalue below "
+                f"{-penalty:.3g}; clip its negative eigenvalues, or use another kernel."
+            ) from None
+
+    def solve(self, right: Array) -> Array:
+        """Solve; see :meth:`ShiftedSolves.solve`."""
+        return self.factor.solve(right)
+
+    def near_product(self, variables: Array) -> Array:
+        """Multiply; see :meth:`ShiftedSolves.near_product`."""
+        return self.gram.product(variables)
+
+    def set_rest(self, rest: float) -> None:
+        """Do nothing; see :meth:`ShiftedSolves.set_rest`."""
+
+
+class SpectralSolves:
+    """Solves from ``U diag(e) U^T + rest I`` with any label covariance.
+
+    Parameters
+    ----------
+    spectrum : GramSpectrum
+        K, or what is near it.
+    covariance : LabelCovariance
+        R.
+    workers : Workers
+        The threads.
+    """
+
+    penalty_changes_are_cheap = True
+
+    def __init__(self, spectrum: GramSpectrum, covariance: LabelCovariance, workers: Workers) -> None:
+        self.workers, self.vectors, self.values = workers, spectrum.vectors, spectrum.values
+        self.rest, self.is_exact = spectrum.rest, spectrum.is_exact
+        dtype = self.vectors.dtype
+        if covariance.is_diagonal:
+            self.label_values, self.turn = np.ones(1), None
+        else:
+            self.label_values, turn = covariance.spectrum()
+            self.turn = np.ascontiguousarray(turn.astype(dtype))
+
+    def set_penalty(self, penalty: float) -> None:
+        """Keep the penalty; see :meth:`ShiftedSolves.set_penalty`."""
+        self.penalty = penalty
+        dtype = self.vectors.dtype
+        own = self.label_values * self.rest + penalty
+        inside = np.outer(self.values, self.label_values)
+        self.damping = (inside / (inside + own)).astype(dtype)
+        self.own = own.astype(dtype)
+
+    def solve(self, right: Array) -> Array:
+        """Solve; see :meth:`ShiftedSolves.solve`."""
+        turned = right if self.turn is None else right @ self.turn
+        inside = self.workers.inner(self.vectors, turned)
+        inside *= self.damping
+        solution: Array = turned - self.workers.matmul(self.vectors, inside)
+        solution /= self.own
+        if self.turn is None:
+            return solution
+        # directions that R leaves out have no operator but the penalty
+        penalty = right.dtype.type(self.penalty)
+        solution -= turned / penalty
+        return np.asarray(right / penalty + solution @ self.turn.T)
+
+    def near_product(self, variables: Array) -> Array:
+        """Multiply; see :meth:`ShiftedSolves.near_product`."""
+        turned = variables if self.turn is None else variables @ self.turn
+        inside = self.workers.inner(self.vectors, turned)
+        inside *= self.values.astype(inside.dtype)[:, None]
+        product = self.workers.matmul(self.vectors, inside)
+        if self.turn is None:
+            return product
+        product *= self.label_values.astype(product.dtype)
+        return np.asarray(product @ self.turn.T)
+
+    def set_rest(self, rest: float) -> None:
+        """Change the part of the identity; see :meth:`ShiftedSolves.set_rest`."""
+        self.rest = rest
+        self.set_penalty(self.penalty)

@@ -1,0 +1,323 @@
+"""The alternating direction method of multipliers on a box-constrained quadratic dual.
+
+The problem, for an operator A = K (x) R that couples everything, is
+
+    max_B  <T, B> - 1/2 <B, A B>,      lower <= B <= upper entry by entry.
+
+A copy V of B carries the box and rho is the penalty on their difference (Boyd et al., "Distributed
+optimization and statistical learning via the alternating direction method of multipliers", 2011,
+section 5).  Every step is one solve with A + rho I, all labels at once, and a clip:
+
+    (A + rho) B = T + rho (V - W),    V = clip(a B + (1 - a) V + W),    W = W + a B + (1 - a) V_old - V.
+
+A problem may offer solves with a nearby operator H instead.  T then carries a correction, renewed
+every round (:mod:`labelweave.solvers.corrected_steps`), and the result is that of A all the same.
+
+Primal points are the B: their scores are smooth, while clipping shakes those of V along the few
+huge eigenvalues of A.  On Animals with Attributes (6,000 images, RBF) the gap between the primal
+value at B and the dual one at V is 1e-3 after 20 steps; with both at V it takes 140.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.solvers.box_values import (
+    BoxTerms,
+    dual_value,
+    dual_value_above,
+    primal_value,
+    relative_gap,
+)
+from labelweave.solvers.corrected_steps import CorrectedSteps, NearbyOperator
+from labelweave.solvers.result import SolverResult, Status
+from labelweave.solvers.trace import TraceRecord
+
+__all__ = ["AlternatingDirections", "Settled", "SplitDual", "SplitState"]
+
+Array = npt.NDArray[Any]
+
+_RELAXATION = 1.6
+_BALANCE = 0.6  # aimed at between the relative primal and dual residuals
+_CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the penalty is changed
+_LARGEST_CHANGE = 10.0
+_TINY = 1e-30
+_FAILED_CHECKS = 4  # in a row that hoped for the tolerance and saw no progress: rounding
+_PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
+_FIRST_CHECK = 5  # and at least every doubling of the rounds
+
+
+class SplitDual(NearbyOperator, Protocol):
+    """What the solver asks of a problem."""
+
+    targets: Array
+    """T, shape (n, L)."""
+    lower: Array
+    """At most 0."""
+    upper: Array
+    """At least 0."""
+    steps_a_round: int
+    """Steps between renewals of the correction; 1 when solves are exact."""
+    is_exact: bool
+    """Whether solves are with A itself."""
+    penalty_changes_are_cheap: bool
+
+    def first_penalty(self) -> float:
+        """Guess the penalty to begin with."""
+
+    def set_penalty(self, penalty: float) -> None:
+        """Get ready for solves at a penalty."""
+
+    def solve(self, right: Array) -> Array:
+        """Solve ``(H + penalty) B = right``."""
+
+    def scores(self, *variables: Array) -> tuple[Array, ...]:
+        """Compute ``A variables`` for each array, in its precision."""
+
+    def settled(self, free: Array, boxed: Array) -> Settled:
+        """Keep a result, B and V, and give it with its scores in double precision."""
+
+
+class Settled(BoxTerms, Protocol):
+    """A result in double precision with the problem that it solves, each array of shape (n, L)."""
+
+    @property
+    def kept(self) -> Array:
+        """The primal point that is kept, B or one near it."""
+
+    @property
+    def kept_scores(self) -> Array:
+        """Its scores."""
+
+    @property
+    def boxed(self) -> Array:
+        """The dual point V."""
+
+    @property
+    def boxed_scores(self) -> Array:
+        """Its scores."""
+
+
+@dataclass
+class SplitState:
+    """Where a run stands; another run can go on from it.
+
+    Parameters
+    ----------
+    free : ndarray of shape (n, L)
+        B, not confined to the box.
+    boxed : ndarray of shape (n, L)
+        V, within the box.
+    shift : ndarray of shape (n, L)
+        W, the scaled multipliers.
+    penalty : float
+        rho.
+    """
+
+    free: Array
+    boxed: Array
+    shift: Array
+    penalty: float
+
+
+class AlternatingDirections:
+    """Maximise a box-constrained quadratic dual to a relative duality gap.
+
+    Parameters
+    ----------
+    tol : float
+        The relative duality gap to reach.
+    max_iter : int
+        The largest number of rounds.
+    on_check : callable or None, default=None
+        Called with a TraceRecord every round, whose objectives are NaN and whose gap is an estimate
+        in rounds without a check; a true result stops the run.
+    """
+
+    def __init__(
+        self, tol: float, max_iter: int, on_check: Callable[[TraceRecord], bool] | None = None
+    ) -> None:
+        self.tol, self.max_iter, self.on_check = tol, max_iter, on_check
+
+    def solve(self, problem: SplitDual, start: SplitState | None = None) -> tuple[SolverResult, SplitState]:
+        """Run until the gap is small enough, the rounds are used up or the user interrupts.
+
+        Parameters
+        ----------
+        problem : SplitDual
+            The problem.
+        start : SplitState or None, default=None
+            Where to begin; by default at zero.
+
+        Returns
+        -------
+        result : SolverResult
+            Why the run stopped, and the trace.
+        state : SplitState
+            The best point found.
+        """
+        return _Run(self, problem, start).to_the_end()
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(self, solver: AlternatingDirections, problem: SplitDual, start: SplitState | None) -> None:
+        self.solver, self.problem = solver, problem
+        self.started = time.perf_counter()
+        self.state = start or self.at_zero()
+        problem.set_penalty(self.state.penalty)
+        self.target: Array = problem.targets
+        self.scores = np.zeros_like(problem.targets)
+        self.residuals = (1.0, 1.0)
+        self.best_free, self.best_boxed = self.state.free, self.state.boxed
+        self.primal, self.dual = np.inf, -np.inf
+        self.corrections = CorrectedSteps(problem, self.state.boxed)
+        self.rounds, self.next_check, self.failed = 0, _FIRST_CHECK, 0
+        self.missed = (np.inf, 1.0)
+        self.trace: list[TraceRecord] = []
+
+    def at_zero(self) -> SplitState:
+        zero = np.zeros_like(self.problem.targets)
+        return SplitState(zero, zero, zero.copy(), self.problem.first_penalty())
+
+    def to_the_end(self) -> tuple[SolverResult, SplitState]:
+        try:
+            status = self.rounds_until_done()
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        if status is not Status.CONVERGED:
+            self.certify()
+        best = SplitState(self.best_free, self.best_boxed, self.state.shift, self.state.penalty)
+        return SolverResult(status, self.rounds, self.trace), best
+
+    def rounds_until_done(self) -> Status:
+        while self.rounds < self.solver.max_iter:
+            hoped = self.one_round()
+            foreseen = self.foreseen(hoped)
+            due = foreseen <= self.solver.tol or self.rounds >= self.next_check
+            record = self.check(hoped) if due else self.describe(np.nan, np.nan, foreseen)
+            stop = self.solver.on_check is not None and self.solver.on_check(record)
+            if due and record.gap <= self.solver.tol:
+                return Status.CONVERGED
+            if stop:
+                return Status.INTERRUPTED
+            if self.failed >= _FAILED_CHECKS:
+                return Status.STALLED
+        return Status.ITERATION_LIMIT
+
+    def one_round(self) -> float:
+        """Take the steps of a round and give the gap that one may hope for, at most the true one."""
+        self.rounds += 1
+        for _ in range(self.problem.steps_a_round):
+            self.step()
+        state, problem = self.state, self.problem
+        primal = primal_value(problem, state.free, self.scores)
+        if problem.is_exact:
+            dual = dual_value_above(problem, state.free, self.scores, state.boxed)
+        else:
+            (boxed_scores,) = problem.scores(state.boxed)
+            dual = dual_value(problem, state.boxed, boxed_scores)
+            self.target = problem.targets + self.corrections.renew(state.boxed, boxed_scores, dual)
+            if dual > self.dual:
+                self.dual, self.best_boxed = dual, state.boxed
+        self.balance_penalty()
+        return relative_gap(min(primal, self.primal), max(dual, self.dual))
+
+    def foreseen(self, hoped: float) -> float:
+        """Foresee the gap that a check would find: what it found last, falling like the residual squared."""
+        missed, residual = self.missed
+        return hoped + missed * min(1.0, (self.residuals[0] / residual) ** 2)
+
+    def step(self) -> None:
+        state, penalty = self.state, self.state.penalty
+        right = state.boxed - state.shift
+        right *= penalty
+        right += self.target
+        free = self.problem.solve(right)
+        # A B, as far as the solve and the correction tell: right - penalty B - (T' - T)
+        self.scores = right - penalty * free
+        if self.target is not self.problem.targets:
+            self.scores -= self.target - self.problem.targets
+        moved = _RELAXATION * free + (1 - _RELAXATION) * state.boxed
+        moved += state.shift
+        boxed = np.clip(moved, self.problem.lower, self.problem.upper)
+        self.residuals = (
+            _norm(free - boxed) / max(_norm(boxed), _TINY),
+            penalty * _norm(boxed - state.boxed) / max(_norm(self.scores), _TINY),
+        )
+        moved -= boxed
+        self.state = SplitState(free, boxed, moved, penalty)
+
+    def balance_penalty(self) -> None:
+        """Keep the residuals of the two parts of the method in proportion."""
+        cheap = self.problem.penalty_changes_are_cheap
+        due = self.rounds % 5 == 0 if cheap else self.rounds in (6, 15, 40, 100, 250, 600)
+        if not due or not all(self.residuals):
+            return
+        off = self.residuals[0] / self.residuals[1] / _BALANCE
+        band = _CHEAP_BAND if cheap else _DEAR_BAND
+        if 1 / band < off < band:
+            return
+        factor = float(np.clip(np.sqrt(off), 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
+        self.state.penalty *= factor
+        self.state.shift /= self.problem.targets.dtype.type(factor)
+        self.problem.set_penalty(self.state.penalty)
+
+    def check(self, hoped: float) -> TraceRecord:
+        """Measure the objectives, in double precision if they are as near as asked for."""
+        state, problem = self.state, self.problem
+        free_scores, boxed_scores = problem.scores(state.free, state.boxed)
+        before = relative_gap(self.primal, self.dual)
+        self.note_primal(state.free, free_scores)
+        dual = dual_value(problem, state.boxed, boxed_scores)
+        if dual > self.dual:
+            self.dual, self.best_boxed = dual, state.boxed
+        if hoped <= self.solver.tol < relative_gap(self.primal, self.dual):
+            self.refine_primal(free_scores)
+        record = self.record(self.primal, self.dual)
+        if record.gap <= self.solver.tol:
+            self.trace.pop()
+            record = self.certify()
+        in_vain = hoped <= self.solver.tol and record.gap > _PROGRESS * before
+        self.failed = self.failed + 1 if in_vain else 0
+        self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)
+        self.next_check = 2 * self.rounds
+        return record
+
+    def note_primal(self, free: Array, scores: Array) -> None:
+        primal = primal_value(self.problem, free, scores)
+        if primal < self.primal:
+            self.primal, self.best_free = primal, free
+
+    def refine_primal(self, scores: Array) -> None:
+        """Take off B what rounding put there: the scores found are not those that were solved for."""
+        refined = self.state.free + self.problem.solve(self.scores - scores)
+        self.note_primal(refined, *self.problem.scores(refined))
+
+    def certify(self) -> TraceRecord:
+        """Measure the objectives of the result in double precision, on the true operator."""
+        exact = self.problem.settled(self.best_free, self.best_boxed)
+        return self.record(
+            primal_value(exact, exact.kept, exact.kept_scores),
+            dual_value(exact, exact.boxed, exact.boxed_scores),
+        )
+
+    def record(self, primal: float, dual: float) -> TraceRecord:
+        record = self.describe(primal, dual, relative_gap(primal, dual))
+        self.trace.append(record)
+        return record
+
+    def describe(self, primal: float, dual: float, gap: float) -> TraceRecord:
+        seconds = time.perf_counter() - self.started
+        return TraceRecord(self.rounds, seconds, primal, dual, gap, active_share=1.0)
+
+
+def _norm(table: Array) -> float:
+    return float(np.linalg.norm(table))

@@ -1,0 +1,277 @@
+"""Classes known by their attributes only: the posterior, the temperature, the forms of input, model files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, ZeroShotClassifier, load
+from labelweave.estimators.held_out_classes import best_temperature, class_folds, row_classes
+
+N_SEEN, N_UNSEEN, N_ATTRIBUTES = 16, 5, 12
+
+
+def animals(seed=0, noise=1.5, rows_a_class=12):
+    """Make classes of random attributes and rows that show them through noise."""
+    rng = np.random.default_rng(seed)
+    signatures = rng.integers(0, 2, (N_SEEN + N_UNSEEN, N_ATTRIBUTES))
+    view = rng.normal(size=(N_ATTRIBUTES, 20))
+    classes = np.repeat(np.arange(N_SEEN + N_UNSEEN), rows_a_class)
+    X = (2 * signatures[classes] - 1) @ view + noise * rng.normal(size=(len(classes), 20)) * 3
+    seen = classes < N_SEEN
+    return X[seen], classes[seen], signatures, X[~seen], classes[~seen]
+
+
+@pytest.fixture(scope="module")
+def world():
+    return animals()
+
+
+@pytest.fixture(scope="module")
+def fitted(world):
+    X, classes, signatures, *_ = world
+    model = ZeroShotClassifier(Ridge(10.0), signatures[N_SEEN:])
+    return model.fit(X, signatures[classes], groups=classes)
+
+
+def test_unseen_classes_and_their_attributes_are_found(world, fitted):
+    _, _, signatures, X_test, truth = world
+    assert fitted.score(X_test, truth - N_SEEN) > 0.6  # chance is 0.2
+    wrong = (fitted.predict_attributes(X_test) != signatures[truth]).mean()
+    alone = ((fitted.estimator_.predict(X_test) > 0.5) != signatures[truth]).mean()
+    assert wrong < alone
+
+
+def test_posterior_is_direct_attribute_prediction(world, fitted):
+    """The product over attributes of p(y_l | x) / p(y_l), written out."""
+    _, _, signatures, X_test, _ = world
+    scores = fitted.estimator_.predict(X_test)
+    training_odds = np.linspace(-1, 1, N_ATTRIBUTES)  # they cancel, whatever they are
+    p = 1 / (1 + np.exp(-(2 * fitted.temperature_ * (scores - fitted.mean_scores_) + training_odds)))
+    p_training = 1 / (1 + np.exp(-training_odds))
+    posterior = np.ones((len(X_test), N_UNSEEN)) / N_UNSEEN
+    for k, signature in enumerate(signatures[N_SEEN:]):
+        for j, has in enumerate(signature):
+            posterior[:, k] *= p[:, j] / p_training[j] if has else (1 - p[:, j]) / (1 - p_training[j])
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(X_test), posterior, rtol=1e-6, atol=1e-12)
+
+
+def test_attributes_minimise_expected_hamming_loss(world, fitted):
+    _, _, signatures, X_test, _ = world
+    posterior = fitted.predict_proba(X_test)
+    cost_of_one = posterior @ (1 - signatures[N_SEEN:])
+    cost_of_zero = posterior @ signatures[N_SEEN:]
+    clear = abs(cost_of_one - cost_of_zero) > 1e-9
+    predicted = fitted.predict_attributes(X_test)
+    np.testing.assert_array_equal(predicted[clear], (cost_of_one < cost_of_zero)[clear])
+
+
+def test_without_evidence_only_the_prior_speaks(world):
+    X, classes, signatures, X_test, _ = world
+    prior = np.array([5, 1, 1, 1, 1])
+    model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:], class_prior=prior, temperature=0.0)
+    model.fit(X, signatures[classes])
+    np.testing.assert_allclose(model.predict_proba(X_test), np.tile(prior / 9, (len(X_test), 1)))
+    np.testing.assert_array_equal(model.predict_attributes(X_test)[0], signatures[N_SEEN])
+    assert np.isnan(model.held_out_log_loss_)
+
+
+def test_useless_features_get_a_low_temperature(world):
+    _, classes, signatures, _, _ = world
+    noise = np.random.default_rng(1).normal(size=(len(classes), 20))
+    model = ZeroShotClassifier(Ridge(10.0), signatures[N_SEEN:]).fit(noise, signatures[classes])
+    posterior = model.predict_proba(np.random.default_rng(2).normal(size=(50, 20)))
+    assert abs(posterior - 1 / N_UNSEEN).max() < 0.2
+
+
+def test_the_class_of_prior_zero_is_never_predicted(world):
+    X, classes, signatures, X_test, _ = world
+    model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:], class_prior=[0, 1, 1, 1, 1])
+    posterior = model.fit(X, signatures[classes]).predict_proba(X_test)
+    assert (posterior[:, 0] == 0).all()
+    np.testing.assert_allclose(posterior.sum(axis=1), 1)
+
+
+def test_rows_of_the_same_attributes_are_one_class_by_default(world, fitted):
+    X, classes, signatures, X_test, _ = world
+    assert len(np.unique(signatures[:N_SEEN], axis=0)) == N_SEEN
+    model = ZeroShotClassifier(Ridge(10.0), signatures[N_SEEN:]).fit(X, signatures[classes])
+    assert np.isfinite(model.held_out_log_loss_)
+    assert model.predict(X_test).shape == (len(X_test),)
+
+
+def test_frames_bring_names_and_any_order_of_columns(world):
+    X, classes, signatures, X_test, _ = world
+    names = [f"has_{k}" for k in range(N_ATTRIBUTES)]
+    unseen = pd.DataFrame(signatures[N_SEEN:], columns=names, index=list("abcde"))
+    attributes = pd.DataFrame(signatures[classes], columns=names)
+    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), unseen[names[::-1]])
+    model.fit(X, attributes, groups=classes)
+    plain = ZeroShotClassifier(MaxMarginClassifier(C=0.1), signatures[N_SEEN:])
+    plain.fit(X, signatures[classes], groups=classes)
+    np.testing.assert_allclose(model.predict_proba(X_test), plain.predict_proba(X_test))
+    assert set(model.predict(X_test)) <= set("abcde")
+    predicted = model.predict_attributes(pd.DataFrame(X_test, index=range(7, 7 + len(X_test))))
+    assert list(predicted.columns) == names
+    assert predicted.index[0] == 7
+
+
+@pytest.mark.parametrize("form", ["signs", "sparse", "label matrix", "list"])
+def test_every_form_of_attributes_gives_the_same_model(world, form):
+    X, classes, signatures, X_test, _ = world
+    y, unseen = signatures[classes], signatures[N_SEEN:]
+    forms = {
+        "signs": (2 * y - 1, 2 * unseen - 1),
+        "sparse": (sp.csr_array(y), sp.csr_array(unseen)),
+        "label matrix": (LabelMatrix.from_any(y), LabelMatrix.from_any(unseen)),
+        "list": (y.tolist(), unseen.tolist()),
+    }
+    expected = ZeroShotClassifier(MaxMarginClassifier(C=0.1), unseen).fit(X, y)
+    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), forms[form][1]).fit(X, forms[form][0])
+    np.testing.assert_allclose(model.predict_proba(X_test), expected.predict_proba(X_test))
+    predicted = model.predict_attributes(X_test)
+    dense = predicted.toarray() if sp.issparse(predicted) else predicted
+    np.testing.assert_array_equal(dense > 0, expected.predict_attributes(X_test) > 0)
+    assert dense.min() == (-1 if form == "signs" else 0)
+
+
+def test_missing_attributes_and_unknown_signature_entries(world):
+    X, classes, signatures, X_test, truth = world
+    rng = np.random.default_rng(3)
+    y = np.where(rng.random(signatures[classes].shape) < 0.2, np.nan, signatures[classes])
+    unseen = signatures[N_SEEN:].astype(float)
+    unseen[0, 0] = np.nan
+    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), unseen).fit(X, y, groups=classes)
+    assert model.score(X_test, truth - N_SEEN) > 0.5
+    assert model._signs[0, 0] == 0
+
+
+def test_coupling_sets_the_covariance_of_the_signatures(world):
+    X, classes, signatures, _, _ = world
+    prior = np.array([1, 2, 3, 4, 5]) / 15
+    base = make_pipeline(StandardScaler(), MaxMarginClassifier(C=0.1, tol=0.02))
+    model = ZeroShotClassifier(base, signatures[N_SEEN:], class_prior=prior, couple_attributes=True)
+    model.fit(X, signatures[classes], groups=classes)
+    expected = LabelCovariance.from_signatures(signatures[N_SEEN:], prior).to_dense()
+    used = model.estimator_[-1].label_covariance
+    np.testing.assert_allclose(used.to_dense(), expected)
+    assert base[-1].label_covariance is None
+
+
+def test_saved_model_predicts_the_same(world, tmp_path):
+    X, classes, signatures, X_test, _ = world
+    unseen = pd.DataFrame(signatures[N_SEEN:], index=list("abcde"))
+    model = ZeroShotClassifier(
+        MaxMarginClassifier(C=0.1, tol=0.02), unseen, class_prior=[0, 1, 1, 1, 2], couple_attributes=True
+    ).fit(X, signatures[classes])
+    model.save(tmp_path / "animals.lw")
+    again = load(tmp_path / "animals.lw")
+    np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
+    np.testing.assert_array_equal(again.predict_attributes(X_test), model.predict_attributes(X_test))
+    np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
+    assert again.temperature_ == model.temperature_
+    assert again.couple_attributes
+    clone(again).fit(X, signatures[classes])
+
+
+def test_foreign_estimators_cannot_be_saved(fitted, tmp_path):
+    with pytest.raises(TypeError, match="Ridge cannot be stored"):
+        fitted.save(tmp_path / "ridge.lw")
+
+
+def test_held_out_loss_tells_a_good_kernel_width_from_a_bad_one(world):
+    X, classes, signatures, _, _ = world
+    losses = [
+        ZeroShotClassifier(KernelRidge(alpha=1.0, kernel="rbf", gamma=gamma), signatures[N_SEEN:])
+        .fit(X, signatures[classes])
+        .held_out_log_loss_
+        for gamma in (1e-3, 10.0)
+    ]
+    assert losses[0] < losses[1]
+
+
+def test_same_seed_same_bits(world, fitted):
+    X, classes, signatures, X_test, _ = world
+    again = clone(fitted).fit(X, signatures[classes], groups=classes)
+    np.testing.assert_array_equal(again.predict_proba(X_test), fitted.predict_proba(X_test))
+
+
+@given(
+    n_classes=st.integers(4, 12), n_folds=st.integers(2, 3), seed=st.integers(0, 99), data=st.data()
+)  # fmt: skip
+@settings(max_examples=25, deadline=None)
+def test_every_class_is_left_out_once(n_classes, n_folds, seed, data):
+    if n_classes < 2 * n_folds:
+        n_folds = 2
+    extra = data.draw(st.lists(st.integers(0, n_classes - 1), max_size=20))
+    codes = np.array([*range(n_classes), *extra])
+    signatures = np.random.default_rng(seed).integers(0, 2, (n_classes, 3))
+    folds = list(class_folds(LabelMatrix.from_any(signatures[codes]), codes, n_folds, seed))
+    np.testing.assert_array_equal(np.sort(np.concatenate([f.held_out for f in folds])), np.arange(len(codes)))
+    for fold in folds:
+        assert not set(codes[fold.training]) & set(codes[fold.held_out])
+        np.testing.assert_array_equal(fold.signs[fold.truth] > 0, signatures[codes[fold.held_out]] == 1)
+        np.testing.assert_allclose(fold.prior, np.bincount(fold.truth) / len(fold.truth))
+
+
+def test_temperature_is_the_maximum_of_the_likelihood():
+    rng = np.random.default_rng(0)
+    evidence, prior = 40 * rng.normal(size=(4000, 3)), np.log([0.5, 0.3, 0.2])
+    true = 0.02
+    truth = np.argmax(prior + true * evidence + rng.gumbel(size=evidence.shape), axis=1)
+    found, loss = best_temperature(
+        [evidence[:1500], evidence[1500:]], [prior] * 2, [truth[:1500], truth[1500:]]
+    )
+    assert found == pytest.approx(true, rel=0.1)
+    assert loss < best_temperature([np.zeros((4000, 3))], [prior], [truth])[1]
+
+
+def test_evidence_against_the_truth_gets_temperature_zero():
+    evidence = np.eye(2)[[0, 1, 0, 1]]
+    found, loss = best_temperature([evidence], [np.log([0.5, 0.5])], [np.array([1, 0, 1, 0])])
+    assert found == 0.0
+    assert loss == pytest.approx(np.log(2))
+
+
+def test_rows_of_one_class_share_a_number():
+    labels = LabelMatrix.from_any([[1, 0], [0, 1], [1, 0]])
+    assert row_classes(labels, None)[0] == row_classes(labels, None)[2]
+    np.testing.assert_array_equal(row_classes(labels, ["b", "a", "b"]), [1, 0, 1])
+
+
+MISTAKES = {
+    "no signatures": ({"signatures": None}, {}, "signatures is None"),
+    "too few attributes": ({"signatures": [[1, 0]]}, {}, r"shape \(1, 2\) but y has 12 attributes"),
+    "prior too short": ({"class_prior": [1, 2]}, {}, "give one weight a class"),
+    "negative prior": ({"class_prior": [1, 1, -1, 1, 1]}, {}, "class_prior of class 2 is -1.0"),
+    "no prior": ({"class_prior": [0] * 5}, {}, "0 for every class"),
+    "groups too short": ({}, {"groups": [1, 2, 3]}, "give one class a row"),
+    "one class a row": ({}, {"y": [0, 1, 2] * (N_SEEN * 4)}, "give a table of attributes"),
+    "too many parts": ({"cv": 20}, {}, "too few to leave out 20 parts"),
+    "nothing to couple": ({"couple_attributes": True}, {}, "0 parameters named label_covariance"),
+    "rows disagree": ({}, {"X": np.zeros((3, 2))}, "X has 3 rows but y has 192"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_named(world, mistake):
+    X, classes, signatures, *_ = world
+    parameters, inputs, message = MISTAKES[mistake]
+    model = ZeroShotClassifier(Ridge(), **{"signatures": signatures[N_SEEN:], **parameters})
+    with pytest.raises(ValueError, match=message):
+        model.fit(**{"X": X, "y": signatures[classes], **inputs})
+
+
+def test_attribute_that_the_signatures_lack_is_named():
+    attributes = pd.DataFrame({"striped": [1, 0, 1, 0], "big": [0, 0, 1, 1]})
+    unseen = pd.DataFrame({"striped": [1, 0], "large": [1, 0]})
+    with pytest.raises(ValueError, match="'big' of y is not in signatures"):
+        ZeroShotClassifier(Ridge(), unseen).fit(np.eye(4), attributes)
