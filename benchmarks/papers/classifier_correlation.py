@@ -1,11 +1,13 @@
 """Test loss against the correlation between two classifiers (M3L paper, Figure 5).
 
 Two attributes of Animals with Attributes, "black" and "weak", 200 random training
-images, ``R = [1 r; r 1]`` with r from -1 to 1.  The attributes are hardly correlated
-among the training images and strongly opposed among the test classes, so that a
-negative r helps and a positive one hurts.  C and the width of the RBF kernel are
-chosen for independent classifiers, r = 0, on the training classes alone (each quarter
-of them left out in turn, three splits), so that no other r has the advantage.
+images, ``R = [1 r; r 1]`` with r from -1 to 1.  The attributes go together among the training
+images and are opposed among the test classes: forcing the classifiers to be opposed,
+r = -1, helps, and forcing them to agree, r = 1, hurts.  In between r changes little at
+these C, and nothing where the chosen C is so small that all images get the same.
+C and the width of the RBF kernel are chosen for independent classifiers, r = 0, on the
+training classes alone (each quarter of them left out in turn, three splits), so that
+no other r has the advantage.
 
 Example: ``python -m benchmarks.papers.classifier_correlation``.
 """

@@ -1,12 +1,16 @@
 """Problems in, solutions out: the files between the driver and a peer's process.
 
-A problem file (npz) holds X and Y as CSR arrays and the peer's penalty ``c`` of
+A problem file (npz) holds X (dense or CSR), Y (CSR) and the peer's penalty ``c`` of
 
     min over z:  1/2 ||z||^2 + c sum_i max(0, 1 - y_il z.x_i),    for every label l,
 
 where ``x_i`` carries one more feature, the constant 1.  The answer is a folder
 with ``solutions.json`` and, for each tolerance, ``weights-<k>.npy`` of shape
 ``(d + 1, L)`` with the bias in its last row.
+
+With a kernel ``x_i`` is the row in the space of the kernel, the bias of a peer is
+free, and what stands in ``weights-<k>.npy``, of shape ``(n + 1, L)``, are the
+coefficients of the rows, with the bias in the last one.
 """
 
 from __future__ import annotations
@@ -28,12 +32,17 @@ __all__ = ["PeerProblem", "Solution", "Trainer", "read_solutions", "serve", "wri
 
 @dataclass(frozen=True)
 class PeerProblem:
-    """Features, 0/1 labels, the peer's penalty and the threads it may use."""
+    """Features, 0/1 labels, the peer's penalty and the threads it may use.
+
+    With a kernel also the width of the RBF kernel, and the memory for its values.
+    """
 
     X: Any
     Y: Any
     penalty: float
     threads: int = 1
+    gamma: float = float("nan")
+    kernel_megabytes: float = 2000.0
 
 
 @dataclass
@@ -42,6 +51,7 @@ class Solution:
 
     ``dual`` is the program's own dual value summed over labels, ``iterations``
     the passes of its slowest label; both are ``None`` where it does not tell.
+    ``shared_seconds`` is what was done once for all labels, beside ``seconds``.
     """
 
     tolerance: float
@@ -50,6 +60,7 @@ class Solution:
     dual: float | None = None
     iterations: int | None = None
     all_seconds: list[float] = field(default_factory=list)
+    shared_seconds: float = 0.0
 
 
 Trainer = Callable[[float], Solution]
@@ -57,23 +68,31 @@ Trainer = Callable[[float], Solution]
 
 def write_problem(path: Path, problem: PeerProblem) -> None:
     """Write a problem for a peer's process to read."""
-    X, Y = sp.csr_matrix(problem.X), sp.csr_matrix(problem.Y)
-    np.savez(
-        path,
-        X_data=X.data, X_indices=X.indices, X_indptr=X.indptr, X_shape=X.shape,
-        Y_data=Y.data, Y_indices=Y.indices, Y_indptr=Y.indptr, Y_shape=Y.shape,
-        penalty=problem.penalty, threads=problem.threads,
-    )  # fmt: skip
+    numbers = {name: getattr(problem, name) for name in _NUMBERS}
+    np.savez(path, **_parts("X", problem.X), **_parts("Y", sp.csr_matrix(problem.Y)), **numbers)
+
+
+_NUMBERS = {"penalty": float, "threads": int, "gamma": float, "kernel_megabytes": float}
+_CSR_PARTS = ("data", "indices", "indptr", "shape")
+
+
+def _parts(name: str, table: Any) -> dict[str, Any]:
+    if not sp.issparse(table):
+        return {name: table}
+    return {f"{name}_{part}": getattr(sp.csr_matrix(table), part) for part in _CSR_PARTS}
 
 
 def _read_problem(path: Path) -> PeerProblem:
     with np.load(path) as stored:
-        X, Y = (
-            sp.csr_matrix(tuple(stored[f"{name}_{part}"] for part in ("data", "indices", "indptr")),
-                          shape=tuple(stored[f"{name}_shape"]))
-            for name in "XY"
-        )  # fmt: skip
-        return PeerProblem(X, Y, float(stored["penalty"]), int(stored["threads"]))
+        numbers = {name: kind(stored[name]) for name, kind in _NUMBERS.items()}
+        return PeerProblem(_whole(stored, "X"), _whole(stored, "Y"), **numbers)
+
+
+def _whole(stored: Any, name: str) -> Any:
+    if name in stored:
+        return stored[name]
+    *parts, shape = (stored[f"{name}_{part}"] for part in _CSR_PARTS)
+    return sp.csr_matrix(tuple(parts), shape=tuple(shape))
 
 
 def serve(prepare: Callable[[PeerProblem], Trainer]) -> None:

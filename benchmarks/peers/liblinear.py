@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from liblinear import liblinear as library
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
@@ -40,7 +41,8 @@ def prepare(problem: PeerProblem) -> Trainer:
     """Convert the features once; the function returned trains all labels at a tolerance."""
     n_rows, n_labels = problem.Y.shape
     columns = problem.Y.tocsc()
-    nodes = library.problem(np.ones(n_rows), problem.X.astype(np.float64), bias=1.0)
+    features = sp.csr_matrix(problem.X, dtype=np.float64)
+    nodes = library.problem(np.ones(n_rows), features, bias=1.0)
     targets = np.ctypeslib.as_array(nodes.y, (n_rows,))
 
     def train(tolerance: float) -> Solution:

@@ -91,7 +91,7 @@ def _sweep_group(  # type: ignore[no-untyped-def]
 def ascend_block(  # type: ignore[no-untyped-def]
     kernel, targets, scores, beta, lower, upper, moved, most_sweeps
 ):
-    """Sweep over a block with R the identity; changes ``beta`` and writes ``moved``.
+    """Sweep over a block with R the identity; changes ``beta``, writes ``moved`` and returns the steps' gain.
 
     Every group of labels is swept until little more is gained, ``most_sweeps`` times at most.
     """

@@ -111,6 +111,29 @@ class Workers:
         self.each(one, panels(left.shape[0]))
         return product
 
+    def turn(self, left: Array, right: Array) -> Array:
+        """Multiply in the place of the left factor, which must have at least as many columns.
+
+        Parameters
+        ----------
+        left : ndarray of shape (m, k)
+            Overwritten.
+        right : ndarray of shape (k, p), p <= k
+            The other factor.
+
+        Returns
+        -------
+        ndarray of shape (m, p)
+            The product, a part of the left factor's memory.
+        """
+        narrow = right.astype(left.dtype)
+
+        def one(panel: slice) -> None:
+            left[panel, : right.shape[1]] = left[panel] @ narrow
+
+        self.each(one, panels(left.shape[0]))
+        return left[:, : right.shape[1]]
+
     def inner(self, left: Array, right: Array, dtype: npt.DTypeLike | None = None) -> Array:
         """Multiply the transpose of the left factor by the right one, panels of rows in order.
 

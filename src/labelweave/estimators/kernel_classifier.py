@@ -12,7 +12,11 @@ from labelweave.arrays import panels
 from labelweave.estimators.base import Array, LabelClassifier
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram import GramSource, KernelSource, PrecomputedSource
-from labelweave.features.gram_checks import check_positive_semidefinite, checked_kernel_matrix
+from labelweave.features.gram_checks import (
+    check_positive_semidefinite,
+    checked_kernel_matrix,
+    is_known_semidefinite,
+)
 
 __all__ = ["KernelClassifier"]
 
@@ -65,7 +69,7 @@ class KernelClassifier(LabelClassifier):
         self.kernel_ = kernel.resolved(features)
         source = KernelSource(self.kernel_, features)
         explicit = self.kernel_.explicit_features(features)
-        if explicit is None:
+        if not is_known_semidefinite(self.kernel_):
             check_positive_semidefinite(source, seed)
         return source, explicit
 

@@ -30,6 +30,8 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 _BUILD_PANEL = 1024
+_SMALLEST_SIDE, _LARGEST_SIDE = 64, 2048  # of the blocks in which a matrix is computed
+_LANES = 4
 
 
 class GramSource(Protocol):
@@ -69,11 +71,15 @@ class KernelSource:
         """Compute some entries; see :meth:`GramSource.block`."""
         features = self._features(dtype)
         left = features.rows(rows)
-        return self.kernel.block(left, left if rows is columns else features.rows(columns))
+        return self.kernel.block(left, left if _same(rows, columns) else features.rows(columns))
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         """Compute the diagonal; see :meth:`GramSource.diagonal`."""
         return self.kernel.diagonal(next(iter(self._by_type.values())))
+
+
+def _same(rows: Any, columns: Any) -> bool:
+    return rows is columns or (isinstance(rows, slice) and isinstance(columns, slice) and rows == columns)
 
 
 class PrecomputedSource:
@@ -189,23 +195,40 @@ class StreamedGram(Gram):
         return found
 
     def product(self, vectors: Array) -> Array:
-        """Compute the product; see :meth:`Gram.product`."""
-        product = np.empty_like(vectors)
-        everything = slice(0, self.n_rows)
-        totals = self.constant * vectors.sum(axis=0)
+        """Compute the product; see :meth:`Gram.product`.
 
-        def one(panel: slice) -> None:
-            block = self.source.block(panel, everything, vectors.dtype)
-            np.matmul(block, vectors, out=product[panel])
+        Every pair of rows is computed once and serves both of them.  The pairs of panels are dealt
+        to a fixed number of lanes, each with a sum of its own, so that the threads do not matter.
+        """
+        cuts = panels(self.n_rows, self._block_side(vectors.dtype))
+        pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
+        sums: list[Any] = [None] * _LANES
 
-        self.workers.each(one, panels(self.n_rows, self._panel_rows(self.n_rows, vectors.dtype)))
-        product += totals
+        def one(lane: int) -> None:
+            sums[lane] = np.zeros_like(vectors)
+            for rows, columns in pairs[lane::_LANES]:
+                self._add_products(sums[lane], vectors, rows, columns)
+
+        self.workers.each(one, list(range(_LANES)))
+        product: Array = self.constant * vectors.sum(axis=0) + sums[0]
+        for part in sums[1:]:
+            product += part
         return product
 
-    def _panel_rows(self, width: int, dtype: npt.DTypeLike) -> int:
+    def _add_products(self, product: Array, vectors: Array, rows: slice, columns: slice) -> None:
+        block = self.source.block(rows, columns, vectors.dtype)
+        product[rows] += block @ vectors[columns]
+        if rows != columns:
+            product[columns] += block.T @ vectors[rows]
+
+    def _block_side(self, dtype: npt.DTypeLike) -> int:
         # a block of values needs room for a second one while it is computed
+        entries = self.panel_bytes / (2 * np.dtype(dtype).itemsize * self.workers.n_threads)
+        return int(min(_LARGEST_SIDE, max(_SMALLEST_SIDE, np.sqrt(entries))))
+
+    def _panel_rows(self, width: int, dtype: npt.DTypeLike) -> int:
         bytes_a_row = 2 * np.dtype(dtype).itemsize * max(1, width) * self.workers.n_threads
-        return max(1, min(1024, int(self.panel_bytes / bytes_a_row)))
+        return max(1, min(_LARGEST_SIDE, int(self.panel_bytes / bytes_a_row)))
 
 
 class StoredGram(Gram):
@@ -270,6 +293,21 @@ class StoredGram(Gram):
     def product(self, vectors: Array) -> Array:
         """Compute the product; see :meth:`Gram.product`."""
         return self.workers.matmul(self.table, vectors)
+
+    def block(self, rows: Array) -> Array:
+        """Give the entries between some rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (k,)
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (k, k)
+            A copy of the entries.
+        """
+        return np.asarray(self.table[np.ix_(rows, rows)], dtype=np.float64)
 
 
 class FeatureGram(Gram):

@@ -7,15 +7,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arrays import panels
+from labelweave.arrays import Workers, panels
 from labelweave.features.gram import GramSource
+from labelweave.features.kernels import CallableKernel, Kernel
 
-__all__ = ["check_positive_semidefinite", "checked_kernel_matrix"]
+__all__ = ["check_positive_semidefinite", "checked_kernel_matrix", "is_known_semidefinite"]
 
 Array = npt.NDArray[Any]
 
 _SAMPLE = 1000  # rows; eigenvalues of so many take a tenth of a second
 _TOLERANCE = 1e-6  # of the largest entry or eigenvalue: kernels computed in float32 pass
+
+
+def is_known_semidefinite(kernel: Kernel) -> bool:
+    """Tell whether a kernel is made of the library's own, which are positive semi-definite.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+
+    Returns
+    -------
+    bool
+        False if any part of it is a function or a class of the user's.
+    """
+    parts = [kernel, *(part for part in kernel.get_params().values() if isinstance(part, Kernel))]
+    own = (type(part).__module__.startswith("labelweave.") for part in parts)
+    return all(own) and not any(isinstance(part, CallableKernel) for part in parts)
 
 
 def checked_kernel_matrix(matrix: Array) -> Array:
@@ -79,7 +98,8 @@ def check_positive_semidefinite(source: GramSource, seed: int) -> None:
             f"The kernel is not symmetric: swapping two rows changes its value by {asymmetry:.3g}; a kernel "
             "k needs k(a, b) = k(b, a)."
         )
-    values = np.linalg.eigvalsh((corner + corner.T) / 2)
+    with Workers().running():
+        values = np.linalg.eigvalsh((corner + corner.T) / 2)
     if values.min(initial=0.0) < -_TOLERANCE * max(size, float(values.max(initial=0.0))):
         raise ValueError(
             f"The kernel is not positive semi-definite: among {len(corner)} rows its smallest eigenvalue is "

@@ -79,7 +79,7 @@ def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
     GramSpectrum
         Exact to rounding, of rank at most the number of features.
     """
-    vectors, values = _orthonormal(gram.exact_table, gram.workers, np.finfo(float).eps)
+    vectors, values = _orthonormal(gram.exact_table.copy(), gram.workers, np.finfo(float).eps)
     return GramSpectrum(vectors, values, 0.0, is_exact=True)
 
 
@@ -112,10 +112,7 @@ def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> Gram
     """
     generator = np.random.default_rng(seed)
     factor = pivoted_cholesky(gram, rank, generator)
-    span, _ = _orthonormal(factor, workers, _NEGLIGIBLE)
-    del factor
-    image = gram.product(span)
-    vectors, values = _orthonormal(_nystroem_factor(span, image, workers), workers, _NEGLIGIBLE)
+    vectors, values = _orthonormal(_after_a_step(gram, factor, workers), workers, _NEGLIGIBLE)
     return GramSpectrum(vectors, values, _FIRST_REST * float(values.min()), is_exact=False)
 
 
@@ -159,24 +156,24 @@ def _factor_of_columns(columns: Array, pivots: Array) -> Array:
     return np.asarray(columns @ turn)
 
 
-def _nystroem_factor(span: Array, image: Array, workers: Workers) -> Array:
-    """Give F with ``F F^T = image (span^T image)^-1 image^T``, in the place of the image."""
+def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
+    """Give F with ``F F^T = K Q (Q^T K Q)^-1 Q^T K``, Q spanning the factor, which is overwritten."""
+    span, _ = _orthonormal(factor, workers, _NEGLIGIBLE)
+    image = gram.product(span)
     corner = workers.inner(span, image, np.float64)
     values, vectors = np.linalg.eigh((corner + corner.T) / 2)
     kept = values > 1e-7 * values.max(initial=0.0)
-    return workers.matmul(image, (vectors[:, kept] / np.sqrt(values[kept])).astype(image.dtype))
+    return workers.turn(image, vectors[:, kept] / np.sqrt(values[kept]))
 
 
 def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Array, Array]:
-    """Give orthonormal U and e with ``factor factor^T = U diag(e) U^T``, negligible parts left out."""
+    """Give orthonormal U and e with ``factor factor^T = U diag(e) U^T``, in the place of the factor.
+
+    Parts beneath a share of the largest e are left out.  Rounding leaves the first U only nearly
+    orthonormal; a second turn, by the least rotation, makes it so.
+    """
     values, vectors = np.linalg.eigh(workers.inner(factor, factor, np.float64))
     kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
-    turn = vectors[:, kept] / np.sqrt(values[kept])
-    return _straightened(workers.matmul(factor, turn.astype(factor.dtype)), workers), values[kept]
-
-
-def _straightened(nearly: Array, workers: Workers) -> Array:
-    """Make columns orthonormal that rounding has left nearly so, moving them as little as possible."""
-    values, vectors = np.linalg.eigh(workers.inner(nearly, nearly, np.float64))
-    turn = (vectors / np.sqrt(values)) @ vectors.T
-    return workers.matmul(nearly, turn.astype(nearly.dtype))
+    nearly = workers.turn(factor, vectors[:, kept] / np.sqrt(values[kept]))
+    sizes, axes = np.linalg.eigh(workers.inner(nearly, nearly, np.float64))
+    return workers.turn(nearly, (axes / np.sqrt(sizes)) @ axes.T), values[kept]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.features.gram import Gram
+from labelweave.features.gram import Gram, StoredGram
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.shifted_solves import ShiftedSolves
@@ -25,6 +25,8 @@ __all__ = ["GramMargins", "MarginBox", "SettledMargins"]
 Array = npt.NDArray[Any]
 
 _SUPPORT_STEPS = 30
+_LARGEST_SYSTEM = 6000  # variables: 288 MB
+_MOST_WORK = 5e12  # the sum of their cubes
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,56 @@ class GramMargins:
             The product.
         """
         return self.covariance.matmul(variables)
+
+    def coupled_labels(self) -> list[Array]:
+        """Give the sets of labels that the label covariance couples.
+
+        Returns
+        -------
+        list of ndarray of int
+            One label each with R the identity, otherwise all together.
+        """
+        n_labels = self.covariance.n_labels
+        if self.covariance.is_diagonal:
+            return [np.array([label]) for label in range(n_labels)]
+        return [np.arange(n_labels)]
+
+    def can_solve(self, sizes: list[int]) -> bool:
+        """Tell whether linear systems of these sizes are affordable.
+
+        Parameters
+        ----------
+        sizes : list of int
+            Numbers of variables.
+
+        Returns
+        -------
+        bool
+            False if the kernel matrix is not at hand, a system would take too much
+            memory, or all of them more than about a minute.
+        """
+        affordable = sum(float(size) ** 3 for size in sizes) <= _MOST_WORK
+        return isinstance(self.gram, StoredGram) and max(sizes) <= _LARGEST_SYSTEM and affordable
+
+    def system(self, rows: Array, labels: Array) -> Array:
+        """Write out ``K (x) R`` between some variables.
+
+        Parameters
+        ----------
+        rows, labels : ndarray of int, shape (k,)
+            The variables.
+
+        Returns
+        -------
+        ndarray of float64, shape (k, k)
+            The matrix.
+        """
+        assert isinstance(self.gram, StoredGram), "systems are written out from a stored matrix only"
+        entries = self.gram.block(rows)
+        if not self.covariance.is_diagonal:
+            every, places = np.unique(labels, return_inverse=True)
+            entries *= self.covariance.block(every, every)[np.ix_(places, places)]
+        return entries
 
     def settled(self, free: Array, boxed: Array) -> SettledMargins:
         """Keep a result; rows outside the support of V get no coefficient.

@@ -17,8 +17,9 @@ _LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
 _LARGEST_RANK = 1500
 _ROWS_A_RANK = 10
 _SMALLEST_RANK = 4
-_PANEL_BYTES = 128e6
-_FACTOR_COPIES = 3  # of rows x rank, while a low-rank factor is made
+_PANEL_BYTES = 64e6  # for the blocks in which a matrix is computed that is not kept
+_SMALLEST_PANEL_BYTES = 2e5
+_FACTOR_COPIES = 2  # of rows x rank, while a low-rank factor is made
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,13 @@ def _incomplete(n_rows: int, size: int, table: float, budget: float) -> GramPlan
     wanted = max(_SMALLEST_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK))
     a_rank = float(_FACTOR_COPIES * n_rows * size)
     is_stored = table + wanted * a_rank <= budget
-    panel_row = 2.0 * n_rows * 8  # float64, and a second one while values are computed
-    least = _SMALLEST_RANK * a_rank + panel_row
     if is_stored:
         return GramPlan("incomplete_cholesky", True, wanted, 0)
-    _require(least, budget, f"one panel of the kernel matrix of {n_rows} rows")
-    panel_bytes = max(panel_row, min(_PANEL_BYTES, budget / 2))
+    what = f"blocks and a factor of the kernel matrix of {n_rows} rows"
+    _require(_SMALLEST_RANK * a_rank + _SMALLEST_PANEL_BYTES, budget, what)
+    panel_bytes = max(_SMALLEST_PANEL_BYTES, min(_PANEL_BYTES, budget / 4))
     rank = int(min(wanted, (budget - panel_bytes) / a_rank))
-    return GramPlan("incomplete_cholesky", False, max(_SMALLEST_RANK, rank), panel_bytes)
+    return GramPlan("incomplete_cholesky", False, rank, panel_bytes)
 
 
 def _require(needed: float, budget: float, what: str) -> None:

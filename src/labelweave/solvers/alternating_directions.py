@@ -28,6 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.solvers.active_set_newton import FreeSystems, newton_steps
 from labelweave.solvers.box_values import (
     BoxTerms,
     dual_value,
@@ -48,12 +49,14 @@ _BALANCE = 0.6  # aimed at between the relative primal and dual residuals
 _CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the penalty is changed
 _LARGEST_CHANGE = 10.0
 _TINY = 1e-30
+_POLISH = 3e-6  # the gap at which Newton steps are tried ...
+_POLISH_AGAIN = 0.05  # ... and the share of it at which they are tried again if they failed
 _FAILED_CHECKS = 4  # in a row that hoped for the tolerance and saw no progress: rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
 
 
-class SplitDual(NearbyOperator, Protocol):
+class SplitDual(NearbyOperator, FreeSystems, Protocol):
     """What the solver asks of a problem."""
 
     targets: Array
@@ -181,6 +184,7 @@ class _Run:
         self.corrections = CorrectedSteps(problem, self.state.boxed)
         self.rounds, self.next_check, self.failed = 0, _FIRST_CHECK, 0
         self.missed = (np.inf, 1.0)
+        self.polish_below = _POLISH if problem.targets.dtype == np.float64 else 0.0
         self.trace: list[TraceRecord] = []
 
     def at_zero(self) -> SplitState:
@@ -193,6 +197,7 @@ class _Run:
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         if status is not Status.CONVERGED:
+            self.measure()
             self.certify()
         best = SplitState(self.best_free, self.best_boxed, self.state.shift, self.state.penalty)
         return SolverResult(status, self.rounds, self.trace), best
@@ -272,24 +277,31 @@ class _Run:
 
     def check(self, hoped: float) -> TraceRecord:
         """Measure the objectives, in double precision if they are as near as asked for."""
-        state, problem = self.state, self.problem
-        free_scores, boxed_scores = problem.scores(state.free, state.boxed)
         before = relative_gap(self.primal, self.dual)
-        self.note_primal(state.free, free_scores)
-        dual = dual_value(problem, state.boxed, boxed_scores)
-        if dual > self.dual:
-            self.dual, self.best_boxed = dual, state.boxed
+        free_scores = self.measure()
         if hoped <= self.solver.tol < relative_gap(self.primal, self.dual):
             self.refine_primal(free_scores)
         record = self.record(self.primal, self.dual)
         if record.gap <= self.solver.tol:
             self.trace.pop()
             record = self.certify()
+        if self.solver.tol < record.gap <= self.polish_below:
+            record = self.polish(record)
         in_vain = hoped <= self.solver.tol and record.gap > _PROGRESS * before
         self.failed = self.failed + 1 if in_vain else 0
         self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)
         self.next_check = 2 * self.rounds
         return record
+
+    def measure(self) -> Array:
+        """Compute the objectives where the run stands, keep the best, and give the scores of B."""
+        state, problem = self.state, self.problem
+        free_scores, boxed_scores = problem.scores(state.free, state.boxed)
+        self.note_primal(state.free, free_scores)
+        dual = dual_value(problem, state.boxed, boxed_scores)
+        if dual > self.dual:
+            self.dual, self.best_boxed = dual, state.boxed
+        return free_scores
 
     def note_primal(self, free: Array, scores: Array) -> None:
         primal = primal_value(self.problem, free, scores)
@@ -300,6 +312,19 @@ class _Run:
         """Take off B what rounding put there: the scores found are not those that were solved for."""
         refined = self.state.free + self.problem.solve(self.scores - scores)
         self.note_primal(refined, *self.problem.scores(refined))
+
+    def polish(self, record: TraceRecord) -> TraceRecord:
+        """Try Newton steps, and go on from where they end if that is nearer."""
+        self.polish_below = record.gap * _POLISH_AGAIN
+        penalty = self.state.penalty
+        end = newton_steps(self.problem, self.best_boxed, penalty, self.solver.tol)
+        if end is None or end.gap >= record.gap:
+            return record
+        self.state = SplitState(end.free, end.boxed, end.slopes / penalty, penalty)
+        self.best_free, self.best_boxed = end.free, end.boxed
+        record = self.certify()
+        self.primal, self.dual = record.primal, record.dual
+        return record
 
     def certify(self) -> TraceRecord:
         """Measure the objectives of the result in double precision, on the true operator."""

@@ -1,0 +1,154 @@
+"""Rows of a kernel matrix, computed when asked for and kept while there is room.
+
+One cache serves all labels, as in section 5.1.3 of the M3L paper (journal version); the
+row that was used longest ago gives way.  Where the whole matrix fits, it simply fills up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import Workers, panels
+from labelweave.features.gram import GramSource
+
+__all__ = ["CachedRows"]
+
+Array = npt.NDArray[Any]
+
+_COLUMNS = 2048  # computed at a time, which bounds what the kernel needs besides
+
+
+class CachedRows:
+    """The most recently used rows of ``K + constant``, in one array of a fixed size.
+
+    Parameters
+    ----------
+    source : GramSource
+        Where the entries of K come from, n rows.
+    constant : float
+        Added to every entry.
+    budget_bytes : float
+        Memory for rows, the block that is handed out last included.
+    dtype : dtype
+        The precision of the entries.
+    block_rows : int, default=2
+        The most rows asked for at once.
+    workers : Workers or None, default=None
+        The threads; by default one.
+
+    Attributes
+    ----------
+    hits, misses : int
+        Rows found in the cache, and rows computed.
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small for a block, with the smallest that is not.
+    """
+
+    def __init__(
+        self,
+        source: GramSource,
+        constant: float,
+        budget_bytes: float,
+        dtype: npt.DTypeLike,
+        block_rows: int = 2,
+        workers: Workers | None = None,
+    ) -> None:
+        self.source, self.constant, self.workers = source, constant, workers or Workers()
+        self.dtype, self.n_rows = np.dtype(dtype), source.n_rows
+        n_slots = self._slots_within(budget_bytes, min(block_rows, self.n_rows))
+        self._table = np.empty((n_slots, self.n_rows), self.dtype)
+        self._slot_of = np.full(self.n_rows, -1)
+        self._row_of = np.full(n_slots, -1)
+        self._used = np.zeros(n_slots, np.int64)  # when; 0 is never
+        self._time = 0
+        self.hits = self.misses = 0
+
+    def _slots_within(self, budget: float, block_rows: int) -> int:
+        row_bytes = self.n_rows * self.dtype.itemsize
+        n_slots = int(min(self.n_rows, budget // row_bytes - block_rows))
+        if n_slots < block_rows:
+            least = 2 * block_rows * row_bytes
+            raise ValueError(
+                f"memory_budget is {budget / 1e6:g} MB, too small for {block_rows} rows of the kernel matrix "
+                f"of {self.n_rows} rows and a copy; give at least {np.ceil(least / 1e4) / 100:g} MB."
+            )
+        return n_slots
+
+    @property
+    def n_slots(self) -> int:
+        """The number of rows that the cache can hold."""
+        return len(self._table)
+
+    @property
+    def is_held(self) -> npt.NDArray[np.bool_]:
+        """Which rows are in the cache, shape (n,)."""
+        return np.asarray(self._slot_of >= 0)
+
+    def row(self, index: int) -> Array:
+        """Give one row.
+
+        Parameters
+        ----------
+        index : int
+            The row.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The row, to be read only; valid while fewer other rows are asked for than there are slots.
+        """
+        slot = int(self._slot_of[index])
+        if slot < 0:
+            slot = int(self._fill(np.array([index]))[0])
+        else:
+            self.hits += 1
+        self._time += 1
+        self._used[slot] = self._time
+        return np.asarray(self._table[slot])
+
+    def rows(self, indices: Array) -> Array:
+        """Give a block of rows; those that are missing are computed together.
+
+        Parameters
+        ----------
+        indices : ndarray of int, shape (k,)
+            The rows, at most ``block_rows`` different ones.
+
+        Returns
+        -------
+        ndarray of shape (k, n)
+            A copy of the rows.
+        """
+        self._time += 1
+        slots = self._slot_of[indices]
+        self._used[slots[slots >= 0]] = self._time  # kept from giving way to the others
+        missing = np.unique(indices[slots < 0])
+        self.hits += len(indices) - len(missing)
+        if len(missing):
+            self._used[self._fill(missing)] = self._time
+        return np.asarray(self._table[self._slot_of[indices]])
+
+    def _fill(self, missing: Array) -> Array:
+        """Compute rows in the place of those used longest ago; return their slots."""
+        slots = np.argpartition(self._used, len(missing) - 1)[: len(missing)]
+        given_up = self._row_of[slots]
+        self._slot_of[given_up[given_up >= 0]] = -1
+        self._row_of[slots] = -1  # until they are computed: an interruption must leave no wrong row
+        self._compute(missing, slots)
+        self._row_of[slots] = missing
+        self._slot_of[missing] = slots
+        self.misses += len(missing)
+        return slots
+
+    def _compute(self, missing: Array, slots: Array) -> None:
+        def one(columns: slice) -> None:
+            block = self.source.block(missing, columns, self.dtype)
+            self._table[slots, columns] = block + self.dtype.type(self.constant)
+
+        self.workers.each(one, panels(self.n_rows, _COLUMNS))

@@ -1,0 +1,118 @@
+"""The max-margin dual on cached kernel rows, for the solver that goes by pairs of variables.
+
+It is the dual of :mod:`labelweave.problems.gram_margins` in float64, with arrays in which the
+rows of a label lie beside each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave._loops.block_ascent import row_shares
+from labelweave.features.gram import GramSource, StreamedGram
+from labelweave.features.gram_cache import CachedRows
+from labelweave.labels.covariance import LabelCovariance
+from labelweave.problems.gram_margins import MarginBox, SettledMargins
+
+if TYPE_CHECKING:
+    from labelweave.problems.make_gram_margins import Resources
+
+__all__ = ["WorkingSetMargins"]
+
+Array = npt.NDArray[Any]
+
+
+class WorkingSetMargins:
+    """The dual of :class:`~labelweave.solvers.WorkingSetDual`.
+
+    Parameters
+    ----------
+    box : MarginBox of shape (n, L)
+        Targets and bounds.
+    source : GramSource of n rows
+        K.
+    constant : float
+        Added to every entry of K.
+    covariance : LabelCovariance of L labels
+        R.
+    resources : Resources
+        Threads, and memory for kernel rows; numbers are float64 whatever it says.
+
+    Attributes
+    ----------
+    result : SettledMargins
+        The point last certified, both primal and dual.
+
+    Raises
+    ------
+    ValueError
+        If the memory budget is too small.
+    """
+
+    result: SettledMargins
+
+    def __init__(
+        self,
+        box: MarginBox,
+        source: GramSource,
+        constant: float,
+        covariance: LabelCovariance,
+        resources: Resources,
+    ) -> None:
+        self.covariance = covariance
+        self.rows = CachedRows(
+            source, constant, resources.budget, np.float64, workers=resources.workers
+        )  # fmt: skip
+        self.exact = StreamedGram(source, constant, np.float64, resources.workers)
+        self.targets, self.lower, self.upper = (
+            np.asfortranarray(part, dtype=np.float64) for part in (box.targets, box.lower, box.upper)
+        )
+        self.beta, self.scores = np.zeros_like(self.targets), np.zeros_like(self.targets)
+        self.kernel_diagonal = source.diagonal() + constant
+        self.kernel_row = self.rows.row
+        self._every = np.arange(box.targets.shape[1])
+        self._shares = np.empty(len(self._every))
+
+    def covariance_column(self, label: int) -> Array:
+        """Give one column of R.
+
+        Parameters
+        ----------
+        label : int
+            The label.
+
+        Returns
+        -------
+        ndarray of float64, shape (L,)
+            The covariances of that label with every label.
+        """
+        column = self.covariance.block(self._every, np.array([label]))
+        return np.ascontiguousarray(column[:, 0])
+
+    def measure(self) -> tuple[float, float]:
+        """Compute the objectives at the variables and scores in use.
+
+        Returns
+        -------
+        primal, dual : float
+            Bounds of the optimum from above and from below.
+        """
+        tables = (self.targets, self.scores, self.beta, self.lower, self.upper)
+        linear, quadratic, losses = row_shares(*(table.T for table in tables), self._shares)
+        return quadratic / 2 + losses, linear - quadratic / 2
+
+    def certify(self) -> tuple[float, float]:
+        """Make the scores anew, in place, and measure; the point becomes the ``result``.
+
+        Returns
+        -------
+        primal, dual : float
+            Bounds of the optimum from above and from below.
+        """
+        self.scores[:] = self.covariance.matmul(self.exact.product(self.beta))
+        point = (self.beta, self.scores)
+        self.result = SettledMargins(self.targets, self.lower, self.upper, *point, *point)
+        return self.measure()

@@ -1,0 +1,136 @@
+"""Newton steps between guesses of the variables at their bounds: the local end of a global method.
+
+Near the optimum of a box-constrained quadratic dual the variables fall into those at the lower
+bound, those at the upper bound and the free ones F.  With the sets known, the free
+variables solve one linear system,
+
+    A_FF B_F = T_F - A_FG V_G,        G: the variables at bounds,
+
+and the next sets are read off B + (T - A B) / rho.  This primal-dual active set method is a
+semi-smooth Newton method (Hintermueller, Ito and Kunisch 2002): from near the optimum it ends after a
+few steps, at a gap of rounding; from afar it may cycle, and its steps are then left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg as sl
+
+from labelweave.solvers.box_values import BoxTerms, dual_value, primal_value, relative_gap
+
+__all__ = ["FreeSystems", "NewtonEnd", "newton_steps"]
+
+Array = npt.NDArray[Any]
+
+_MOST_STEPS = 12
+_STEPS_IN_VAIN = 5  # in a row without a smaller gap than the best
+_RIDGE = 1e-13  # of the mean diagonal: systems of dependent rows stay solvable
+
+
+class FreeSystems(BoxTerms, Protocol):
+    """What is asked of a problem."""
+
+    def scores(self, *variables: Array) -> tuple[Array, ...]:
+        """Compute ``A variables`` for each array."""
+
+    def coupled_labels(self) -> list[Array]:
+        """Give the sets of labels that A couples, each an ndarray of int."""
+
+    def can_solve(self, sizes: list[int]) -> bool:
+        """Tell whether systems of these sizes are affordable."""
+
+    def system(self, rows: Array, labels: Array) -> Array:
+        """Write out A between the variables (rows[k], labels[k])."""
+
+
+@dataclass(frozen=True)
+class NewtonEnd:
+    """The best points met.
+
+    Parameters
+    ----------
+    free : ndarray of shape (n, L)
+        B, the best primal point.
+    boxed : ndarray of shape (n, L)
+        V, the best dual point.
+    slopes : ndarray of shape (n, L)
+        T - A B.
+    gap : float
+        The relative duality gap between them.
+    """
+
+    free: Array
+    boxed: Array
+    slopes: Array
+    gap: float
+
+
+def newton_steps(problem: FreeSystems, boxed: Array, penalty: float, tol: float) -> NewtonEnd | None:
+    """Take Newton steps from near the optimum.
+
+    Parameters
+    ----------
+    problem : FreeSystems
+        The problem, in double precision.
+    boxed : ndarray of shape (n, L)
+        V, to begin with.
+    penalty : float
+        rho, which weighs a variable's slope against its distance from a bound.
+    tol : float
+        The relative duality gap to reach.
+
+    Returns
+    -------
+    NewtonEnd or None
+        The best points; None if no system could be solved.
+    """
+    best: NewtonEnd | None = None
+    point, in_vain = boxed, 0
+    (scores,) = problem.scores(point)
+    for _ in range(_MOST_STEPS):
+        moved = _step(problem, point, scores, penalty)
+        if moved is None:
+            break
+        point = moved
+        inside = np.clip(point, problem.lower, problem.upper)
+        scores, inside_scores = problem.scores(point, inside)
+        gap = relative_gap(
+            primal_value(problem, point, scores), dual_value(problem, inside, inside_scores)
+        )
+        in_vain = 0 if best is None or gap < best.gap else in_vain + 1
+        if in_vain == 0:
+            best = NewtonEnd(point, inside, problem.targets - scores, gap)
+        if gap <= tol or in_vain >= _STEPS_IN_VAIN:
+            break
+    return best
+
+
+def _step(problem: FreeSystems, point: Array, scores: Array, penalty: float) -> Array | None:
+    """Guess the sets and solve for the free variables."""
+    wanted = point + (problem.targets - scores) / penalty
+    free = (wanted > problem.lower) & (wanted < problem.upper)
+    groups = problem.coupled_labels()
+    if not problem.can_solve([int(free[:, group].sum()) for group in groups]):
+        return None
+    aim = np.where(free, point, np.clip(wanted, problem.lower, problem.upper))
+    (aim_scores,) = problem.scores(aim)
+    slopes = problem.targets - aim_scores
+    for group in groups:
+        rows, places = np.nonzero(free[:, group])
+        labels = group[places]
+        if len(rows):
+            aim[rows, labels] += _solution(problem.system(rows, labels), slopes[rows, labels])
+    return aim if np.isfinite(aim).all() else None
+
+
+def _solution(matrix: Array, right: Array) -> Array:
+    matrix[np.diag_indices(len(matrix))] += _RIDGE * matrix.trace() / len(matrix) + np.finfo(float).tiny
+    try:
+        factor = sl.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return np.full_like(right, np.nan)
+    return np.asarray(sl.cho_solve(factor, right, check_finite=False))
