@@ -25,8 +25,9 @@ __all__ = ["GramMargins", "MarginBox", "SettledMargins"]
 Array = npt.NDArray[Any]
 
 _SUPPORT_STEPS = 30
+_SUPPORT_SHARE = 1e-8  # of the squared residual, at which a label is done
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
-_MOST_WORK = 5e12  # the sum of their cubes
+_GATHERING = 100  # operations that fetching an entry from all over a matrix is worth
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,8 @@ class GramMargins:
             return [np.array([label]) for label in range(n_labels)]
         return [np.arange(n_labels)]
 
-    def can_solve(self, sizes: list[int]) -> bool:
-        """Tell whether linear systems of these sizes are affordable.
+    def newton_work(self, sizes: list[int]) -> float:
+        """Estimate the operations to solve linear systems between variables.
 
         Parameters
         ----------
@@ -217,12 +218,22 @@ class GramMargins:
 
         Returns
         -------
-        bool
-            False if the kernel matrix is not at hand, a system would take too much
-            memory, or all of them more than about a minute.
+        float
+            Infinite if the kernel matrix is not at hand or a system takes too much memory.
         """
-        affordable = sum(float(size) ** 3 for size in sizes) <= _MOST_WORK
-        return isinstance(self.gram, StoredGram) and max(sizes) <= _LARGEST_SYSTEM and affordable
+        if not isinstance(self.gram, StoredGram) or max(sizes) > _LARGEST_SYSTEM:
+            return np.inf
+        return sum(float(size) ** 3 / 3 + _GATHERING * float(size) ** 2 for size in sizes)
+
+    def round_work(self) -> float:
+        """Estimate the operations of a step.
+
+        Returns
+        -------
+        float
+            Two products with a factor of the kernel matrix.
+        """
+        return 4.0 * self.gram.n_rows**2 * self.covariance.n_labels
 
     def system(self, rows: Array, labels: Array) -> Array:
         """Write out ``K (x) R`` between some variables.
@@ -283,11 +294,14 @@ class GramMargins:
         for _ in range(_SUPPORT_STEPS):
             image = self.gram.product(direction)
             image[~support] = 0
-            step = size / np.maximum((direction * image).sum(axis=0), 1e-30)
+            curvature = (direction * image).sum(axis=0)
+            # a label that is done has but rounding left, along which a singular K has no curvature
+            going = (size > _SUPPORT_SHARE * first) & (curvature > 0)
+            step = np.divide(size, curvature, out=np.zeros_like(size), where=going)
             found += step * direction
             residual -= step * image
             new_size = _column_squares(residual)
-            if (new_size <= 1e-8 * first).all():
+            if not (going & (new_size > _SUPPORT_SHARE * first)).any():
                 break
             direction = residual + (new_size / np.maximum(size, 1e-30)) * direction
             size = new_size

@@ -1,6 +1,7 @@
 """Algorithms.  They know nothing of labels, trees or scikit-learn."""
 
 from labelweave.solvers.alternating_directions import AlternatingDirections, SplitDual, SplitState
+from labelweave.solvers.block_ascent import BlockAscent, BlockDual
 from labelweave.solvers.dual_coordinate_ascent import BoxDual, DualCoordinateAscent
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.trace import TraceRecord
@@ -8,6 +9,8 @@ from labelweave.solvers.working_set_ascent import WorkingSetAscent, WorkingSetDu
 
 __all__ = [
     "AlternatingDirections",
+    "BlockAscent",
+    "BlockDual",
     "BoxDual",
     "DualCoordinateAscent",
     "SolverResult",

@@ -40,8 +40,8 @@ class FreeSystems(BoxTerms, Protocol):
     def coupled_labels(self) -> list[Array]:
         """Give the sets of labels that A couples, each an ndarray of int."""
 
-    def can_solve(self, sizes: list[int]) -> bool:
-        """Tell whether systems of these sizes are affordable."""
+    def newton_work(self, sizes: list[int]) -> float:
+        """Estimate the operations to solve systems of these sizes; infinite if they cannot be."""
 
     def system(self, rows: Array, labels: Array) -> Array:
         """Write out A between the variables (rows[k], labels[k])."""
@@ -69,7 +69,9 @@ class NewtonEnd:
     gap: float
 
 
-def newton_steps(problem: FreeSystems, boxed: Array, penalty: float, tol: float) -> NewtonEnd | None:
+def newton_steps(
+    problem: FreeSystems, boxed: Array, penalty: float, tol: float, allowance: float
+) -> NewtonEnd | None:
     """Take Newton steps from near the optimum.
 
     Parameters
@@ -82,20 +84,25 @@ def newton_steps(problem: FreeSystems, boxed: Array, penalty: float, tol: float)
         rho, which weighs a variable's slope against its distance from a bound.
     tol : float
         The relative duality gap to reach.
+    allowance : float
+        The operations that the steps may take together.
 
     Returns
     -------
     NewtonEnd or None
-        The best points; None if no system could be solved.
+        The best points; None if no step was possible.
     """
     best: NewtonEnd | None = None
     point, in_vain = boxed, 0
     (scores,) = problem.scores(point)
     for _ in range(_MOST_STEPS):
-        moved = _step(problem, point, scores, penalty)
-        if moved is None:
+        free = _free(problem, point, scores, penalty)
+        allowance -= problem.newton_work([int(free[:, group].sum()) for group in problem.coupled_labels()])
+        if allowance < 0:
             break
-        point = moved
+        point = _step(problem, point, scores, free)
+        if not np.isfinite(point).all():
+            break
         inside = np.clip(point, problem.lower, problem.upper)
         scores, inside_scores = problem.scores(point, inside)
         gap = relative_gap(
@@ -109,22 +116,24 @@ def newton_steps(problem: FreeSystems, boxed: Array, penalty: float, tol: float)
     return best
 
 
-def _step(problem: FreeSystems, point: Array, scores: Array, penalty: float) -> Array | None:
-    """Guess the sets and solve for the free variables."""
+def _free(problem: FreeSystems, point: Array, scores: Array, penalty: float) -> Array:
+    """Guess which variables are free."""
     wanted = point + (problem.targets - scores) / penalty
-    free = (wanted > problem.lower) & (wanted < problem.upper)
-    groups = problem.coupled_labels()
-    if not problem.can_solve([int(free[:, group].sum()) for group in groups]):
-        return None
-    aim = np.where(free, point, np.clip(wanted, problem.lower, problem.upper))
+    return np.asarray((wanted > problem.lower) & (wanted < problem.upper))
+
+
+def _step(problem: FreeSystems, point: Array, scores: Array, free: Array) -> Array:
+    """Put the others at the bounds to which their slopes point and solve for the free ones."""
+    bounds = np.where(problem.targets > scores, problem.upper, problem.lower)
+    aim = np.where(free, point, bounds)
     (aim_scores,) = problem.scores(aim)
     slopes = problem.targets - aim_scores
-    for group in groups:
+    for group in problem.coupled_labels():
         rows, places = np.nonzero(free[:, group])
         labels = group[places]
         if len(rows):
             aim[rows, labels] += _solution(problem.system(rows, labels), slopes[rows, labels])
-    return aim if np.isfinite(aim).all() else None
+    return aim
 
 
 def _solution(matrix: Array, right: Array) -> Array:

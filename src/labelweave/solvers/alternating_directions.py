@@ -49,8 +49,7 @@ _BALANCE = 0.6  # aimed at between the relative primal and dual residuals
 _CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the penalty is changed
 _LARGEST_CHANGE = 10.0
 _TINY = 1e-30
-_POLISH = 3e-6  # the gap at which Newton steps are tried ...
-_POLISH_AGAIN = 0.05  # ... and the share of it at which they are tried again if they failed
+_POLISH = 1e-3  # the gap at which Newton steps are tried, for as much work as was done so far
 _FAILED_CHECKS = 4  # in a row that hoped for the tolerance and saw no progress: rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
@@ -70,6 +69,9 @@ class SplitDual(NearbyOperator, FreeSystems, Protocol):
     is_exact: bool
     """Whether solves are with A itself."""
     penalty_changes_are_cheap: bool
+
+    def round_work(self) -> float:
+        """Estimate the operations of a round."""
 
     def first_penalty(self) -> float:
         """Guess the penalty to begin with."""
@@ -185,6 +187,7 @@ class _Run:
         self.rounds, self.next_check, self.failed = 0, _FIRST_CHECK, 0
         self.missed = (np.inf, 1.0)
         self.polish_below = _POLISH if problem.targets.dtype == np.float64 else 0.0
+        self.polish_from = 0
         self.trace: list[TraceRecord] = []
 
     def at_zero(self) -> SplitState:
@@ -285,7 +288,7 @@ class _Run:
         if record.gap <= self.solver.tol:
             self.trace.pop()
             record = self.certify()
-        if self.solver.tol < record.gap <= self.polish_below:
+        if self.solver.tol < record.gap <= self.polish_below and self.rounds >= self.polish_from:
             record = self.polish(record)
         in_vain = hoped <= self.solver.tol and record.gap > _PROGRESS * before
         self.failed = self.failed + 1 if in_vain else 0
@@ -315,9 +318,9 @@ class _Run:
 
     def polish(self, record: TraceRecord) -> TraceRecord:
         """Try Newton steps, and go on from where they end if that is nearer."""
-        self.polish_below = record.gap * _POLISH_AGAIN
-        penalty = self.state.penalty
-        end = newton_steps(self.problem, self.best_boxed, penalty, self.solver.tol)
+        self.polish_from = 2 * self.rounds
+        penalty, spent = self.state.penalty, self.rounds * self.problem.round_work()
+        end = newton_steps(self.problem, self.best_boxed, penalty, self.solver.tol, spent)
         if end is None or end.gap >= record.gap:
             return record
         self.state = SplitState(end.free, end.boxed, end.slopes / penalty, penalty)

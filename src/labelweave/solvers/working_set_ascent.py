@@ -143,8 +143,8 @@ class WorkingSetAscent:
         Returns
         -------
         SolverResult
-            Why the run stopped, and the trace.  A run that ends above the tolerance because
-            rounding leaves no step to take counts as one that reached the iteration limit.
+            Why the run stopped, and the trace.  It stalled if rounding leaves no step to take above
+            the tolerance.
         """
         return _Run(self, problem).to_the_end()
 
@@ -187,7 +187,7 @@ class _Run:
                 return Status.CONVERGED
             if stop:
                 return Status.INTERRUPTED
-        return Status.ITERATION_LIMIT
+        return Status.ITERATION_LIMIT if dry_rounds < 2 else Status.STALLED
 
     def one_round(self) -> None:
         self.rounds += 1

@@ -1,0 +1,116 @@
+"""Kernel problems by name: ``awa-<n>``, n images of Animals with Attributes, or ``rcv1``, subset 1.
+
+The images are drawn at random, seed 0, from those of the 40 training classes.  The
+PHOG features are dense, the labels are the 85 attributes.  The kernel is RBF with
+scikit-learn's "scale" width, 1 / (d var X).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.peers.exchange import PeerProblem
+from benchmarks.problems import DEFAULT_DATA, load_problem
+
+__all__ = ["load_animals", "load_kernel_problem", "scale_gamma", "with_labels"]
+
+
+def load_kernel_problem(
+    name: str, C: float = 1.0, kernel_megabytes: float = 2000.0, data: Path = DEFAULT_DATA, threads: int = 1
+) -> PeerProblem:
+    """Load features and labels by the problem's name.
+
+    Parameters
+    ----------
+    name : str
+        ``"awa-<n>"`` or ``"rcv1"``.
+    C : float, default=1.0
+        labelweave's C; the peers' is twice that.
+    kernel_megabytes : float, default=2000.0
+        Memory for kernel values.
+    data : Path
+        The folder that has ``awa/`` and ``rcv1/``.
+    threads : int, default=1
+        Threads.
+
+    Returns
+    -------
+    PeerProblem
+        The problem; X is dense for the images.
+    """
+    kind, _, size = name.partition("-")
+    if kind == "awa" and size.isdigit():
+        X, Y = load_animals(int(size), data)
+    elif name == "rcv1":
+        X, Y = load_problem("rcv1-subset1", data)
+    else:
+        raise ValueError(f"The problem {name!r} is not known; use awa-<number of images> or rcv1.")
+    return PeerProblem(X, Y, 2.0 * C, threads, scale_gamma(X), kernel_megabytes)
+
+
+def load_animals(n_images: int, data: Path = DEFAULT_DATA) -> tuple[Any, sp.csr_array]:
+    """Draw images of the training classes.
+
+    Parameters
+    ----------
+    n_images : int
+        How many, at most 24,295.
+    data : Path
+        The folder that has ``awa/``.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (n, 252)
+        PHOG features as the source has them.
+    Y : csr_array of int8, shape (n, 85)
+        The attributes of the images' classes.
+    """
+    with np.load(data / "awa" / "awa-phog.npz") as file:
+        features, classes, names = file["X"], file["class_index"], file["classes"]
+        attributes, test_classes = file["class_predicate_binary"], file["test_classes"]
+    rows = np.flatnonzero(~np.isin(names[classes], test_classes))
+    if n_images > len(rows):
+        raise ValueError(f"awa-{n_images} asks for more images than the {len(rows)} there are.")
+    rows = np.random.default_rng(0).permutation(rows)[:n_images]
+    return features[rows].astype(np.float64), sp.csr_array(attributes[classes[rows]].astype(np.int8))
+
+
+def scale_gamma(X: Any) -> float:
+    """Compute 1 / (d var X), scikit-learn's ``gamma="scale"``.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse array} of shape (n, d)
+        Features.
+
+    Returns
+    -------
+    float
+        The width.
+    """
+    squares = (X.multiply(X) if sp.issparse(X) else X * X).mean()
+    return float(1.0 / (X.shape[1] * (squares - X.mean() ** 2)))
+
+
+def with_labels(problem: PeerProblem, labels: Any) -> PeerProblem:
+    """Keep some of the labels.
+
+    Parameters
+    ----------
+    problem : PeerProblem
+        The problem.
+    labels : array-like of int
+        Which ones.
+
+    Returns
+    -------
+    PeerProblem
+        The same rows.
+    """
+    from dataclasses import replace
+
+    return replace(problem, Y=sp.csr_array(problem.Y)[:, labels])

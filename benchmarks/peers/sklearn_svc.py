@@ -1,0 +1,67 @@
+"""scikit-learn's ``SVC(kernel="rbf")`` on the features, one label after another.
+
+Timed: the calls of ``fit``.  scikit-learn carries a copy of LIBSVM that computes
+dense dot products with BLAS.  The cache for kernel rows has the memory that the
+problem grants.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.svm import SVC
+
+from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
+
+__all__ = ["prepare", "train_labels"]
+
+
+def prepare(problem: PeerProblem) -> Trainer:
+    """Return a function that trains all labels at a tolerance."""
+
+    def train(tolerance: float) -> Solution:
+        machine = SVC(
+            C=problem.penalty, gamma=problem.gamma, tol=tolerance, cache_size=problem.kernel_megabytes
+        )
+        return train_labels(machine, problem.X, problem.Y)
+
+    return train
+
+
+def train_labels(machine: SVC, X: Any, Y: Any) -> Solution:
+    """Fit the machine to every label in turn.
+
+    Parameters
+    ----------
+    machine : SVC
+        With its parameters set.
+    X : {ndarray, csr_matrix} of shape (n, d) or (n, n)
+        Features, or the kernel matrix.
+    Y : csr_matrix of shape (n, L)
+        Ones at the positives.
+
+    Returns
+    -------
+    Solution
+        The coefficients of the rows and the biases; the iterations are LIBSVM's
+        steps, summed over labels.
+    """
+    labels = Y.toarray()
+    coefficients = np.zeros((labels.shape[0] + 1, labels.shape[1]))
+    seconds, steps = 0.0, 0
+    for label, column in enumerate(labels.T):
+        start = time.perf_counter()
+        machine.fit(X, column)
+        seconds += time.perf_counter() - start
+        found = machine.dual_coef_  # sparse when X is
+        coefficients[machine.support_, label] = (found.toarray() if sp.issparse(found) else found)[0]
+        coefficients[-1, label] = machine.intercept_[0]
+        steps += int(np.sum(machine.n_iter_))
+    return Solution(machine.tol, seconds, coefficients, iterations=steps)
+
+
+if __name__ == "__main__":
+    serve(prepare)

@@ -1,0 +1,39 @@
+"""scikit-learn's ``SVC(kernel="precomputed")``, the kernel computed once for all labels.
+
+Timed: ``sklearn.metrics.pairwise.rbf_kernel``, once, as the shared seconds, and the
+calls of ``fit``.
+"""
+
+from __future__ import annotations
+
+import time
+
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
+from benchmarks.peers.sklearn_svc import train_labels
+
+__all__ = ["prepare"]
+
+
+def prepare(problem: PeerProblem) -> Trainer:
+    """Compute the kernel; the function returned trains all labels at a tolerance."""
+    rbf_kernel(problem.X[:10], gamma=problem.gamma)  # loads what the first call loads
+    start = time.perf_counter()
+    kernel = rbf_kernel(problem.X, gamma=problem.gamma)
+    kernel_seconds = time.perf_counter() - start
+
+    def train(tolerance: float) -> Solution:
+        machine = SVC(
+            C=problem.penalty, kernel="precomputed", tol=tolerance, cache_size=problem.kernel_megabytes
+        )
+        solution = train_labels(machine, kernel, problem.Y)
+        solution.shared_seconds = kernel_seconds
+        return solution
+
+    return train
+
+
+if __name__ == "__main__":
+    serve(prepare)
