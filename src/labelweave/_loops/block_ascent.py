@@ -112,7 +112,7 @@ def ascend_block(  # type: ignore[no-untyped-def]
         _take(upper, first, group_upper)
         group_moved[:] = 0
         first_gain = 0.0
-        for sweep in range(most_sweeps):
+        for _ in range(most_sweeps):
             gain = _sweep_group(
                 kernel, every, inverses, slopes, group_beta, group_lower, group_upper, group_moved, total
             )  # fmt: skip
@@ -158,7 +158,7 @@ def ascend_coupled_block(  # type: ignore[no-untyped-def]
     total = np.empty(n_groups * WIDTH, kernel.dtype)
     slopes, spread = np.empty(n_labels, kernel.dtype), np.empty(n_labels, kernel.dtype)
     first_gain = 0.0
-    for sweep in range(most_sweeps):
+    for _ in range(most_sweeps):
         gain = 0.0
         for row in range(size):
             total[:] = 0

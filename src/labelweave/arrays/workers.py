@@ -68,8 +68,10 @@ class Workers:
                 yield self
                 return
             with ThreadPoolExecutor(self.n_threads) as self._pool:
-                yield self
-            self._pool = None
+                try:
+                    yield self
+                finally:
+                    self._pool = None
 
     def each(self, work: Callable[[Any], None], parts: list[Any]) -> None:
         """Do one piece of work on every part, in any order.

@@ -11,15 +11,26 @@ import click
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave import MaxMarginClassifier
-from labelweave.cli.covariance_files import read_covariance, read_taxonomy, tree_covariance
-from labelweave.cli.data_options import Options, column_options, file_options, label_column_options
+from labelweave import LabelCovariance, MaxMarginClassifier
+from labelweave.cli.covariance_options import (
+    check_covariance_options,
+    covariance_options,
+    given_covariance,
+)
+from labelweave.cli.data_options import (
+    Options,
+    column_options,
+    file_options,
+    label_column_options,
+    with_options,
+)
+from labelweave.cli.kernel_options import kernel_options, kernel_parameters
 from labelweave.cli.messages import note, size_of
+from labelweave.cli.model_words import kernel_words, n_support_rows
 from labelweave.cli.progress import show_progress
 from labelweave.cli.training_rows import read_training_rows, vectorizer_options
 from labelweave.datasets import LabeledData, TableColumns
 from labelweave.estimators import TableModel
-from labelweave.labels import LabelCovariance
 
 __all__ = ["fit"]
 
@@ -29,7 +40,7 @@ _NOT_NEGATIVE = click.FloatRange(min=0)
 
 
 def _model_options(command: Any) -> Any:
-    options = (
+    return with_options(
         click.option("--C", "C", type=_POSITIVE, default=1.0, show_default=True,
                      help="Weight of the losses; larger fits more closely."),
         click.option("--tol", type=_POSITIVE, default=1e-3, show_default=True,
@@ -41,24 +52,18 @@ def _model_options(command: Any) -> Any:
                      help="Cost of missing a label that is there."),
         click.option("--false-positive-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
                      help="Cost of predicting a label that is not there."),
-        click.option("--taxonomy", metavar="FILE",
-                     help="Labels share what they learn along this tree: lines parent,child (.csv, .tsv)."),
-        click.option("--data-taxonomy", is_flag=True, help="The same with the tree that DATA itself holds."),
-        click.option("--covariance", metavar="FILE",
-                     help="Prior covariance of the labels: .npy, or .csv with label names."),
         click.option("--jobs", type=int, help="Threads, -1 for all [1]."),
         click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
                      help="Fixes the order in which rows are visited."),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+    )(command)  # fmt: skip
 
 
 @click.command()
 @click.argument("data")
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
 @_model_options
+@kernel_options
+@covariance_options
 @label_column_options
 @column_options
 @vectorizer_options
@@ -79,10 +84,14 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
           --labels tags --id package --taxonomy facets.csv --out tags.lw
       labelweave fit movies.csv --text plot --label-column comedy \\
           --label-column drama --out movies.lw
+      labelweave fit scene-train.arff --kernel rbf --gamma 0.5 \\
+          --covariance-from scene-old.arff --shrink 0.1 --out scene.lw
     """
     _require_writable(out)
+    kernel = kernel_parameters(options)
+    check_covariance_options(options)
     rows, columns = read_training_rows(data, options)
-    model = _classifier(rows, options)
+    model = _classifier(options, kernel, given_covariance(data, rows, columns, options))
     seconds = _fit(model if quiet else show_progress(model), rows)
     _storable(model, rows, columns).save(out)
     if not quiet:
@@ -99,38 +108,18 @@ def _require_writable(out: str) -> None:
         raise click.UsageError(f"--out {out} lies in a directory that does not exist; make it first.")
 
 
-def _classifier(rows: LabeledData, options: Options) -> MaxMarginClassifier:
+def _classifier(options: Options, kernel: Options, covariance: LabelCovariance | None) -> MaxMarginClassifier:
     same = ("C", "tol", "max_iter", "false_negative_cost", "false_positive_cost")
     make: Any = MaxMarginClassifier
     classifier: MaxMarginClassifier = make(
         **{name: options[name] for name in same},
+        **kernel,
         fit_intercept=not options["no_intercept"],
-        label_covariance=_covariance(rows, options),
+        label_covariance=covariance,
         n_jobs=options["jobs"],
         random_state=options["seed"],
     )
     return classifier
-
-
-def _covariance(rows: LabeledData, options: Options) -> LabelCovariance | None:
-    flags = [name for name in ("taxonomy", "data_taxonomy", "covariance") if options[name]]
-    if len(flags) > 1:
-        given = " and ".join(f"--{flag.replace('_', '-')}" for flag in flags)
-        raise click.UsageError(f"{given} both describe the labels; give one of them.")
-    names = [str(name) for name in _label_names(rows)]
-    if options["covariance"]:
-        return read_covariance(options["covariance"], names)
-    if options["taxonomy"]:
-        return LabelCovariance.from_taxonomy(read_taxonomy(options["taxonomy"]), names)
-    if options["data_taxonomy"]:
-        if not rows.parents:
-            raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
-        return tree_covariance(rows.parents, names)
-    return None
-
-
-def _label_names(rows: LabeledData) -> Any:
-    return range(rows.Y.n_labels) if rows.label_names is None else rows.label_names
 
 
 def _fit(model: MaxMarginClassifier, rows: LabeledData) -> float:
@@ -151,10 +140,13 @@ def _storable(model: MaxMarginClassifier, rows: LabeledData, columns: TableColum
 
 
 def _print_summary(model: MaxMarginClassifier, rows: LabeledData, seconds: float, out: str) -> None:
+    support = n_support_rows(model)
     lines = {
         "rows": str(len(rows)),
         "features": str(rows.X.shape[1]),
         "labels": str(rows.Y.n_labels),
+        "kernel": kernel_words(model),
+        **({} if support is None else {"support": f"{support} of {len(rows)} rows"}),
         "rounds": str(model.n_iter_),
         "gap": f"{model.duality_gap_:.2e} (asked for {model.tol:g})",
         "seconds": f"{seconds:.1f}",

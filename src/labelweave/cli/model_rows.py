@@ -36,6 +36,7 @@ __all__ = [
     "read_labeled_rows",
     "row_blocks",
     "scores_of",
+    "with_last_labels",
 ]
 
 Array = npt.NDArray[Any]
@@ -214,14 +215,29 @@ def _read_matrix(model: LabelClassifier, path: str, options: Options) -> Labeled
         keywords.setdefault("n_features", model.n_features_in_)
     data = read_any(path, format, **keywords)
     _require_same_features(model, data, path)
-    return _widened(data, len(model.label_names_)) if format == "svmlight" else data
+    if format != "svmlight":
+        return data
+    return replace(data, Y=with_last_labels(data.Y, len(model.label_names_)))
 
 
-def _widened(data: LabeledData, n_labels: int) -> LabeledData:
-    """Add the last labels: such a file does not mention those that no row has."""
-    positives = data.Y.positives.copy()
-    positives.resize(len(data), max(n_labels, data.Y.n_labels))
-    return replace(data, Y=LabelMatrix(positives))
+def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
+    """Add the last labels of an svmlight file, which does not mention those that no row has.
+
+    Parameters
+    ----------
+    Y : LabelMatrix of shape (n, L)
+        What the file mentions.
+    n_labels : int
+        How many labels there are.
+
+    Returns
+    -------
+    LabelMatrix of shape (n, max(L, n_labels))
+        The same, with labels that no row has.
+    """
+    positives = Y.positives.copy()
+    positives.resize(len(Y), max(n_labels, Y.n_labels))
+    return LabelMatrix(positives)
 
 
 def _require_same_features(model: LabelClassifier, data: LabeledData, path: str) -> None:

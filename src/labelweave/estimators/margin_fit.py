@@ -21,6 +21,7 @@ from labelweave.problems import (
     MarginBox,
     MarginData,
     Resources,
+    feature_bytes,
     feature_margins,
     kernel_margins,
     make_margin_dual,
@@ -174,8 +175,10 @@ def _has_few_dimensions(data: MarginData, settings: MarginSettings) -> bool:
     if data.features.is_sparse:
         return False
     n, d = data.features.shape
-    kernel_matrix_fits = 16.0 * n * n <= 1e6 * settings.memory_budget
-    return d <= _WIDEST or (n < d and kernel_matrix_fits)
+    budget = 1e6 * settings.memory_budget
+    if n <= d:
+        return 16.0 * n * n <= budget
+    return d <= _WIDEST and feature_bytes(n, d) <= budget
 
 
 def _fit_coordinates(data: MarginData, settings: MarginSettings) -> MarginFit:

@@ -187,10 +187,13 @@ class StreamedGram(Gram):
         """Compute some columns; see :meth:`Gram.columns`."""
         found = np.empty((self.n_rows, len(which)), self.dtype)
 
-        def one(panel: slice) -> None:
-            found[panel] = self.source.block(panel, which, self.dtype)
+        cuts = panels(self.n_rows, self._panel_rows(len(which)))
 
-        self.workers.each(one, panels(self.n_rows, self._panel_rows(len(which), self.dtype)))
+        def one(lane: int) -> None:
+            for panel in cuts[lane::_LANES]:
+                found[panel] = self.source.block(panel, which, self.dtype)
+
+        self.workers.each(one, list(range(_LANES)))
         found += self.dtype.type(self.constant)
         return found
 
@@ -222,12 +225,13 @@ class StreamedGram(Gram):
             product[columns] += block.T @ vectors[rows]
 
     def _block_side(self, dtype: npt.DTypeLike) -> int:
-        # a block of values needs room for a second one while it is computed
-        entries = self.panel_bytes / (2 * np.dtype(dtype).itemsize * self.workers.n_threads)
+        # a block of values needs room for a second one while it is computed; what a lane may use does
+        # not depend on the threads, since the sizes of blocks decide the last bits
+        entries = self.panel_bytes / (2 * np.dtype(dtype).itemsize * _LANES)
         return int(min(_LARGEST_SIDE, max(_SMALLEST_SIDE, np.sqrt(entries))))
 
-    def _panel_rows(self, width: int, dtype: npt.DTypeLike) -> int:
-        bytes_a_row = 2 * np.dtype(dtype).itemsize * max(1, width) * self.workers.n_threads
+    def _panel_rows(self, width: int) -> int:
+        bytes_a_row = 2 * self.dtype.itemsize * max(1, width) * _LANES
         return max(1, min(_LARGEST_SIDE, int(self.panel_bytes / bytes_a_row)))
 
 

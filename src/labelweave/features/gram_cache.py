@@ -149,6 +149,7 @@ class CachedRows:
     def _compute(self, missing: Array, slots: Array) -> None:
         def one(columns: slice) -> None:
             block = self.source.block(missing, columns, self.dtype)
-            self._table[slots, columns] = block + self.dtype.type(self.constant)
+            block += np.asarray(self.constant, self.dtype)
+            self._table[slots, columns] = block
 
         self.workers.each(one, panels(self.n_rows, _COLUMNS))

@@ -79,7 +79,9 @@ def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
     GramSpectrum
         Exact to rounding, of rank at most the number of features.
     """
-    vectors, values = _orthonormal(gram.exact_table.copy(), gram.workers, np.finfo(float).eps)
+    table = gram.exact_table.copy()
+    rounding = table.shape[1] * np.finfo(float).eps  # eigenvalues that small are noise
+    vectors, values = _orthonormal(table, gram.workers, rounding)
     return GramSpectrum(vectors, values, 0.0, is_exact=True)
 
 
@@ -113,7 +115,8 @@ def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> Gram
     generator = np.random.default_rng(seed)
     factor = pivoted_cholesky(gram, rank, generator)
     vectors, values = _orthonormal(_after_a_step(gram, factor, workers), workers, _NEGLIGIBLE)
-    return GramSpectrum(vectors, values, _FIRST_REST * float(values.min()), is_exact=False)
+    rest = _FIRST_REST * float(values.min()) if values.size else 0.0
+    return GramSpectrum(vectors, values, rest, is_exact=False)
 
 
 def pivoted_cholesky(gram: Gram, rank: int, generator: np.random.Generator) -> Array:
@@ -170,10 +173,12 @@ def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Ar
     """Give orthonormal U and e with ``factor factor^T = U diag(e) U^T``, in the place of the factor.
 
     Parts beneath a share of the largest e are left out.  Rounding leaves the first U only nearly
-    orthonormal; a second turn, by the least rotation, makes it so.
+    orthonormal: it puts a little of the largest directions into the smallest.  Gram and Schmidt's
+    second turn, largest first, takes it out of the smallest and leaves the largest alone.
     """
     values, vectors = np.linalg.eigh(workers.inner(factor, factor, np.float64))
-    kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
+    smallest = negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
+    kept = np.flatnonzero(values > smallest)[::-1]
     nearly = workers.turn(factor, vectors[:, kept] / np.sqrt(values[kept]))
-    sizes, axes = np.linalg.eigh(workers.inner(nearly, nearly, np.float64))
-    return workers.turn(nearly, (axes / np.sqrt(sizes)) @ axes.T), values[kept]
+    triangle = np.linalg.cholesky(workers.inner(nearly, nearly, np.float64))
+    return workers.turn(nearly, np.linalg.inv(triangle).T), values[kept]

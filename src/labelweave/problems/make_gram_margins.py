@@ -18,7 +18,7 @@ from labelweave.features.gram_spectrum import (
 )
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import GramMargins, MarginBox
-from labelweave.problems.memory_plan import plan_gram
+from labelweave.problems.memory_plan import check_feature_bytes, plan_gram
 from labelweave.problems.shifted_solves import CholeskySolves, ShiftedSolves, SpectralSolves
 
 __all__ = ["Resources", "feature_margins", "kernel_margins"]
@@ -75,7 +75,13 @@ def feature_margins(
     -------
     GramMargins
         The dual, with exact solves.
+
+    Raises
+    ------
+    ValueError
+        If the memory budget is too small.
     """
+    check_feature_bytes(*features.shape, resources.budget)
     gram = FeatureGram(features, constant, resources.dtype, resources.workers)
     spectrum = _of_type(feature_spectrum(gram), resources.dtype)
     solves = SpectralSolves(spectrum, covariance, resources.workers)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GramPlan", "plan_gram"]
+__all__ = ["GramPlan", "check_feature_bytes", "feature_bytes", "plan_gram"]
 
 _LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
 _LARGEST_RANK = 1500
@@ -83,6 +83,41 @@ def plan_gram(
         _require(needed[factorization], budget, f"factorization={factorization!r} of {n_rows} rows")
         return GramPlan(factorization, is_stored=True, rank=n_rows, panel_bytes=0)
     return _incomplete(n_rows, size, table, budget)
+
+
+def feature_bytes(n_rows: int, n_features: int) -> float:
+    """Estimate the memory for dense features and their factor, in double and single precision.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Their size.
+
+    Returns
+    -------
+    float
+        Bytes.
+    """
+    return 24.0 * n_rows * (n_features + 1)
+
+
+def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
+    """Refuse features that do not fit.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Their size.
+    budget : float
+        Bytes.
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small, with the smallest that is not.
+    """
+    what = f"the factor of {n_rows} rows of {n_features} features"
+    _require(feature_bytes(n_rows, n_features), budget, what)
 
 
 def _incomplete(n_rows: int, size: int, table: float, budget: float) -> GramPlan:

@@ -105,9 +105,7 @@ def newton_steps(
             break
         inside = np.clip(point, problem.lower, problem.upper)
         scores, inside_scores = problem.scores(point, inside)
-        gap = relative_gap(
-            primal_value(problem, point, scores), dual_value(problem, inside, inside_scores)
-        )
+        gap = relative_gap(primal_value(problem, point, scores), dual_value(problem, inside, inside_scores))
         in_vain = 0 if best is None or gap < best.gap else in_vain + 1
         if in_vain == 0:
             best = NewtonEnd(point, inside, problem.targets - scores, gap)

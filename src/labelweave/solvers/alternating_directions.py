@@ -52,6 +52,7 @@ _TINY = 1e-30
 _POLISH = 1e-3  # the gap at which Newton steps are tried, for as much work as was done so far
 _FAILED_CHECKS = 4  # in a row that hoped for the tolerance and saw no progress: rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
+_PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
 
 
@@ -186,7 +187,9 @@ class _Run:
         self.corrections = CorrectedSteps(problem, self.state.boxed)
         self.rounds, self.next_check, self.failed = 0, _FIRST_CHECK, 0
         self.missed = (np.inf, 1.0)
-        self.polish_below = _POLISH if problem.targets.dtype == np.float64 else 0.0
+        self.is_coarse = problem.targets.dtype != np.float64
+        self.polish_below = 0.0 if self.is_coarse else _POLISH
+        self.not_before = 0
         self.polish_from = 0
         self.trace: list[TraceRecord] = []
 
@@ -209,7 +212,8 @@ class _Run:
         while self.rounds < self.solver.max_iter:
             hoped = self.one_round()
             foreseen = self.foreseen(hoped)
-            due = foreseen <= self.solver.tol or self.rounds >= self.next_check
+            near = foreseen <= self.solver.tol and self.rounds >= self.not_before
+            due = near or self.rounds >= self.next_check
             record = self.check(hoped) if due else self.describe(np.nan, np.nan, foreseen)
             stop = self.solver.on_check is not None and self.solver.on_check(record)
             if due and record.gap <= self.solver.tol:
@@ -291,7 +295,8 @@ class _Run:
         if self.solver.tol < record.gap <= self.polish_below and self.rounds >= self.polish_from:
             record = self.polish(record)
         in_vain = hoped <= self.solver.tol and record.gap > _PROGRESS * before
-        self.failed = self.failed + 1 if in_vain else 0
+        self.failed = self.failed + 1 if in_vain and self.is_coarse else 0
+        self.not_before = self.rounds + self.rounds // _PAUSE if in_vain else 0
         self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)
         self.next_check = 2 * self.rounds
         return record

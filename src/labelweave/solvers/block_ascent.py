@@ -53,13 +53,40 @@ class BlockDual(Protocol):
         """Give the rows that cost less to visit; None where all cost the same."""
 
     def ascend(self, rows: Array) -> None:
-        """Move the variables of a block of rows, then the scores of all rows."""
+        """Move the variables of a block of rows, then the scores of all rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Different rows, at most ``block_rows``.
+        """
 
     def measure(self, shares: Array) -> tuple[float, float]:
-        """Write every row's share of the duality gap, give the primal and the dual objective."""
+        """Compute the objectives at the variables and scores in use.
+
+        Parameters
+        ----------
+        shares : ndarray of float64, shape (n_rows,)
+            Receives every row's share of the duality gap; they add up to it.
+
+        Returns
+        -------
+        primal : float
+            An upper bound of the optimum.
+        dual : float
+            A lower bound of it.
+        """
 
     def certify(self) -> tuple[float, float]:
-        """Make the scores anew in double precision and give the objectives there."""
+        """Make the scores anew, then compute the objectives in double precision.
+
+        Returns
+        -------
+        primal : float
+            An upper bound of the optimum.
+        dual : float
+            A lower bound of it.
+        """
 
 
 class BlockAscent:

@@ -1,0 +1,169 @@
+"""Flags that say how labels vary together, and the covariance they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import click
+
+from labelweave.cli.covariance_files import read_covariance, read_signatures, read_taxonomy, tree_covariance
+from labelweave.cli.data_options import Command, Options, given_options, with_options
+from labelweave.cli.model_rows import with_last_labels
+from labelweave.datasets import (
+    DataFileError,
+    LabeledData,
+    TableColumns,
+    detect_format,
+    read_any,
+    read_table_columns,
+)
+from labelweave.labels import LabelCovariance, LabelMatrix
+
+__all__ = ["check_covariance_options", "covariance_options", "given_covariance"]
+
+_SOURCES = ("taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures")
+
+
+def covariance_options(command: Command) -> Command:
+    """Add the flags that describe the labels.
+
+    Parameters
+    ----------
+    command : callable
+        The function of the command.
+
+    Returns
+    -------
+    callable
+        The same one, with more flags.
+    """
+    return with_options(
+        click.option("--taxonomy", metavar="FILE",
+                     help="Labels share what they learn along this tree: lines parent,child (.csv, .tsv)."),
+        click.option("--data-taxonomy", is_flag=True, help="The same with the tree that DATA itself holds."),
+        click.option("--covariance", metavar="FILE",
+                     help="Prior covariance of the labels: .npy, or .csv with label names."),
+        click.option("--covariance-from", metavar="FILE",
+                     help="Labels vary together as they do in this data file."),
+        click.option("--signatures", metavar="FILE",
+                     help="Labels vary together as over these classes: lines class,label,... (.csv, .tsv); "
+                     "a column 'prior' weighs them."),
+        click.option("--shrink", metavar="AMOUNT", type=click.FloatRange(0, 1),
+                     help="Pull the covariance towards independent labels: from 0, not at all, to 1."),
+    )(command)  # fmt: skip
+
+
+def check_covariance_options(options: Options) -> None:
+    """Refuse flags that make no sense together.
+
+    Parameters
+    ----------
+    options : dict
+        The values of all flags.
+
+    Raises
+    ------
+    click.UsageError
+        If two flags describe the labels, or none does and there is something to shrink.
+    """
+    flags = [f"--{name.replace('_', '-')}" for name in _SOURCES if options[name]]
+    if len(flags) > 1:
+        raise click.UsageError(f"{flags[0]} and {flags[1]} both describe the labels; give one of them.")
+    if options["shrink"] is not None and not flags:
+        every = ", ".join(f"--{name.replace('_', '-')}" for name in _SOURCES)
+        raise click.UsageError(f"--shrink has no covariance to shrink; give one of {every} too.")
+
+
+def given_covariance(
+    data: str, rows: LabeledData, columns: TableColumns | None, options: Options
+) -> LabelCovariance | None:
+    """Make the covariance that the flags stand for.
+
+    Parameters
+    ----------
+    data : str
+        The file of the training rows.
+    rows : LabeledData
+        The training rows.
+    columns : TableColumns or None
+        What the columns of their table were; None for other formats.
+    options : dict
+        The values of all flags.
+
+    Returns
+    -------
+    LabelCovariance or None
+        The covariance in the order of the training labels; None for independent labels.
+
+    Raises
+    ------
+    click.UsageError
+        If the data cannot have what was asked for.
+    ValueError
+        If a file is malformed or lacks a label.
+    """
+    covariance = _from_source(data, rows, columns, options)
+    if covariance is None:
+        return None
+    if options["factorization"] == "cholesky" and not covariance.is_diagonal:
+        raise click.UsageError(
+            "--factorization cholesky serves independent labels only; with a covariance give eigenvalues "
+            "or incomplete_cholesky."
+        )
+    return covariance if options["shrink"] is None else covariance.shrink(options["shrink"])
+
+
+def _from_source(
+    data: str, rows: LabeledData, columns: TableColumns | None, options: Options
+) -> LabelCovariance | None:
+    names = _label_names(rows.Y)
+    if options["covariance"]:
+        return read_covariance(options["covariance"], names)
+    if options["taxonomy"]:
+        return LabelCovariance.from_taxonomy(read_taxonomy(options["taxonomy"]), names)
+    if options["data_taxonomy"]:
+        if not rows.parents:
+            raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
+        return tree_covariance(rows.parents, names)
+    if options["signatures"]:
+        return read_signatures(options["signatures"], names)
+    if options["covariance_from"]:
+        other = _other_labels(options["covariance_from"], data, columns, options)
+        return LabelCovariance.from_labels(_in_order(other, names, options["covariance_from"]))
+    return None
+
+
+def _label_names(Y: LabelMatrix) -> list[str]:
+    return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+
+
+def _other_labels(path: str, data: str, columns: TableColumns | None, options: Options) -> LabelMatrix:
+    """Read the labels of another file; flags about the format of DATA hold for files of that format."""
+    format = detect_format(path)
+    if format == "table":
+        if columns is None:
+            raise click.UsageError(
+                f"--covariance-from {path} is a table and {data} is none, so that nothing says where its "
+                "labels are; give a file of another format."
+            )
+        only_labels = replace(columns, text=(), categorical=(), numeric=(), drop=None, id=None)
+        return read_table_columns(path, only_labels).Y
+    same = columns is None and format == _format_of(data, options)
+    return read_any(path, format, **(given_options(options) if same else {})).Y
+
+
+def _format_of(data: str, options: Options) -> str:
+    return detect_format(data) if options["format"] == "auto" else str(options["format"])
+
+
+def _in_order(Y: LabelMatrix, names: Sequence[str], path: str) -> LabelMatrix:
+    """Give the labels of another file in the order of the training labels."""
+    if Y.names is None and detect_format(path) == "svmlight":
+        Y = with_last_labels(Y, len(names))
+    place = {name: column for column, name in enumerate(_label_names(Y))}
+    absent = next((name for name in names if name not in place), None)
+    if absent is not None:
+        nameless = "labels without names" if Y.names is None else f"{Y.n_labels} labels"
+        raise DataFileError(path, None, f"{nameless}, none of them {absent!r}", "every label of the data")
+    return LabelMatrix.from_any(Y.select_labels([place[name] for name in names]), names)

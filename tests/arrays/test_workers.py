@@ -1,0 +1,120 @@
+"""Products in panels: NumPy's result, and the same bits for any number of threads."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.arrays import Workers, panels
+from labelweave.arrays.workers import PANEL
+
+SIZES = [0, 1, 2, PANEL - 1, PANEL, PANEL + 1, 8 * PANEL - 1, 8 * PANEL, 8 * PANEL + 1]
+WIDTHS = [0, 1, 3]
+TYPES = [np.float32, np.float64]
+
+
+def _table(rows, columns, dtype, seed=0):
+    return np.random.default_rng(seed).normal(size=(rows, columns)).astype(dtype)
+
+
+def _for_threads(compute):
+    results = []
+    for threads in (1, 2, 3):
+        with Workers(threads).running() as workers:
+            results.append(compute(workers))
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+    return results[0]
+
+
+@given(st.integers(0, 3000), st.integers(1, 700))
+def test_panels_cover_a_range_once_in_order(length, size):
+    cuts = panels(length, size)
+    covered = [k for cut in cuts for k in range(cut.start, cut.stop)]
+    assert covered == list(range(length))
+    assert all(0 < cut.stop - cut.start <= size for cut in cuts)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("rows", SIZES)
+def test_products_are_numpys(rows, width, dtype):
+    left, right = _table(rows, 7, dtype), _table(7, width, dtype, 1)
+    other = _table(rows, width, dtype, 2)
+    close = {"rtol": 1e-4 if dtype == np.float32 else 1e-10, "atol": 1e-3 if dtype == np.float32 else 1e-9}
+    product = _for_threads(lambda workers: workers.matmul(left, right))
+    assert product.dtype == dtype
+    np.testing.assert_allclose(product, left @ right, **close)
+    inner = _for_threads(lambda workers: workers.inner(left, other))
+    assert inner.dtype == dtype
+    np.testing.assert_allclose(inner, left.T @ other, **close)
+    turned = _for_threads(lambda workers: workers.turn(left.copy(), right))
+    np.testing.assert_allclose(turned, left @ right, **close)
+
+
+def test_a_product_has_the_type_of_its_right_factor():
+    left, right = _table(600, 5, np.float32), _table(5, 2, np.float64)
+    with Workers().running() as workers:
+        product = workers.matmul(left, right)
+    assert product.dtype == np.float64
+    np.testing.assert_allclose(product, left.astype(np.float64) @ right, rtol=1e-12, atol=1e-12)
+
+
+def test_an_inner_product_in_more_precision_than_its_factors():
+    left, right = _table(5000, 3, np.float32), _table(5000, 4, np.float32, 1)
+    with Workers().running() as workers:
+        product = workers.inner(left, right, np.float64)
+    exact = left.astype(np.float64).T @ right.astype(np.float64)
+    np.testing.assert_allclose(product, exact, rtol=1e-12, atol=1e-12)
+
+
+def test_a_turn_happens_in_the_place_of_its_left_factor():
+    left = _table(700, 6, np.float64)
+    with Workers().running() as workers:
+        assert np.shares_memory(workers.turn(left, _table(6, 6, np.float64)), left)
+
+
+def test_inputs_are_not_changed():
+    left, right = _table(600, 6, np.float64), _table(6, 2, np.float64)
+    before = left.copy(), right.copy()
+    with Workers(2).running() as workers:
+        workers.matmul(left, right)
+        workers.inner(left, left)
+    np.testing.assert_array_equal(left, before[0])
+    np.testing.assert_array_equal(right, before[1])
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 30), st.integers(1, 3))
+def test_every_part_is_worked_on_once(parts, threads):
+    seen = []
+    with Workers(threads).running() as workers:
+        workers.each(seen.append, list(range(parts)))
+    assert sorted(seen) == list(range(parts))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_part_is_raised(threads):
+    def fail(part):
+        raise FloatingPointError(part)
+
+    with pytest.raises(FloatingPointError), Workers(threads).running() as workers:
+        workers.each(fail, [0, 1, 2])
+
+
+def test_workers_can_be_used_again_after_an_error():
+    workers = Workers(2)
+    with pytest.raises(KeyboardInterrupt), workers.running():
+        raise KeyboardInterrupt
+    seen = []
+    workers.each(seen.append, [0, 1, 2])
+    assert seen == [0, 1, 2]
+
+
+def test_no_thread_is_left_running():
+    before = threading.active_count()
+    with Workers(3).running() as workers:
+        workers.matmul(np.ones((3000, 4)), np.ones((4, 4)))
+    assert threading.active_count() == before

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from labelweave.arrays import Workers
+from labelweave.features.gram import PrecomputedSource
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.problems.block_margins import BlockMargins
+from labelweave.problems.gram_margins import MarginBox
+from labelweave.problems.make_gram_margins import Resources
+
+_N, _L = 60, 20
+_FACTOR = np.random.default_rng(3).normal(size=(_L, 2))
+COVARIANCES = {
+    "independent": LabelCovariance.identity(_L),
+    "dense": LabelCovariance.dense(_FACTOR @ _FACTOR.T + np.eye(_L)),
+    "low rank": LabelCovariance.low_rank(_FACTOR),
+}
+
+
+def _problem(kind, dtype=np.float64, budget=1e6, start=None):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(_N, 3))
+    K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    Y = np.where(random.random((_N, _L)) < 0.2, np.nan, random.random((_N, _L)) < 0.4)
+    box = MarginBox.make(LabelMatrix.from_any(Y), random.uniform(0.5, 2, _N), np.ones((2, _L)))
+    resources = Resources(Workers(), dtype, budget)
+    return K + 1.0, BlockMargins(box, PrecomputedSource(K), 1.0, COVARIANCES[kind], resources, start)
+
+
+@pytest.mark.parametrize("kind", COVARIANCES)
+def test_a_visit_moves_its_rows_and_all_scores(kind):
+    K, problem = _problem(kind)
+    shares, duals = np.empty(_N), []
+    for rows in (np.arange(0, _N, 7), np.array([3]), np.arange(_N)[::-1]):
+        before = problem.beta.copy()
+        problem.ascend(rows)
+        np.testing.assert_allclose(problem.scores, K @ problem.beta @ COVARIANCES[kind].to_dense(), atol=1e-9)
+        held = np.setdiff1d(np.arange(_N), rows)
+        np.testing.assert_array_equal(problem.beta[held], before[held])
+        assert (problem.beta[rows] != before[rows]).any()
+        primal, dual = problem.measure(shares)
+        duals.append(dual)
+        np.testing.assert_allclose(shares.sum(), primal - dual, rtol=1e-9)
+    assert (np.diff(duals) > 0).all()
+
+
+@pytest.mark.parametrize("kind", COVARIANCES)
+def test_a_certificate_is_in_double_precision(kind):
+    K, problem = _problem(kind, np.float32)
+    problem.ascend(np.arange(20))
+    problem.scores += 1
+    primal, dual = problem.certify()
+    found = problem.result
+    expected = K @ found.boxed @ COVARIANCES[kind].to_dense()
+    np.testing.assert_allclose(found.boxed_scores, expected, atol=1e-10)
+    np.testing.assert_allclose(problem.scores, expected, atol=1e-4)
+    assert problem.scores.dtype == np.float32
+    assert found.kept is found.boxed
+    assert (found.lower <= found.boxed).all()
+    assert (found.boxed <= found.upper).all()
+    np.testing.assert_allclose(dual, (found.boxed * (found.targets - expected / 2)).sum(), rtol=1e-12)
+    short = found.targets - expected
+    losses = np.maximum(found.upper * short, found.lower * short).sum()
+    np.testing.assert_allclose(primal, (found.boxed * expected).sum() / 2 + losses, rtol=1e-12)
+
+
+def test_a_start_is_put_between_the_bounds():
+    _, plain = _problem("dense")
+    plain.ascend(np.arange(_N))
+    values = plain.certify()
+    _, warm = _problem("dense", start=np.where(plain.targets == 0, 5.0, plain.beta))
+    np.testing.assert_array_equal(warm.beta, plain.beta)
+    assert warm.certify() == values
+
+
+def test_a_small_budget_makes_blocks_small_and_a_smaller_one_is_refused():
+    row = _N * 8
+    assert _problem("dense", budget=1e6)[1].rows_at_hand() is None
+    _, problem = _problem("dense", budget=16 * row)
+    assert (problem.block_rows, problem.rows.n_slots) == (8, 8)
+    problem.ascend(np.array([4, 40]))
+    np.testing.assert_array_equal(problem.rows_at_hand(), [4, 40])
+    with pytest.raises(ValueError, match="memory_budget"):
+        _problem("dense", budget=16 * row - 1)

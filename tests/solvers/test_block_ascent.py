@@ -1,0 +1,199 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.arrays import Workers
+from labelweave.features.gram import PrecomputedSource
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.problems.block_margins import BlockMargins
+from labelweave.problems.gram_margins import MarginBox
+from labelweave.problems.make_gram_margins import Resources, kernel_margins
+from labelweave.problems.working_set_margins import WorkingSetMargins
+from labelweave.solvers import AlternatingDirections, BlockAscent, Status, WorkingSetAscent
+
+_L = 5
+
+
+def _kernel(random, n, *, duplicates=False):
+    X = random.normal(size=(n, 4))
+    if duplicates:
+        X[n // 2 :] = X[: n - n // 2]
+    return np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+
+
+def _covariance(random, kind, n_labels):
+    if kind == "identity":
+        return LabelCovariance.identity(n_labels)
+    factor = random.normal(size=(n_labels, 2))
+    if kind == "low rank":
+        return LabelCovariance.low_rank(factor)
+    return LabelCovariance.dense(factor @ factor.T + 0.3 * np.eye(n_labels))
+
+
+def _parts(seed=0, n=40, kind="dense", missing=0.1, n_labels=_L, *, duplicates=False):
+    random = np.random.default_rng(seed)
+    Y = (random.random((n, n_labels)) < 0.3).astype(float)
+    Y[random.random(Y.shape) < missing] = np.nan
+    weights = random.uniform(0, 3, n) * (random.random(n) < 0.9)
+    box = MarginBox.make(LabelMatrix.from_any(Y), weights, random.uniform(0.5, 2, (2, n_labels)))
+    source = PrecomputedSource(_kernel(random, n, duplicates=duplicates))
+    return box, source, 1.0, _covariance(random, kind, n_labels)
+
+
+def _resources(dtype=np.float64, budget=1e9, n_threads=1):
+    return Resources(Workers(n_threads), dtype, budget)
+
+
+def _solved(problem, solver):
+    result = solver.solve(problem)
+    result = result[0] if isinstance(result, tuple) else result
+    assert result.status is Status.CONVERGED
+    return result.trace[-1], problem.result.kept_scores
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(2, 40),
+    kind=st.sampled_from(["identity", "dense", "low rank"]),
+    missing=st.sampled_from([0.0, 0.4]),
+    duplicates=st.booleans(),
+    room=st.sampled_from([16, 30, 1000]),
+)
+def test_all_kernel_solvers_reach_the_same_optimum(seed, n, kind, missing, duplicates, room):
+    parts = _parts(seed, n, kind, missing, duplicates=duplicates)
+    rows = _resources(budget=room * n * 8)
+    ends = [
+        _solved(BlockMargins(*parts, rows), BlockAscent(1e-7, 10**5)),
+        _solved(WorkingSetMargins(*parts, rows), WorkingSetAscent(1e-7, 10**5)),
+        _solved(kernel_margins(*parts, _resources()), AlternatingDirections(1e-6, 10**4)),
+    ]
+    diagonals = np.outer(parts[1].diagonal() + 1, parts[3].diagonal())
+    for k, (record, scores) in enumerate(ends):
+        for other, other_scores in ends[:k]:
+            np.testing.assert_allclose(record.dual, other.dual, rtol=2e-6, atol=2e-6)
+            # a primal value within g of the optimum puts the weights within sqrt(2 g) of the best
+            far = sum(
+                np.sqrt(2 * max(0, end.primal - max(e[0].dual for e in ends))) for end in (record, other)
+            )
+            assert (np.abs(scores - other_scores) <= far * np.sqrt(diagonals) + 1e-6).all()
+
+
+@pytest.mark.parametrize("kind", ["identity", "dense"])
+@pytest.mark.parametrize("n_labels", [1, 40])
+def test_single_precision_reaches_the_same_optimum(kind, n_labels):
+    parts = _parts(1, 150, kind, n_labels=n_labels)
+    exact, _ = _solved(BlockMargins(*parts, _resources()), BlockAscent(1e-6, 10**4))
+    problem = BlockMargins(*parts, _resources(np.float32))
+    record, scores = _solved(problem, BlockAscent(1e-4, 10**4))
+    assert scores.dtype == np.float64
+    np.testing.assert_allclose(record.dual, exact.dual, rtol=1e-4)
+    assert record.dual <= exact.primal
+
+
+@pytest.mark.parametrize("room", [300, 2000])
+def test_threads_do_not_change_a_bit(room):
+    parts, betas = _parts(2, 1300), []
+    for n_threads in (1, 3):
+        with Workers(n_threads).running() as workers:
+            problem = BlockMargins(*parts, Resources(workers, np.float32, 4 * 1300 * room))
+            BlockAscent(0.0, 4).solve(problem)
+        betas.append(problem.beta)
+    np.testing.assert_array_equal(*betas)
+
+
+def test_the_seed_fixes_the_run():
+    traces = []
+    for seed in (0, 0, 1):
+        result = BlockAscent(1e-5, 1000, seed).solve(BlockMargins(*_parts(3, 300), _resources()))
+        traces.append([record.dual for record in result.trace])
+    assert traces[0] == traces[1] != traces[2]
+
+
+def test_the_dual_never_falls_and_the_trace_tells_so():
+    records, problem = [], BlockMargins(*_parts(4, 300), _resources())
+    result = BlockAscent(1e-6, 10**4, on_check=records.append).solve(problem)
+    assert result.status is Status.CONVERGED
+    assert result.trace == records
+    assert [record.iteration for record in records] == list(range(1, result.n_iter + 1))
+    duals = np.array([record.dual for record in records])
+    assert (np.diff(duals) >= -1e-9 * duals.max()).all()
+    assert result.gap == records[-1].gap <= 1e-6
+    for record in records:
+        assert record.gap == (record.primal - record.dual) / max(1, abs(record.primal))
+        assert 0 < record.active_share <= 1
+
+
+def test_a_warm_start_goes_on_from_where_it_is():
+    parts = _parts(5, 200)
+    first = BlockMargins(*parts, _resources())
+    assert BlockAscent(1e-6, 10**4).solve(first).converged
+    again = BlockMargins(*parts, _resources(), start=first.result.boxed)
+    assert BlockAscent(1e-5, 10**4).solve(again).n_iter == 1
+
+
+def test_the_iteration_limit_ends_with_a_certificate():
+    problem = BlockMargins(*_parts(6, 300), _resources())
+    result = BlockAscent(1e-12, 2).solve(problem)
+    assert result.status is Status.ITERATION_LIMIT
+    assert result.n_iter == 2
+    assert (result.trace[-1].primal, result.trace[-1].dual) == problem.certify()
+
+
+def test_a_check_can_stop_the_run():
+    problem = BlockMargins(*_parts(7, 300), _resources())
+    result = BlockAscent(1e-12, 1000, on_check=lambda record: record.gap < 0.1).solve(problem)
+    assert result.status is Status.INTERRUPTED
+    assert 1e-12 < result.gap < 0.1
+
+
+def test_an_interruption_within_a_visit_ends_with_a_certificate():
+    problem = BlockMargins(*_parts(8, 300), _resources())
+    follow, calls = problem._follow, []
+
+    def interrupted(kernel, moved):
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        follow(kernel, moved)
+
+    problem._follow = interrupted
+    result = BlockAscent(1e-9, 1000).solve(problem)
+    assert result.status is Status.INTERRUPTED
+    assert (result.trace[-1].primal, result.trace[-1].dual) == problem.certify()
+    expected = (problem.rows.source.matrix + 1) @ problem.beta @ problem.covariance.to_dense()
+    np.testing.assert_allclose(problem.scores, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "tol"), [(np.float64, -1.0), (np.float32, 1e-13)])
+def test_a_tolerance_beyond_the_precision_is_given_up(dtype, tol):
+    problem = BlockMargins(*_parts(9, 30), _resources(dtype))
+    result = BlockAscent(tol, 10**6).solve(problem)
+    assert result.status is Status.STALLED
+    assert result.n_iter < 5000
+    assert abs(result.gap) < (1e-12 if dtype == np.float64 else 1e-3)
+
+
+def test_scores_that_drift_are_found_out():
+    problem = BlockMargins(*_parts(10, 200), _resources(np.float32))
+    measure = problem.measure
+
+    def too_good(shares):
+        primal, _ = measure(shares)
+        return primal, primal
+
+    problem.measure = too_good
+    result = BlockAscent(1e-9, 3000).solve(problem)
+    assert result.status is Status.STALLED  # six certificates did not bear out what was measured
+    assert result.trace[-1].dual < result.trace[-1].primal
+
+
+def test_nothing_observed_is_solved_at_once():
+    box = MarginBox.make(LabelMatrix.from_any(np.full((3, 2), np.nan)), np.ones(3), np.ones((2, 2)))
+    source = PrecomputedSource(np.eye(3))
+    problem = BlockMargins(box, source, 0.0, LabelCovariance.identity(2), _resources())
+    result = BlockAscent(1e-3, 10).solve(problem)
+    assert result.converged
+    assert result.n_iter == 1
+    assert not problem.result.kept.any()
