@@ -1,4 +1,4 @@
-"""The programs of the linear speed benchmark, each run in a process of its own."""
+"""The programs of the speed benchmarks, each run in a process of its own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pathlib import Path
 
 from benchmarks.peers.exchange import Solution, read_solutions
 
-__all__ = ["PROGRAMS", "Program", "Session", "version_of"]
+__all__ = ["KERNEL_PROGRAMS", "PROGRAMS", "Program", "Session", "version_of"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _OWN_PYTHON = Path(sys.executable)
 _PEER_SERIES = (1.0, 0.5, 0.3, 0.25, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.008, 0.006, 0.003, 0.001)
+_MACHINE_SERIES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5)
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,25 @@ PROGRAMS = {
         _OWN_PYTHON,
         "scikit-learn",
         _PEER_SERIES,
+    ),
+}
+
+KERNEL_PROGRAMS = {
+    "labelweave": Program(
+        "labelweave", "benchmarks.labelweave_kernel", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
+    ),
+    "precomputed": Program(
+        "scikit-learn SVC, kernel precomputed",
+        "benchmarks.peers.sklearn_svc_precomputed",
+        _OWN_PYTHON,
+        "scikit-learn",
+        _MACHINE_SERIES,
+    ),
+    "sklearn": Program(
+        "scikit-learn SVC", "benchmarks.peers.sklearn_svc", _OWN_PYTHON, "scikit-learn", _MACHINE_SERIES
+    ),
+    "libsvm": Program(
+        "LIBSVM", "benchmarks.peers.libsvm_rbf", _PEERS_PYTHON, "libsvm-official", _MACHINE_SERIES
     ),
 }
 

@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelweave import datasets, metrics
+    from labelweave import datasets, display, metrics
     from labelweave.estimators import MaxMarginClassifier, ZeroShotClassifier, load
+    from labelweave.features import kernels
     from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 
 __version__ = "0.1.0"
@@ -17,6 +18,8 @@ __all__ = [
     "Taxonomy",
     "ZeroShotClassifier",
     "datasets",
+    "display",
+    "kernels",
     "load",
     "metrics",
 ]
@@ -30,11 +33,17 @@ _HOMES = {
     "ZeroShotClassifier": "labelweave.estimators",
     "load": "labelweave.estimators",
 }
+_MODULES = {
+    "datasets": "labelweave.datasets",
+    "display": "labelweave.display",
+    "kernels": "labelweave.features.kernels",
+    "metrics": "labelweave.metrics",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("datasets", "metrics"):
-        return import_module(f"labelweave.{name}")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'labelweave' has no attribute {name!r}")

@@ -67,7 +67,8 @@ class Workers:
             if self.n_threads == 1:
                 yield self
                 return
-            with ThreadPoolExecutor(self.n_threads) as self._pool:
+            with ThreadPoolExecutor(self.n_threads) as pool:
+                self._pool = pool
                 try:
                     yield self
                 finally:

@@ -169,6 +169,9 @@ def _label_columns(path: str, header: list[str], names: list[str]) -> list[int]:
     absent = next((name for name in names if name not in header[1:]), None)
     if absent is not None:
         raise DataFileError(path, 1, f"no column for the label {absent!r}", "one for every label")
+    twice = next((name for name in [*names, _PRIOR] if header[1:].count(name) > 1), None)
+    if twice is not None:
+        raise DataFileError(path, 1, f"more than one column {twice!r}", "one for every label")
     return [header.index(name, 1) for name in names]
 
 

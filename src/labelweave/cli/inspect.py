@@ -8,9 +8,12 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave.cli.messages import print_json, size_of
+from labelweave.cli.label_relations import covariance_facts, covariance_of, draw_covariance
+from labelweave.cli.messages import note, print_json, size_of
 from labelweave.cli.model_rows import Model, classifier_of, open_model
+from labelweave.cli.model_words import kernel_words, n_support_rows, words_of
 from labelweave.estimators import TableModel
+from labelweave.features.kernels import Kernel
 from labelweave.model_files import read_model_file
 
 __all__ = ["inspect"]
@@ -24,24 +27,45 @@ _MOST_NAMES = 8
 @click.option("--label", metavar="NAME", help="Show the features that speak for and against this label.")
 @click.option("--features", "count", type=click.IntRange(1), default=10, show_default=True,
               help="With --label: how many features of each kind.")  # fmt: skip
+@click.option("--covariance", is_flag=True, help="Show how the labels vary together a priori.")
+@click.option("--out", "-o", metavar="FILE", help="With --covariance: draw it too (.png, .pdf, .svg).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def inspect(model: str, label: str | None, count: int, as_json: bool) -> None:
+def inspect(
+    model: str, label: str | None, count: int, covariance: bool, out: str | None, as_json: bool
+) -> None:
     """Say what a model file holds.
 
     \b
     Examples:
       labelweave inspect tags.lw
       labelweave inspect tags.lw --label role::program --features 20
+      labelweave inspect tags.lw --covariance --out tags.png
       labelweave inspect tags.lw --json
     """
+    if label is not None and covariance:
+        raise click.UsageError("--label and --covariance show different things; give one of them.")
+    if out is not None and not covariance:
+        raise click.UsageError("--out goes with --covariance only.")
     loaded = open_model(model)
-    facts = _facts(loaded, model) if label is None else _weights(loaded, label, count)
-    if as_json:
-        print_json(facts)
-    elif label is None:
-        _print_facts(facts)
+    if covariance:
+        _show_covariance(loaded, out, as_json)
+    elif label is not None:
+        weights = _weights(loaded, label, count)
+        print_json(weights) if as_json else _print_weights(weights)
     else:
-        _print_weights(facts)
+        facts = _facts(loaded, model)
+        print_json(facts) if as_json else _print_facts(facts)
+
+
+def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
+    covariance = covariance_of(classifier_of(model))
+    if out is not None:
+        draw_covariance(covariance, out)
+        note(f"the picture is in {out}.")
+    if as_json:
+        print_json(covariance_facts(covariance))
+    else:
+        click.echo(str(covariance))
 
 
 def _facts(model: Model, path: str) -> Facts:
@@ -57,6 +81,8 @@ def _facts(model: Model, path: str) -> Facts:
         "labels": [str(name) for name in model.label_names_],
         "features": int(classifier.n_features_in_),
         "feature_names": _feature_names(model) is not None,
+        "kernel": kernel_words(classifier),
+        "support_rows": n_support_rows(classifier),
         "fit": _fit_facts(classifier),
     }
     return facts | ({"columns": _columns(model)} if isinstance(model, TableModel) else {})
@@ -85,6 +111,8 @@ def _plain(value: Any) -> Any:
     """Give numbers and words as they are, anything larger by its type and size."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Kernel) or callable(value):
+        return words_of(value)
     size = getattr(value, "n_labels", None) or np.size(value)
     return f"{type(value).__name__} over {size} labels"
 
@@ -95,13 +123,18 @@ def _feature_names(model: Model) -> Any:
 
 
 def _weights(model: Model, label: str, count: int) -> Facts:
-    classifier = classifier_of(model)
-    weights = classifier.coef_[_column(model, label)]
+    classifier, column = classifier_of(model), _column(model, label)
+    if not hasattr(classifier, "coef_"):
+        raise ValueError(
+            f"The model has the kernel {kernel_words(classifier)}, with which features have no weights to "
+            "show; --label goes with linear and cosine kernels."
+        )
+    weights = classifier.coef_[column]
     names = _feature_names(model)
     order = np.argsort(weights, kind="stable")
     chosen = {"for": order[::-1][:count], "against": order[:count]}
     sign = {"for": 1, "against": -1}
-    return {"label": label, "intercept": float(classifier.intercept_[_column(model, label)])} | {
+    return {"label": label, "intercept": float(classifier.intercept_[column])} | {
         side: [
             {"feature": str(k) if names is None else str(names[k]), "weight": float(f"{weights[k]:.6g}")}
             for k in places
@@ -137,12 +170,18 @@ def _print_facts(facts: Facts) -> None:
         **({"columns": _column_line(facts["columns"])} if "columns" in facts else {}),
         "labels": f"{len(labels)}: {', '.join(labels[:_MOST_NAMES])}{more}",
         "features": f"{facts['features']}, {'with' if facts['feature_names'] else 'without'} names",
+        "kernel": _kernel_line(facts),
         "gap": f"{fit['gap']:.2e} ({'converged' if fit['converged'] else 'not converged'})",
         "fit": f"{fit['rounds']} rounds in {fit['seconds']:.1f} s, objective {fit['objective']:.6g}; "
         f"gap {fit['first_gap']:.1e} at the first of {fit['checks']} checks",
     }
     for name, value in lines.items():
         click.echo(click.wrap_text(f"{name:12}{value}", 79, "", " " * 12))
+
+
+def _kernel_line(facts: Facts) -> str:
+    rows = facts["support_rows"]
+    return f"{facts['kernel']}{'' if rows is None else f', {rows} support rows'}"
 
 
 def _column_line(columns: Facts) -> str:

@@ -6,7 +6,7 @@ matrix is needed: a visit takes the kernel rows of its block, and only those.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,7 @@ from labelweave.features.gram import GramSource, StreamedGram
 from labelweave.features.gram_cache import CachedRows
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
-
-if TYPE_CHECKING:
-    from labelweave.problems.make_gram_margins import Resources
+from labelweave.problems.resources import Resources
 
 __all__ = ["BlockMargins"]
 

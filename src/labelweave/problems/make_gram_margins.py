@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arrays import Workers
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram import FeatureGram, GramSource, StoredGram, StreamedGram
 from labelweave.features.gram_spectrum import (
@@ -19,34 +18,10 @@ from labelweave.features.gram_spectrum import (
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import GramMargins, MarginBox
 from labelweave.problems.memory_plan import check_feature_bytes, plan_gram
+from labelweave.problems.resources import Resources
 from labelweave.problems.shifted_solves import CholeskySolves, ShiftedSolves, SpectralSolves
 
-__all__ = ["Resources", "feature_margins", "kernel_margins"]
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a fit may use.
-
-    Parameters
-    ----------
-    workers : Workers
-        Threads.
-    dtype : dtype
-        The precision while solving.
-    budget : float
-        Bytes for what grows with pairs of rows.
-    factorization : str
-        As in :func:`labelweave.problems.memory_plan.plan_gram`.
-    seed : int
-        Fixes the pivots of an incomplete factor.
-    """
-
-    workers: Workers
-    dtype: npt.DTypeLike
-    budget: float
-    factorization: str = "auto"
-    seed: int = 0
+__all__ = ["feature_margins", "kernel_margins"]
 
 
 def feature_margins(

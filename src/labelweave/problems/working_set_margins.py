@@ -6,7 +6,7 @@ rows of a label lie beside each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,7 @@ from labelweave.features.gram import GramSource, StreamedGram
 from labelweave.features.gram_cache import CachedRows
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
-
-if TYPE_CHECKING:
-    from labelweave.problems.make_gram_margins import Resources
+from labelweave.problems.resources import Resources
 
 __all__ = ["WorkingSetMargins"]
 

@@ -9,7 +9,7 @@ rows to a gap of 1e-3): without the large shares 25 to 262 passes, with half of 
 with nine in ten up to 101 where 28 will do.  Rows that return in turn rather than at random keep meeting
 the same company: 285 passes instead of 107.  Going on in a block beyond 4 sweeps saves passes at large C.
 Where kernel rows are cached and do not all fit, every other round visits cached rows only: with
-room for a tenth of 4,000 rows that takes a third off the kernel rows computed and a quarter off the time.
+room for a tenth of 4,000 rows that takes a quarter off the kernel rows computed and off the time.
 
 The stopping rule is the relative duality gap, which the shares add up to exactly.
 """

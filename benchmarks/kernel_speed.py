@@ -1,0 +1,156 @@
+"""Time to a relative duality gap for one-vs-rest machines with the RBF kernel, on one thread.
+
+labelweave solves all labels together, with a regularised bias.  The peers solve,
+label after label, with a free bias and c = 2 C for labelweave's C,
+
+    min over z, t:  1/2 ||z||^2 + c sum_i max(0, 1 - y_i (z.phi(x_i) + t)).
+
+They are LIBSVM on the features, scikit-learn's SVC on the features, and SVC with
+the kernel matrix, which is computed once and whose seconds count once.  gamma is
+the same.  Each has 2,000 MB for kernel values (--megabytes): the peers as a cache,
+labelweave as its memory budget.
+
+The gap (P - D) / P of a program is that of its own problem, P and D summed over
+labels.  A peer's P and D are computed in float64 from the dual variables and the
+bias that it returns (``benchmarks.kernel_objective``); labelweave's P likewise from
+its coefficients, its D is its own.  The worst gap of a label is given too.
+
+Peers are timed on every eighth label (--every) and their seconds scaled to all
+labels.  A peer stops by another rule than the gap: the loosest tolerance whose gap
+is small enough counts.  It is searched for with the precomputed kernel, where a run
+is cheap; the programs on raw features take the same steps and are run at the
+tolerances found there, and at tighter ones should the gap be missed.  One run each.
+
+Example: ``python -m benchmarks.kernel_speed --problem awa-6000``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.kernel_problems import load_kernel_problem, with_labels
+from benchmarks.kernel_runs import PeerRuns, own_runs
+from benchmarks.kernel_table import KernelCurve, kernel_table
+from benchmarks.machine import describe_machine
+from benchmarks.peers.exchange import PeerProblem
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.programs import KERNEL_PROGRAMS, version_of
+from benchmarks.results_file import write_json
+
+__all__ = ["main", "measure"]
+
+_GAPS = (1e-2, 1e-3, 1e-4)
+_RESULTS = Path(__file__).resolve().parent / "results"
+_ON_FEATURES = ("sklearn", "libsvm")
+
+
+def main() -> None:
+    """Measure, print the table and write the results."""
+    arguments = _parse_arguments()
+    problem = load_kernel_problem(arguments.problem, arguments.C, arguments.megabytes, arguments.data)
+    curves = measure(problem, arguments)
+    table = kernel_table(curves, arguments.gaps)
+    results = _describe(arguments, problem)
+    print(_caption(results), table, sep="\n\n")
+    results |= {"programs": [asdict(curve) for curve in curves], "table": table.splitlines()}
+    write_json(arguments.out or _RESULTS / f"kernel_{arguments.problem}.json", results)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--problem", default="awa-6000", help="awa-<number of images> or rcv1 (subset 1)")
+    parser.add_argument("--C", type=float, default=1.0, help="labelweave's; the peers' is twice that")
+    parser.add_argument("--peers", nargs="*", choices=list(KERNEL_PROGRAMS)[1:], default=None)
+    parser.add_argument("--every", type=int, default=8, help="peers train every so many labels")
+    parser.add_argument("--gaps", type=float, nargs="+", default=list(_GAPS))
+    parser.add_argument(
+        "--feature-gaps", type=float, nargs="+", help="gaps for programs on raw features; default as --gaps"
+    )
+    parser.add_argument("--megabytes", type=float, default=2000.0, help="memory for kernel values")
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has awa/ and rcv1/")
+    parser.add_argument("--out", type=Path, help="a JSON file; default results/kernel_<problem>.json")
+    return parser.parse_args()
+
+
+def measure(problem: PeerProblem, arguments: argparse.Namespace) -> list[KernelCurve]:
+    """Run labelweave and the peers.
+
+    Parameters
+    ----------
+    problem : PeerProblem
+        All rows and labels.
+    arguments : Namespace
+        ``gaps``, ``feature_gaps``, ``peers`` and ``every``.
+
+    Returns
+    -------
+    list of KernelCurve
+        labelweave's first.
+    """
+    names = KERNEL_PROGRAMS if arguments.peers is None else ("labelweave", *arguments.peers)
+    timed = with_labels(problem, _timed_labels(problem, arguments.every))
+    curves, starts = [], {}
+    for name in names:
+        program = KERNEL_PROGRAMS[name]
+        curve = KernelCurve(program.title, version_of(program), program.is_own)
+        if program.is_own:
+            curve.runs = own_runs(problem, program, arguments.gaps)
+            curve.reaching = dict(zip(map(str, arguments.gaps), curve.runs, strict=True))
+        else:
+            gaps = arguments.gaps if name == "precomputed" else arguments.feature_gaps or arguments.gaps
+            peer = PeerRuns(timed, program, problem.Y.shape[1])
+            curve.reaching = _reach(peer, gaps, starts)
+            curve.runs = peer.runs
+            if name == "precomputed":
+                starts = {gap: run.tolerance for gap, run in curve.reaching.items() if run is not None}
+        print(f"{program.title}: done", flush=True)
+        curves.append(curve)
+    return curves
+
+
+def _reach(peer: PeerRuns, gaps: Sequence[float], starts: dict[str, float]) -> dict[str, Any]:
+    """Reach each gap, from the tolerance where the precomputed kernel did if that is known."""
+    return {
+        str(gap): peer.from_tolerance(gap, starts[str(gap)]) if str(gap) in starts else peer.loosest(gap)
+        for gap in gaps
+    }
+
+
+def _timed_labels(problem: PeerProblem, every: int) -> Any:
+    return np.arange(0, problem.Y.shape[1], every)
+
+
+def _describe(arguments: argparse.Namespace, problem: PeerProblem) -> dict[str, Any]:
+    timed = _timed_labels(problem, arguments.every)
+    return {
+        "problem": arguments.problem,
+        "rows": problem.X.shape[0],
+        "features": problem.X.shape[1],
+        "labels": problem.Y.shape[1],
+        "labels_timed_with_peers": timed.tolist(),
+        "C": arguments.C,
+        "gamma": problem.gamma,
+        "kernel_megabytes": arguments.megabytes,
+        "threads": problem.threads,
+        **describe_machine(),
+    }
+
+
+def _caption(results: dict[str, Any]) -> str:
+    timed = len(results["labels_timed_with_peers"])
+    return (
+        "{problem}: {rows} rows, {features} features, {labels} labels; RBF, gamma {gamma:.3g}, C = {C:g} (the "
+        "peers' is twice that), {threads} thread, {kernel_megabytes:g} MB for kernel values, {processor}. "
+    ).format(**results) + f"Peers were timed on {timed} labels and scaled to all."
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""From runs of kernel machines to a Markdown table: seconds to each relative duality gap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.kernel_runs import KernelRun
+
+__all__ = ["KernelCurve", "kernel_table"]
+
+
+@dataclass
+class KernelCurve:
+    """A program's runs, and the one that reached each gap: ``None`` where none did, absent where not tried."""
+
+    title: str
+    version: str
+    is_own: bool
+    runs: list[KernelRun] = field(default_factory=list)
+    reaching: dict[str, KernelRun | None] = field(default_factory=dict)
+
+
+def kernel_table(curves: Sequence[KernelCurve], gaps: Sequence[float]) -> str:
+    """Write a row for each program and a column for each gap.
+
+    A cell holds the seconds for all labels, the ratio to labelweave's, and in brackets the
+    tolerance (of peers), the gap it gave and the worst gap of a label.
+
+    Parameters
+    ----------
+    curves : sequence of KernelCurve
+        One for each program.
+    gaps : sequence of float
+        Relative duality gaps.
+
+    Returns
+    -------
+    str
+        The table's lines.
+    """
+    own = next((curve for curve in curves if curve.is_own), None)
+    lines = ["| program | " + " | ".join(f"gap {gap:g}" for gap in gaps) + " |", "|---" * (len(gaps) + 1) + "|"]
+    for curve in curves:
+        cells = [_cell(curve, own, str(gap)) for gap in gaps]
+        lines.append(f"| {curve.title} {curve.version} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(curve: KernelCurve, own: KernelCurve | None, gap: str) -> str:
+    if gap not in curve.reaching:
+        return "not run"
+    run = curve.reaching[gap]
+    if run is None:
+        return "not reached"
+    if curve.is_own:
+        return f"{run.seconds:.1f} s (gap {run.gap:.1e})"
+    base = None if own is None else own.reaching.get(gap)
+    ratio = "" if base is None else f", {run.seconds / base.seconds:.1f}x"
+    return f"{run.seconds:.1f} s{ratio} (eps {run.tolerance:g}, gap {run.gap:.1e}, worst {run.worst_gap:.1e})"

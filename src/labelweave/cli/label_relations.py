@@ -1,0 +1,112 @@
+"""The label covariance of a model: in print, as JSON, and as a picture."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from pathlib import Path
+from typing import Any
+
+from labelweave.display import LabelCovarianceDisplay
+from labelweave.labels import LabelCovariance
+from labelweave.model_files.atomic_file import replacing_file
+
+__all__ = ["covariance_facts", "covariance_of", "draw_covariance"]
+
+_MOST_WRITTEN = 2000  # labels of which JSON holds the matrix
+_SUFFIXES = (".png", ".pdf", ".svg")
+
+
+def covariance_of(classifier: Any) -> LabelCovariance:
+    """Give the label covariance of a classifier, with the names of its labels.
+
+    Parameters
+    ----------
+    classifier : LabelClassifier
+        The classifier.
+
+    Returns
+    -------
+    LabelCovariance
+        The covariance.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    covariance = getattr(classifier, "label_covariance_", None)
+    if not isinstance(covariance, LabelCovariance):
+        raise ValueError(f"The model is a {type(classifier).__name__}, which has no label covariance.")
+    names = classifier.label_names_
+    if covariance.label_names is not None or len(names) != covariance.n_labels:  # two classes are one label
+        return covariance
+    named = copy.copy(covariance)
+    named.label_names = names
+    return named
+
+
+def covariance_facts(covariance: LabelCovariance) -> dict[str, Any]:
+    """Give a covariance as plain data.
+
+    Parameters
+    ----------
+    covariance : LabelCovariance
+        The covariance.
+
+    Returns
+    -------
+    dict
+        The structure, the labels, their variances and, up to 2,000 labels, the matrix.
+    """
+    names = covariance.label_names
+    few = covariance.n_labels <= _MOST_WRITTEN
+    return {
+        "structure": covariance.kind,
+        "labels": list(range(covariance.n_labels)) if names is None else names.tolist(),
+        "variances": covariance.diagonal().tolist(),
+        "covariance": covariance.to_dense().tolist() if few else None,
+    }
+
+
+def draw_covariance(covariance: LabelCovariance, path: str) -> None:
+    """Draw the correlations into a file, which appears only once it is complete.
+
+    Parameters
+    ----------
+    covariance : LabelCovariance
+        The covariance.
+    path : str
+        The file; its name says the format.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If the name says no format.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ValueError(f"The name {path} does not say its format; end it in {', '.join(_SUFFIXES)}.")
+    _without_windows()
+    with warnings.catch_warnings(), replacing_file(path) as file:
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # one line a character
+        figure = LabelCovarianceDisplay.from_covariance(covariance).figure_
+        figure.savefig(file, format=suffix[1:], dpi=150)
+    _close(figure)
+
+
+def _without_windows() -> None:
+    """Draw into files even where there is a screen."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("Pictures need matplotlib: install labelweave[plot].") from None
+    matplotlib.use("Agg")
+
+
+def _close(figure: Any) -> None:
+    from matplotlib import pyplot
+
+    pyplot.close(figure)

@@ -1,0 +1,221 @@
+"""Alternating directions: the optimum of the slow twin, and a certificate wherever a run ends."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.arrays import Workers
+from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.features.gram import KernelSource
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.problems import MarginBox, Resources, feature_margins, kernel_margins
+from labelweave.solvers import AlternatingDirections, SplitState, Status
+from reference import gram_twins
+
+FORMS = ["cholesky", "eigenvalues", "incomplete_cholesky", "features"]
+COVARIANCES = {
+    "identity": None,
+    "dense": 0.5 * np.eye(3) + 0.5,
+    "of rank 1": np.ones((3, 3)),
+    "negative": np.array([[1.0, -0.6, 0], [-0.6, 1, 0.3], [0, 0.3, 2]]),
+}
+CASES = [(form, name) for form in FORMS for name in COVARIANCES if form != "cholesky" or name == "identity"]
+
+
+class Problem:
+    """A small problem and its dense twin."""
+
+    def __init__(self, form, covariance="identity", *, n=18, C=0.5, seed=0, dtype=np.float64, gamma=0.5):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(n, 3))
+        matrix = COVARIANCES[covariance]
+        self.R = np.eye(3) if matrix is None else matrix
+        R = LabelCovariance.identity(3) if matrix is None else LabelCovariance.dense(matrix)
+        Y = np.where(random.random((n, 3)) < 0.15, np.nan, random.random((n, 3)) < 0.5)
+        weights, margins = 2 * C * random.uniform(0.5, 1.5, n), random.uniform(0.5, 2, (2, 3))
+        self.box = MarginBox.make(LabelMatrix.from_any(Y), weights, margins)
+        features, workers = FeatureMatrix(X), Workers()
+        factorization = "auto" if form == "features" else form
+        resources = Resources(workers, dtype, 1e9, factorization, 0)
+        if form == "features":
+            self.K = X @ X.T + 1
+            self.margins = feature_margins(self.box, features, 1.0, R, resources)
+        else:
+            kernel = RBFKernel(gamma)
+            self.K = kernel.block(features, features) + 1
+            self.margins = kernel_margins(self.box, KernelSource(kernel, features), 1.0, R, resources)
+
+    def solve(self, tol=1e-8, max_iter=20_000, start=None, on_check=None):
+        return AlternatingDirections(tol, max_iter, on_check).solve(self.margins, start)
+
+    def optimum(self):
+        box = self.box
+        return gram_twins.optimum(self.K, self.R, box.targets, box.lower, box.upper)
+
+    def certificate(self):
+        """The objectives at what the problem keeps, written out."""
+        kept, box = self.margins.result, self.box
+        assert (kept.boxed >= box.lower).all()
+        assert (kept.boxed <= box.upper).all()
+        return (
+            gram_twins.primal(kept.kept, self.K, self.R, box.targets, box.lower, box.upper),
+            gram_twins.dual(kept.boxed, self.K, self.R, box.targets),
+        )
+
+
+def _is_certified(problem, result, rel=1e-9):
+    primal, dual = problem.certificate()
+    assert primal == pytest.approx(result.trace[-1].primal, rel=rel)
+    assert dual == pytest.approx(result.trace[-1].dual, rel=rel, abs=1e-9)
+    assert result.gap == pytest.approx((primal - dual) / max(1, primal), rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize(("form", "covariance"), CASES)
+@pytest.mark.parametrize("C", [0.01, 0.5, 20.0])
+def test_the_optimum_is_that_of_the_slow_twin(form, covariance, C):
+    problem = Problem(form, covariance, C=C)
+    result, _ = problem.solve()
+    value, _ = problem.optimum()
+    assert result.status is Status.CONVERGED
+    assert result.trace[-1].primal == pytest.approx(value, rel=3e-8)
+    assert result.trace[-1].dual == pytest.approx(value, rel=3e-8)
+    _is_certified(problem, result)
+
+
+@pytest.mark.parametrize(("form", "covariance"), CASES)
+@settings(deadline=None, max_examples=6)
+@given(seed=st.integers(0, 2**32 - 1), rounds=st.integers(1, 60))
+def test_a_run_of_any_length_leaves_a_certificate(form, covariance, seed, rounds):
+    problem = Problem(form, covariance, seed=seed)
+    result, _ = problem.solve(tol=1e-14, max_iter=rounds)
+    assert result.n_iter <= rounds
+    _is_certified(problem, result)
+    assert result.trace[-1].primal >= result.trace[-1].dual - 1e-9
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rounds", [0, 1, 4, 5, 6, 11, 30])
+def test_an_interruption_at_any_round_leaves_a_certificate(form, rounds, monkeypatch):
+    problem = Problem(form)
+    solve, calls = problem.margins.solve, []
+
+    def interrupted(right):
+        calls.append(1)
+        if len(calls) > rounds:
+            raise KeyboardInterrupt
+        return solve(right)
+
+    problem.margins.solve = interrupted
+    result, _ = problem.solve(tol=1e-14)
+    assert result.status is Status.INTERRUPTED
+    _is_certified(problem, result)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_check_that_asks_to_stop_stops(form):
+    seen = []
+    result, _ = Problem(form).solve(tol=1e-14, on_check=lambda record: seen.append(record) or len(seen) == 7)
+    assert result.status is Status.INTERRUPTED
+    assert result.n_iter == len(seen) == 7
+
+
+@pytest.mark.parametrize(("form", "covariance"), CASES)
+def test_the_best_gap_never_grows_from_check_to_check(form, covariance):
+    result, _ = Problem(form, covariance, C=5.0).solve()
+    gaps = np.minimum.accumulate([record.gap for record in result.trace])
+    assert result.gap <= gaps[0]
+    assert result.gap == gaps[-1]
+    assert (np.diff([record.iteration for record in result.trace]) >= 0).all()
+    assert (np.diff([record.time for record in result.trace]) >= 0).all()
+
+
+@pytest.mark.parametrize(("form", "covariance"), CASES)
+def test_a_warm_start_goes_on_where_another_run_stopped(form, covariance):
+    first, state = Problem(form, covariance, C=2.0).solve(tol=1e-4)
+    problem = Problem(form, covariance, C=2.0)
+    second, _ = problem.solve(start=state)
+    cold, _ = Problem(form, covariance, C=2.0).solve()
+    assert second.status is Status.CONVERGED
+    assert second.trace[-1].primal == pytest.approx(cold.trace[-1].primal, rel=3e-8)
+    joined = first.followed_by(second)
+    assert joined.n_iter == first.n_iter + second.n_iter
+    again, _ = Problem(form, covariance, C=2.0).solve(tol=1e-3, start=state)
+    assert again.n_iter <= 10
+
+
+def test_a_state_at_the_optimum_is_left_there():
+    problem = Problem("cholesky")
+    _, state = problem.solve(tol=1e-12)
+    result, _ = problem.solve(tol=1e-9, start=state)
+    assert result.n_iter <= 6
+    _is_certified(problem, result)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rounding_in_single_precision_is_said_and_certified(form):
+    problem = Problem(form, dtype=np.float32)
+    result, _ = problem.solve(tol=1e-13)
+    assert result.status is Status.STALLED
+    assert result.gap < 1e-4
+    _is_certified(problem, result, rel=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_single_precision_reaches_the_default_tolerance(form):
+    problem = Problem(form, dtype=np.float32)
+    result, _ = problem.solve(tol=1e-4)
+    assert result.status is Status.CONVERGED
+    _is_certified(problem, result, rel=1e-5)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("rest", [0.0, 1e-8, 1e-2, 1.0, 1e4])
+def test_a_wrong_rest_is_put_right(covariance, rest):
+    problem = Problem("incomplete_cholesky", covariance)
+    problem.margins.solves.rest = rest
+    tol = 1e-6 if rest > 100 else 1e-8  # a rest that is too large makes steps short, never wrong
+    result, _ = problem.solve(tol=tol, max_iter=20_000 if rest <= 100 else 200)
+    value, _ = problem.optimum()
+    _is_certified(problem, result)
+    if rest <= 100:
+        assert result.status is Status.CONVERGED
+        assert result.trace[-1].primal == pytest.approx(value, rel=3e-8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_bad_penalty_to_begin_with_is_balanced(form):
+    for penalty in (1e-4, 1e4):
+        problem = Problem(form)
+        zero = np.zeros_like(problem.box.targets)
+        result, _ = problem.solve(tol=1e-6, start=SplitState(zero, zero, zero, penalty))
+        assert result.status is Status.CONVERGED
+        assert result.n_iter < 1000
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_to_do_is_done_at_once(form):
+    problem = Problem(form, C=1e-300)
+    result, _ = problem.solve(tol=1e-3)
+    assert result.status is Status.CONVERGED
+    assert result.gap <= 1e-3
+
+
+@pytest.mark.parametrize("form", ["cholesky", "eigenvalues", "incomplete_cholesky"])
+@pytest.mark.parametrize("gamma", [1e-14, 1e8])
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e4])
+def test_kernels_that_are_constant_or_the_identity(form, gamma, C):
+    problem = Problem(form, gamma=gamma, C=C)
+    result, _ = problem.solve(tol=1e-3, max_iter=1000)
+    assert result.status is Status.CONVERGED
+    _is_certified(problem, result, rel=1e-8)
+
+
+def test_rows_outside_the_support_get_no_coefficient():
+    problem = Problem("cholesky", n=60, C=0.05, gamma=0.05)
+    result, _ = problem.solve(tol=1e-6)
+    kept = problem.margins.result
+    outside = ~kept.boxed.any(axis=1)
+    assert outside.any()
+    assert not kept.kept[outside].any()
+    _is_certified(problem, result)

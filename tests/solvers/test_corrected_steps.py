@@ -1,0 +1,97 @@
+"""Corrections of a nearby operator: the point they leave alone is the true optimum."""
+
+import numpy as np
+import pytest
+
+from labelweave.solvers.corrected_steps import CorrectedSteps
+
+
+class _Nearby:
+    """H = N + rest M written out, for variables of shape (n, 1)."""
+
+    def __init__(self, N, rest):
+        self.N, self.rest, self.raised = N, rest, []
+
+    def set_rest(self, rest):
+        self.rest = rest
+        self.raised.append(rest)
+
+    def near_product(self, variables):
+        return self.N @ variables
+
+    def rest_product(self, variables):
+        return variables
+
+
+def _problem(n=12, seed=0, left_out=0.5):
+    random = np.random.default_rng(seed)
+    G = random.normal(size=(n, 3))
+    rest = random.normal(size=(n, n))
+    N = G @ G.T
+    A = N + left_out * rest @ rest.T / n
+    return N, A, random.normal(size=(n, 1))
+
+
+def _box_step(H, target, upper):
+    """Maximise <target, V> - 1/2 <V, H V> over 0 <= V <= upper."""
+    V = np.zeros_like(target)
+    for _ in range(2000):
+        for i in range(len(V)):
+            V[i] = np.clip(V[i] + (target[i] - H[i] @ V) / H[i, i], 0, upper)
+    return V
+
+
+@pytest.mark.parametrize("rest", [1e-3, 0.3, 5.0])
+def test_steps_with_corrections_reach_the_optimum_of_the_true_operator(rest):
+    N, A, T = _problem()
+    operator = _Nearby(N, rest)
+    corrections = CorrectedSteps(operator, np.zeros_like(T))
+    target, optimum = T, _box_step(A, T, 1.0)
+    for _ in range(150):
+        V = _box_step(operator.N + operator.rest * np.eye(12), target, 1.0)
+        target = T + corrections.renew(V, A @ V, float((T * V).sum() - (V * (A @ V)).sum() / 2))
+    np.testing.assert_allclose(V, optimum, atol=1e-6)
+
+
+def test_the_rest_is_raised_only_as_far_as_steps_have_met():
+    N, A, T = _problem()
+    largest = np.linalg.eigvalsh(A - N).max()
+    operator = _Nearby(N, 1e-6)
+    corrections = CorrectedSteps(operator, np.zeros_like(T))
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        V = random.random(T.shape)
+        corrections.renew(V, A @ V, 0.0)
+    assert operator.raised == sorted(operator.raised)
+    assert 1e-6 < operator.rest <= 1.1 * largest * (1 + 1e-12)
+
+
+def test_a_rest_that_is_large_enough_is_left_alone():
+    N, A, T = _problem()
+    operator = _Nearby(N, 100.0)
+    corrections = CorrectedSteps(operator, np.zeros_like(T))
+    for seed in range(5):
+        V = np.random.default_rng(seed).random(T.shape)
+        corrections.renew(V, A @ V, float(seed))
+    assert operator.raised == []
+
+
+def test_an_exact_operator_gets_no_correction_beyond_its_rest():
+    N, _, T = _problem()
+    operator = _Nearby(N, 0.5)
+    corrections = CorrectedSteps(operator, np.zeros_like(T))
+    V = np.random.default_rng(0).random(T.shape)
+    np.testing.assert_allclose(corrections.renew(V, N @ V, 0.0), 0.5 * V, atol=1e-12)
+
+
+def test_a_fall_of_the_dual_begins_the_momentum_anew():
+    N, A, T = _problem()
+    operator = _Nearby(N, 100.0)
+    corrections = CorrectedSteps(operator, np.zeros_like(T))
+    random = np.random.default_rng(0)
+    for dual in (1.0, 2.0, 3.0):
+        V = random.random(T.shape)
+        corrections.renew(V, A @ V, dual)
+    V = random.random(T.shape)
+    correction = corrections.renew(V, A @ V, 2.5)
+    np.testing.assert_allclose(correction, 100.0 * V - (A - N) @ V, atol=1e-9)  # around V itself
