@@ -7,6 +7,7 @@ scikit-learn's "scale" width, 1 / (d var X).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,4 @@ def with_labels(problem: PeerProblem, labels: Any) -> PeerProblem:
     PeerProblem
         The same rows.
     """
-    from dataclasses import replace
-
     return replace(problem, Y=sp.csr_array(problem.Y)[:, labels])

@@ -1,4 +1,4 @@
-"""Runs of kernel machines with their gaps, and the search for the tolerance that reaches a gap.
+"""Runs of kernel machines, with the gaps of their own problems.
 
 A peer is trained on some of the labels; its gap is that of these labels together,
 and its seconds are those of all labels if the rest take as long on average.
@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.kernel_objective import label_values
+from benchmarks.kernel_objective import LabelValues, label_values
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.programs import Program, Session
+from benchmarks.tolerance_search import ToleranceSearch
 
-__all__ = ["KernelRun", "PeerRuns", "own_runs"]
+__all__ = ["KernelRun", "own_runs", "peer_runs"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def own_runs(problem: PeerProblem, program: Program, gaps: Sequence[float]) -> l
 
 
 def _own_run(problem: PeerProblem, solution: Solution) -> KernelRun:
-    primal = float(label_values(problem, solution.weights, bias_is_free=False).primal.sum())
+    primal = float(_values(problem, solution, bias_is_free=False).primal.sum())
     if solution.dual is None:
         raise RuntimeError("labelweave's run told no dual value.")
     gap = (primal - solution.dual) / primal
@@ -72,8 +71,8 @@ def _own_run(problem: PeerProblem, solution: Solution) -> KernelRun:
     )  # fmt: skip
 
 
-class PeerRuns:
-    """The runs of one peer, each made once.
+def peer_runs(problem: PeerProblem, program: Program, n_labels: int) -> ToleranceSearch[KernelRun]:
+    """Get ready to run a peer at tolerances.
 
     Parameters
     ----------
@@ -83,105 +82,36 @@ class PeerRuns:
         The peer.
     n_labels : int
         All labels, to scale the seconds to.
+
+    Returns
+    -------
+    ToleranceSearch of KernelRun
+        The runs, none made yet.
     """
+    share = problem.Y.shape[1] / n_labels
 
-    def __init__(self, problem: PeerProblem, program: Program, n_labels: int) -> None:
-        self.problem, self.program = problem, program
-        self.share = problem.Y.shape[1] / n_labels
-        self._runs: dict[float, KernelRun] = {}
+    def train(tolerance: float) -> KernelRun:
+        with tempfile.TemporaryDirectory() as scratch:
+            (solution,) = _train(problem, program, [tolerance], Path(scratch))
+            return _peer_run(problem, solution, share)
 
-    @property
-    def runs(self) -> list[KernelRun]:
-        """All runs, from the loosest tolerance to the tightest."""
-        return [self._runs[tolerance] for tolerance in sorted(self._runs, reverse=True)]
+    return ToleranceSearch(program.tolerances, train)
 
-    def at(self, tolerance: float) -> KernelRun:
-        """Train at a tolerance, unless that was done.
 
-        Parameters
-        ----------
-        tolerance : float
-            The program's own.
+def _peer_run(problem: PeerProblem, solution: Solution, share: float) -> KernelRun:
+    values = _values(problem, solution, bias_is_free=True)
+    primal, dual = float(values.primal.sum()), float(values.dual.sum())
+    return KernelRun(
+        solution.tolerance, solution.seconds / share + solution.shared_seconds,
+        solution.seconds, solution.shared_seconds, primal, dual, (primal - dual) / primal,
+        float(values.gaps().max()), solution.iterations,
+    )  # fmt: skip
 
-        Returns
-        -------
-        KernelRun
-            Times and gaps.
-        """
-        if tolerance not in self._runs:
-            with tempfile.TemporaryDirectory() as scratch:
-                (solution,) = _train(self.problem, self.program, [tolerance], Path(scratch))
-                self._runs[tolerance] = self._run(solution)
-        return self._runs[tolerance]
 
-    def _run(self, solution: Solution) -> KernelRun:
-        values = label_values(self.problem, solution.weights, bias_is_free=True)
-        primal, dual = float(values.primal.sum()), float(values.dual.sum())
-        return KernelRun(
-            solution.tolerance,
-            solution.seconds / self.share + solution.shared_seconds,
-            solution.seconds,
-            solution.shared_seconds,
-            primal,
-            dual,
-            (primal - dual) / primal,
-            float(values.gaps().max()),
-            solution.iterations,
-        )
-
-    def loosest(self, gap: float) -> KernelRun | None:
-        """Find the loosest tolerance of the program's series whose gap is small enough.
-
-        The gap is about proportional to the tolerance, which foretells where to look; both the
-        tolerance found and the next looser one are run.
-
-        Parameters
-        ----------
-        gap : float
-            The relative gap to reach.
-
-        Returns
-        -------
-        KernelRun or None
-            The run; ``None`` if even the tightest tolerance misses.
-        """
-        series = self.program.tolerances
-        known = {series.index(tolerance): run for tolerance, run in self._runs.items()}
-        reaching = min((i for i, run in known.items() if run.gap <= gap), default=len(series))
-        missing = max((i for i, run in known.items() if run.gap > gap and i < reaching), default=-1)
-        while missing + 1 < reaching:
-            middle = int(np.clip(self._foretold(gap), missing + 1, min(reaching, len(series)) - 1))
-            if self.at(series[middle]).gap <= gap:
-                reaching = middle
-            else:
-                missing = middle
-        return self.at(series[reaching]) if reaching < len(series) else None
-
-    def from_tolerance(self, gap: float, start: float) -> KernelRun | None:
-        """Find the first tolerance, from a given one on, whose gap is small enough.
-
-        Parameters
-        ----------
-        gap : float
-            The relative gap to reach.
-        start : float
-            A tolerance of the program's series.
-
-        Returns
-        -------
-        KernelRun or None
-            The run; ``None`` if even the tightest tolerance misses.
-        """
-        tail = self.program.tolerances[self.program.tolerances.index(start) :]
-        return next((run for run in map(self.at, tail) if run.gap <= gap), None)
-
-    def _foretold(self, gap: float) -> int:
-        series = np.array(self.program.tolerances)
-        wanted = 5.0 * gap  # what the first run is made at
-        if self._runs:
-            nearest = min(self._runs.values(), key=lambda run: abs(np.log(run.gap / gap)))
-            wanted = nearest.tolerance * gap / nearest.gap
-        return int(np.searchsorted(-series, -wanted))
+def _values(problem: PeerProblem, solution: Solution, *, bias_is_free: bool) -> LabelValues:
+    if solution.weights is None:
+        raise RuntimeError(f"The run at tolerance {solution.tolerance:g} left no coefficients.")
+    return label_values(problem, solution.weights, bias_is_free=bias_is_free)
 
 
 def _train(

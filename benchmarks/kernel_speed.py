@@ -27,7 +27,7 @@ Example: ``python -m benchmarks.kernel_speed --problem awa-6000``.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
-from benchmarks.kernel_runs import PeerRuns, own_runs
+from benchmarks.kernel_runs import KernelRun, own_runs, peer_runs
 from benchmarks.kernel_table import KernelCurve, kernel_table
 from benchmarks.machine import describe_machine
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.programs import KERNEL_PROGRAMS, version_of
+from benchmarks.programs import KERNEL_PROGRAMS, Program, version_of
 from benchmarks.results_file import write_json
+from benchmarks.tolerance_search import ToleranceSearch
 
 __all__ = ["main", "measure"]
 
 _GAPS = (1e-2, 1e-3, 1e-4)
+_PEERS = ("precomputed", "sklearn", "libsvm")
 _RESULTS = Path(__file__).resolve().parent / "results"
-_ON_FEATURES = ("sklearn", "libsvm")
 
 
 def main() -> None:
@@ -68,7 +69,7 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--problem", default="awa-6000", help="awa-<number of images> or rcv1 (subset 1)")
     parser.add_argument("--C", type=float, default=1.0, help="labelweave's; the peers' is twice that")
-    parser.add_argument("--peers", nargs="*", choices=list(KERNEL_PROGRAMS)[1:], default=None)
+    parser.add_argument("--peers", nargs="*", choices=_PEERS, default=list(_PEERS))
     parser.add_argument("--every", type=int, default=8, help="peers train every so many labels")
     parser.add_argument("--gaps", type=float, nargs="+", default=list(_GAPS))
     parser.add_argument(
@@ -95,28 +96,35 @@ def measure(problem: PeerProblem, arguments: argparse.Namespace) -> list[KernelC
     list of KernelCurve
         labelweave's first.
     """
-    names = KERNEL_PROGRAMS if arguments.peers is None else ("labelweave", *arguments.peers)
+    curves = [_own_curve(problem, arguments.gaps)]
     timed = with_labels(problem, _timed_labels(problem, arguments.every))
-    curves, starts = [], {}
-    for name in names:
-        program = KERNEL_PROGRAMS[name]
-        curve = KernelCurve(program.title, version_of(program), program.is_own)
-        if program.is_own:
-            curve.runs = own_runs(problem, program, arguments.gaps)
-            curve.reaching = dict(zip(map(str, arguments.gaps), curve.runs, strict=True))
-        else:
-            gaps = arguments.gaps if name == "precomputed" else arguments.feature_gaps or arguments.gaps
-            peer = PeerRuns(timed, program, problem.Y.shape[1])
-            curve.reaching = _reach(peer, gaps, starts)
-            curve.runs = peer.runs
-            if name == "precomputed":
-                starts = {gap: run.tolerance for gap, run in curve.reaching.items() if run is not None}
-        print(f"{program.title}: done", flush=True)
-        curves.append(curve)
+    starts: dict[str, float] = {}
+    for name in _PEERS:
+        if name in arguments.peers:
+            on_matrix = name == "precomputed"
+            gaps = arguments.gaps if on_matrix else arguments.feature_gaps or arguments.gaps
+            search = peer_runs(timed, KERNEL_PROGRAMS[name], problem.Y.shape[1])
+            reaching = _reach(search, gaps, starts)
+            curves.append(_curve(KERNEL_PROGRAMS[name], search.runs, reaching))
+            if on_matrix:
+                starts = {gap: run.tolerance for gap, run in reaching.items() if run is not None}
     return curves
 
 
-def _reach(peer: PeerRuns, gaps: Sequence[float], starts: dict[str, float]) -> dict[str, Any]:
+def _own_curve(problem: PeerProblem, gaps: Sequence[float]) -> KernelCurve:
+    program = KERNEL_PROGRAMS["labelweave"]
+    runs = own_runs(problem, program, gaps)
+    return _curve(program, runs, dict(zip(map(str, gaps), runs, strict=True)))
+
+
+def _curve(program: Program, runs: list[KernelRun], reaching: Mapping[str, KernelRun | None]) -> KernelCurve:
+    print(f"{program.title}: {sum(run.seconds for run in runs):.0f} s in {len(runs)} run(s)", flush=True)
+    return KernelCurve(program.title, version_of(program), program.is_own, runs, dict(reaching))
+
+
+def _reach(
+    peer: ToleranceSearch[KernelRun], gaps: Sequence[float], starts: dict[str, float]
+) -> dict[str, KernelRun | None]:
     """Reach each gap, from the tolerance where the precomputed kernel did if that is known."""
     return {
         str(gap): peer.from_tolerance(gap, starts[str(gap)]) if str(gap) in starts else peer.loosest(gap)
@@ -145,11 +153,12 @@ def _describe(arguments: argparse.Namespace, problem: PeerProblem) -> dict[str, 
 
 
 def _caption(results: dict[str, Any]) -> str:
-    timed = len(results["labels_timed_with_peers"])
-    return (
-        "{problem}: {rows} rows, {features} features, {labels} labels; RBF, gamma {gamma:.3g}, C = {C:g} (the "
-        "peers' is twice that), {threads} thread, {kernel_megabytes:g} MB for kernel values, {processor}. "
-    ).format(**results) + f"Peers were timed on {timed} labels and scaled to all."
+    text = (
+        "{problem}: {rows} rows, {features} features, {labels} labels; RBF, gamma {gamma:.3g}, C = {C:g} "
+        "(the peers' is twice that), {threads} thread, {kernel_megabytes:g} MB for kernel values, "
+        "{processor}. Peers were timed on {timed} labels and scaled to all."
+    )
+    return text.format(**results, timed=len(results["labels_timed_with_peers"]))
 
 
 if __name__ == "__main__":

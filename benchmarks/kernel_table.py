@@ -12,7 +12,7 @@ __all__ = ["KernelCurve", "kernel_table"]
 
 @dataclass
 class KernelCurve:
-    """A program's runs, and the one that reached each gap: ``None`` where none did, absent where not tried."""
+    """A program's runs, and which of them reached each gap; ``None`` if none did, absent if not tried."""
 
     title: str
     version: str
@@ -40,7 +40,10 @@ def kernel_table(curves: Sequence[KernelCurve], gaps: Sequence[float]) -> str:
         The table's lines.
     """
     own = next((curve for curve in curves if curve.is_own), None)
-    lines = ["| program | " + " | ".join(f"gap {gap:g}" for gap in gaps) + " |", "|---" * (len(gaps) + 1) + "|"]
+    lines = [
+        "| program | " + " | ".join(f"gap {gap:g}" for gap in gaps) + " |",
+        "|---" * (len(gaps) + 1) + "|",
+    ]
     for curve in curves:
         cells = [_cell(curve, own, str(gap)) for gap in gaps]
         lines.append(f"| {curve.title} {curve.version} | " + " | ".join(cells) + " |")

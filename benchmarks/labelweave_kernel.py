@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
-__all__ = ["prepare"]
+__all__ = ["coefficients_of", "prepare"]
 
 _WARM_UP_ROWS = 300
 
@@ -39,7 +39,7 @@ def prepare(problem: PeerProblem) -> Trainer:
         start = time.perf_counter()
         model = make(tolerance).fit(problem.X, problem.Y)
         seconds = time.perf_counter() - start
-        coefficients = _coefficients(model, problem.Y.shape)
+        coefficients = coefficients_of(model, problem.Y.shape)
         dual, rounds = float(model.trace_[-1].dual), int(model.n_iter_)
         return Solution(tolerance, seconds, coefficients, dual=dual, iterations=rounds)
 
@@ -47,7 +47,21 @@ def prepare(problem: PeerProblem) -> Trainer:
     return train
 
 
-def _coefficients(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
+def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Lay out a model's coefficients as :mod:`benchmarks.peers.exchange` says.
+
+    Parameters
+    ----------
+    model : MaxMarginClassifier
+        Fitted with a kernel.
+    shape : tuple of int
+        Rows and labels.
+
+    Returns
+    -------
+    ndarray of float64, shape (n + 1, L)
+        The coefficients of all rows, and the intercepts.
+    """
     coefficients = np.zeros((shape[0] + 1, shape[1]))
     coefficients[model.support_] = model.dual_coef_
     coefficients[-1] = model.intercept_

@@ -55,7 +55,8 @@ def _pairs(path: str) -> Iterator[tuple[str, str]]:
 
 def _cells(path: str) -> Iterator[tuple[int, list[str]]]:
     """Give the cells of every line that is not empty."""
-    delimiter = "\t" if Path(path).suffix.lower() in _TAB_SUFFIXES else ","
+    suffix = Path(path.lower().removesuffix(".gz")).suffix
+    delimiter = "\t" if suffix in _TAB_SUFFIXES else ","
     for line, text in numbered_lines(path):
         if text.strip():
             yield line, [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))]

@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 
 _PIVOTS_AT_ONCE = 64
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue
+_ROUNDING = 1e-7  # of the largest eigenvalue, in single precision
 _FIRST_REST = 0.6  # of the smallest eigenvalue found
 
 
@@ -115,7 +116,8 @@ def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> Gram
     generator = np.random.default_rng(seed)
     factor = pivoted_cholesky(gram, rank, generator)
     vectors, values = _orthonormal(_after_a_step(gram, factor, workers), workers, _NEGLIGIBLE)
-    rest = _FIRST_REST * float(values.min()) if values.size else 0.0
+    left_out = max(0.0, float(gram.diagonal().sum() - values.sum()))  # no eigenvalue left out is larger
+    rest = min(left_out, _FIRST_REST * float(values.min(initial=np.inf)))
     return GramSpectrum(vectors, values, rest, is_exact=False)
 
 
@@ -161,11 +163,13 @@ def _factor_of_columns(columns: Array, pivots: Array) -> Array:
 
 def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
     """Give F with ``F F^T = K Q (Q^T K Q)^-1 Q^T K``, Q spanning the factor, which is overwritten."""
-    span, _ = _orthonormal(factor, workers, _NEGLIGIBLE)
-    image = gram.product(span)
+    values, vectors = np.linalg.eigh(workers.inner(factor, factor).astype(np.float64))
+    kept = values > _ROUNDING * values.max(initial=0.0)
+    span = workers.turn(factor, vectors[:, kept] / np.sqrt(values[kept]))  # orthonormal enough
+    image = gram.product(np.ascontiguousarray(span))
     corner = workers.inner(span, image, np.float64)
     values, vectors = np.linalg.eigh((corner + corner.T) / 2)
-    kept = values > 1e-7 * values.max(initial=0.0)
+    kept = values > _ROUNDING * values.max(initial=0.0)
     return workers.turn(image, vectors[:, kept] / np.sqrt(values[kept]))
 
 
@@ -173,12 +177,10 @@ def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Ar
     """Give orthonormal U and e with ``factor factor^T = U diag(e) U^T``, in the place of the factor.
 
     Parts beneath a share of the largest e are left out.  Rounding leaves the first U only nearly
-    orthonormal: it puts a little of the largest directions into the smallest.  Gram and Schmidt's
-    second turn, largest first, takes it out of the smallest and leaves the largest alone.
+    orthonormal; a second turn, by the least rotation, makes it so.
     """
     values, vectors = np.linalg.eigh(workers.inner(factor, factor, np.float64))
-    smallest = negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
-    kept = np.flatnonzero(values > smallest)[::-1]
+    kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
     nearly = workers.turn(factor, vectors[:, kept] / np.sqrt(values[kept]))
-    triangle = np.linalg.cholesky(workers.inner(nearly, nearly, np.float64))
-    return workers.turn(nearly, np.linalg.inv(triangle).T), values[kept]
+    sizes, axes = np.linalg.eigh(workers.inner(nearly, nearly, np.float64))
+    return np.ascontiguousarray(workers.turn(nearly, (axes / np.sqrt(sizes)) @ axes.T)), values[kept]

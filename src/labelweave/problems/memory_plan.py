@@ -15,7 +15,8 @@ __all__ = ["GramPlan", "check_feature_bytes", "feature_bytes", "plan_gram"]
 
 _LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
 _LARGEST_RANK = 1500
-_ROWS_A_RANK = 10
+_ROWS_A_RANK = 20
+_USUAL_RANK = 100  # at least, where there are rows and memory for it
 _SMALLEST_RANK = 4
 _PANEL_BYTES = 64e6  # for the blocks in which a matrix is computed that is not kept
 _SMALLEST_PANEL_BYTES = 2e5
@@ -121,7 +122,7 @@ def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
 
 
 def _incomplete(n_rows: int, size: int, table: float, budget: float) -> GramPlan:
-    wanted = max(_SMALLEST_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK))
+    wanted = min(n_rows, max(_USUAL_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK)))
     a_rank = float(_FACTOR_COPIES * n_rows * size)
     is_stored = table + wanted * a_rank <= budget
     if is_stored:

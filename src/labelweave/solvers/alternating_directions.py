@@ -48,6 +48,7 @@ _RELAXATION = 1.6
 _BALANCE = 0.6  # aimed at between the relative primal and dual residuals
 _CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the penalty is changed
 _LARGEST_CHANGE = 10.0
+_FIRST_BALANCE, _BALANCE_GROWTH = 5, 1.5  # the first round of a change; how much later the next may come
 _TINY = 1e-30
 _POLISH = 1e-3  # the gap at which Newton steps are tried, for as much work as was done so far
 _FAILED_CHECKS = 4  # in a row that hoped for the tolerance and saw no progress: rounding
@@ -187,6 +188,7 @@ class _Run:
         self.corrections = CorrectedSteps(problem, self.state.boxed)
         self.rounds, self.next_check, self.failed = 0, _FIRST_CHECK, 0
         self.missed = (np.inf, 1.0)
+        self.next_balance = _FIRST_BALANCE
         self.is_coarse = problem.targets.dtype != np.float64
         self.polish_below = 0.0 if self.is_coarse else _POLISH
         self.not_before = 0
@@ -270,13 +272,15 @@ class _Run:
     def balance_penalty(self) -> None:
         """Keep the residuals of the two parts of the method in proportion."""
         cheap = self.problem.penalty_changes_are_cheap
-        due = self.rounds % 5 == 0 if cheap else self.rounds in (6, 15, 40, 100, 250, 600)
+        due = self.rounds >= self.next_balance if cheap else self.rounds in (6, 15, 40, 100, 250, 600)
         if not due or not all(self.residuals):
             return
         off = self.residuals[0] / self.residuals[1] / _BALANCE
         band = _CHEAP_BAND if cheap else _DEAR_BAND
         if 1 / band < off < band:
             return
+        # the method converges at any one penalty, but need not while it keeps changing
+        self.next_balance = max(self.rounds + _FIRST_BALANCE, int(_BALANCE_GROWTH * self.rounds))
         factor = float(np.clip(np.sqrt(off), 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
         self.state.penalty *= factor
         self.state.shift /= self.problem.targets.dtype.type(factor)
