@@ -105,10 +105,10 @@ def make_bumps(n_rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
 
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, _FEATURES))
-    centers = rng.standard_normal((_BUMPS * _LABELS, _FEATURES))
-    # label l has the bumps l, l + L, l + 2 L, ...
-    heights = np.tile(np.eye(_LABELS), (_BUMPS, 1)) * rng.standard_normal((_BUMPS * _LABELS, 1))
-    scores = rbf_kernel(X, centers, gamma=0.5 / _FEATURES) @ heights
+    scores = np.empty((n_rows, _LABELS))
+    for label in range(_LABELS):
+        centers = rng.standard_normal((_BUMPS, _FEATURES))
+        scores[:, label] = rbf_kernel(X, centers, gamma=0.5 / _FEATURES) @ rng.standard_normal(_BUMPS)
     scores /= scores.std(axis=0)
     noisy = scores + _NOISE * rng.standard_normal(scores.shape)
     shares = np.linspace(0.05, 0.5, _LABELS)

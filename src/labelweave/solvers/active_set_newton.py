@@ -28,6 +28,7 @@ Array = npt.NDArray[Any]
 
 _MOST_STEPS = 12
 _STEPS_IN_VAIN = 5  # in a row without a smaller gap than the best
+_FARTHEST = 1e3  # of the largest bound, that a variable may be on its way
 _RIDGE = 1e-13  # of the mean diagonal: systems of dependent rows stay solvable
 
 
@@ -95,13 +96,15 @@ def newton_steps(
     best: NewtonEnd | None = None
     point, in_vain = boxed, 0
     (scores,) = problem.scores(point)
+    # a singular system without a solution ends far away, where objectives are nothing but rounding
+    farthest = _FARTHEST * max(problem.upper.max(initial=0.0), -problem.lower.min(initial=0.0))
     for _ in range(_MOST_STEPS):
         free = _free(problem, point, scores, penalty)
         allowance -= problem.newton_work([int(free[:, group].sum()) for group in problem.coupled_labels()])
         if allowance < 0:
             break
         point = _step(problem, point, scores, free)
-        if not np.isfinite(point).all():
+        if not (np.abs(point) <= farthest).all():
             break
         inside = np.clip(point, problem.lower, problem.upper)
         scores, inside_scores = problem.scores(point, inside)

@@ -1,0 +1,212 @@
+"""Dual progress against iterations and time, after Figures 2 and 3 of the M3L paper.
+
+Animals with Attributes, RBF, gamma 1 / (d var X), C = 1, independent labels, one
+thread.  What is drawn is how far the dual value is below its optimum, as a share of it:
+
+working sets            the paper's Algorithm 1 (``solver="working_set"``), one run, measured
+                        every round; an iteration moves a pair of variables
+alternating directions  ``solver="alternating_directions"``, a run for every tolerance; an
+                        iteration moves all variables of all labels
+LIBSVM, one-vs-all      a run for every tolerance on every eighth label (--every), iterations and
+                        seconds scaled to all labels; an iteration moves a pair of variables
+
+LIBSVM tells nothing on the way, so a point is the end of a whole run in which every label
+has the same tolerance: better than what the labels' sum would show while they are
+solved one after another, as in the paper.  It has a free bias, labelweave a regularised one, so
+each is measured against the optimum of its own problem: the dual value of a much tighter run.
+Seconds count from the data in memory, kernel and factorisation included.
+
+Example: ``python -m benchmarks.dual_progress --images 1000``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.kernel_problems import load_kernel_problem, with_labels
+from benchmarks.kernel_runs import peer_runs
+from benchmarks.machine import describe_machine
+from benchmarks.peers.exchange import PeerProblem
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.programs import KERNEL_PROGRAMS
+from benchmarks.results_file import write_json
+
+__all__ = ["Progress", "libsvm_progress", "main", "own_progress"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_GAPS = (0.3, 0.1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
+_OWN_REFERENCE = 1e-7
+_TOLERANCES = (2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3)
+_LIBSVM_REFERENCE = 1e-5
+_NEAREST = 1e-6  # what is drawn last
+_STYLES = {
+    "working sets (the paper's)": ("-", "#1f5a92"),
+    "alternating directions": ("o-", "#b04a2f"),
+    "LIBSVM, one-vs-all": ("s-", "0.45"),
+}
+
+
+@dataclass
+class Progress:
+    """A method's iterations, seconds, and distances 1 - D / D* of the dual value from its optimum."""
+
+    iterations: list[float]
+    seconds: list[float]
+    distances: list[float]
+
+
+def main() -> None:
+    """Measure, write the numbers and the picture, print where each method stands."""
+    arguments = _parse_arguments()
+    problem = load_kernel_problem(f"awa-{arguments.images}", data=arguments.data)
+    with threadpool_limits(1):
+        working_sets, alternating = own_progress(problem, arguments.working_set_gap)
+    libsvm = libsvm_progress(problem, arguments.every)
+    curves = dict(zip(_STYLES, (working_sets, alternating, libsvm), strict=True))
+    for name, curve in curves.items():
+        print(f"{name}: {_summary(curve)}")
+    settings = {"images": arguments.images, "labels": problem.Y.shape[1], "every": arguments.every, "C": 1.0}
+    numbers = {name: asdict(curve) for name, curve in curves.items()}
+    write_json(arguments.out, {**describe_machine(), **settings, "threads": 1, "curves": numbers})
+    _draw(curves, f"{arguments.images:,} images, {problem.Y.shape[1]} labels, RBF", arguments.figure)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--every", type=int, default=8, help="LIBSVM trains every so many labels")
+    parser.add_argument("--working-set-gap", type=float, default=1e-4, help="where working sets stop")
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has awa/")
+    results = _ROOT / "benchmarks" / "results"
+    parser.add_argument("--out", type=Path, default=results / "dual_progress.json")
+    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "dual_progress.png")
+    return parser.parse_args()
+
+
+def own_progress(problem: PeerProblem, working_set_gap: float) -> tuple[Progress, Progress]:
+    """Follow labelweave's solvers.
+
+    Parameters
+    ----------
+    problem : PeerProblem
+        The problem.
+    working_set_gap : float
+        The relative duality gap at which the working sets stop.
+
+    Returns
+    -------
+    working_sets : Progress
+        A point for each round.
+    alternating : Progress
+        A point for each tolerance.
+    """
+    for solver in ("working_set", "alternating_directions"):
+        _fit(problem, 300, solver, 0.1)
+    best = _fit(problem, None, "alternating_directions", _OWN_REFERENCE)[0].trace_[-1].dual
+    model, seconds = _fit(problem, None, "working_set", working_set_gap)
+    fits = [_fit(problem, None, "alternating_directions", gap) for gap in _GAPS]
+    alternating = Progress(
+        [float(fitted.n_iter_) for fitted, _ in fits],
+        [taken for _, taken in fits],
+        [1.0 - fitted.trace_[-1].dual / best for fitted, _ in fits],
+    )
+    return _of_trace(model.trace_, seconds, best, problem.Y.shape), alternating
+
+
+def _fit(problem: PeerProblem, n_rows: int | None, solver: str, tol: float) -> tuple[Any, float]:
+    from labelweave import MaxMarginClassifier
+
+    model = MaxMarginClassifier(
+        C=problem.penalty / 2, kernel="rbf", gamma=problem.gamma, tol=tol, solver=solver,
+        max_iter=1_000_000, memory_budget=problem.kernel_megabytes, n_jobs=1,
+    )  # fmt: skip
+    start = time.perf_counter()
+    model.fit(problem.X[:n_rows], problem.Y[:n_rows])
+    return model, time.perf_counter() - start
+
+
+def _of_trace(trace: Any, seconds: float, best: float, shape: tuple[int, int]) -> Progress:
+    """Read a run of working sets, whose active share is twice the steps of a round over all variables."""
+    steps = np.cumsum([record.active_share for record in trace]) * shape[0] * shape[1] / 2
+    before = seconds - trace[-1].time
+    return Progress(
+        steps.tolist(),
+        [before + record.time for record in trace],
+        [1.0 - record.dual / best for record in trace],
+    )
+
+
+def libsvm_progress(problem: PeerProblem, every: int) -> Progress:
+    """Follow LIBSVM.
+
+    Parameters
+    ----------
+    problem : PeerProblem
+        The problem.
+    every : int
+        It trains every so many labels.
+
+    Returns
+    -------
+    Progress
+        A point for each tolerance.
+    """
+    n_labels = problem.Y.shape[1]
+    timed = with_labels(problem, np.arange(0, n_labels, every))
+    search = peer_runs(timed, KERNEL_PROGRAMS["libsvm"], n_labels)
+    best = search.at(_LIBSVM_REFERENCE).dual
+    runs = [search.at(tolerance) for tolerance in _TOLERANCES]
+    scale = n_labels / timed.Y.shape[1]
+    return Progress(
+        [scale * (run.iterations or 0) for run in runs],
+        [run.seconds for run in runs],
+        [1.0 - run.dual / best for run in runs],
+    )
+
+
+def _summary(curve: Progress) -> str:
+    marks = []
+    for distance in (1e-2, 1e-3, 1e-4):
+        reached = [i for i, value in enumerate(curve.distances) if value <= distance]
+        if reached:
+            iterations, seconds = curve.iterations[reached[0]], curve.seconds[reached[0]]
+            marks.append(f"within {distance:g} after {iterations:,.0f} iterations, {seconds:.1f} s")
+    return "; ".join(marks)
+
+
+def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.9), sharey=True, layout="constrained")
+    for name, curve in curves.items():
+        style, color = _STYLES[name]
+        distances = np.array(curve.distances)
+        shown = distances > _NEAREST
+        for axis, values in zip(axes, (curve.iterations, curve.seconds), strict=True):
+            axis.loglog(np.array(values)[shown], distances[shown], style, color=color, ms=4, label=name)
+    axes[0].set_xlabel("iterations: of a pair of variables (dots: of all of them)")
+    axes[1].set_xlabel("seconds, one thread")
+    axes[0].set_ylabel("1 − D / D*, distance of the dual value")
+    axes[0].legend(frameon=False, fontsize=9, loc="center")
+    for axis in axes:
+        axis.grid(True, which="major", alpha=0.3)
+    figure.suptitle(f"Animals with Attributes, {title}", fontsize=10)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,531 @@
+"""What users of MaxMarginClassifier with a kernel rely on."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+
+import labelweave
+from labelweave import LabelCovariance, MaxMarginClassifier
+from labelweave.features import (
+    CosineKernel,
+    LaplacianKernel,
+    LinearKernel,
+    PolynomialKernel,
+    RBFKernel,
+)
+from reference import gram_twins
+
+NAMES = ["linear", "rbf", "polynomial", "poly", "laplacian", "cosine"]
+
+
+def dot_products(rows, columns):
+    return rows @ columns.T
+
+
+def _data(n=60, d=4, n_labels=3, seed=0, missing=0.0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    Y = (
+        np.sin(2 * X @ random.normal(size=(d, n_labels))) + 0.3 * random.normal(size=(n, n_labels)) > 0
+    ) + 0.0
+    return X, np.where(random.random(Y.shape) < missing, np.nan, Y)
+
+
+def _fit(X, Y, sample_weight=None, **parameters):
+    return MaxMarginClassifier(**{"kernel": "rbf", "tol": 1e-7, **parameters}).fit(X, Y, sample_weight)
+
+
+def _objective(model):
+    return model.trace_[-1].primal
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        *NAMES,
+        RBFKernel(0.2),
+        RBFKernel("scale") + LinearKernel() * 0.5,
+        RBFKernel(0.5) * PolynomialKernel(2, 1.0),
+        LaplacianKernel() + 1.0,
+        CosineKernel() + CosineKernel(),
+        dot_products,
+        rbf_kernel,
+    ],
+    ids=str,
+)
+def test_every_kernel_in_every_container(kernel, tmp_path):
+    X, Y = _data()
+    model = _fit(X, Y, kernel=kernel, tol=1e-5)
+    assert model.converged_
+    scores = model.decision_function(X)
+    assert ((scores > 0) == Y).mean() > 0.6
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    np.testing.assert_array_equal(_fit(frame, Y, kernel=kernel, tol=1e-5).decision_function(frame), scores)
+    if kernel is not dot_products:  # it is not made for sparse rows
+        sparse = _fit(sp.csr_array(X), Y, kernel=kernel, tol=1e-5)
+        np.testing.assert_allclose(sparse.decision_function(sp.csr_array(X)), scores, atol=0.05)
+        assert _objective(sparse) == pytest.approx(_objective(model), rel=3e-5)
+    single = _fit(X.astype(np.float32), Y, kernel=kernel, tol=1e-5)
+    assert _objective(single) == pytest.approx(_objective(model), rel=1e-4)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("covariance", [None, 0.5 * np.eye(3) + 0.5])
+def test_a_given_kernel_matrix_is_the_kernel(intercept, covariance):
+    X, Y = _data(missing=0.1)
+    new = np.random.default_rng(9).normal(size=(7, 4))
+    same = {"label_covariance": covariance, "fit_intercept": intercept, "factorization": "eigenvalues"}
+    K = rbf_kernel(X, gamma=0.5)
+    before = K.copy()
+    given = _fit(K, Y, kernel="precomputed", **same)
+    np.testing.assert_array_equal(K, before)
+    own = _fit(X, Y, gamma=0.5, **same)
+    np.testing.assert_allclose(
+        given.decision_function(rbf_kernel(new, X, gamma=0.5)), own.decision_function(new), atol=1e-3
+    )
+    assert _objective(given) == pytest.approx(_objective(own), rel=1e-6)
+    assert not hasattr(given, "support_vectors_")
+    assert not hasattr(given, "kernel_")
+    assert given.n_features_in_ == len(X)
+
+
+@pytest.mark.parametrize("factorization", ["cholesky", "eigenvalues", "incomplete_cholesky"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_given_kernel_matrix_is_left_as_it_is(factorization, dtype, intercept):
+    X, Y = _data()
+    K = np.asfortranarray(rbf_kernel(X), dtype=dtype)
+    before = K.copy()
+    _fit(K, Y, kernel="precomputed", factorization=factorization, fit_intercept=intercept, tol=1e-4,
+         precision="float64" if dtype == np.float64 else "float32")  # fmt: skip
+    np.testing.assert_array_equal(K, before)
+    K.flags.writeable = False
+    _fit(K, Y, kernel="precomputed", factorization=factorization, fit_intercept=intercept, tol=1e-4)
+
+
+def test_a_given_kernel_may_be_sparse_or_a_frame():
+    X, Y = _data()
+    K = np.where(rbf_kernel(X, gamma=1.0) > 0.3, rbf_kernel(X, gamma=1.0), 0) + 60 * np.eye(60)
+    dense = _fit(K, Y, kernel="precomputed")
+    np.testing.assert_array_equal(
+        _fit(sp.csr_array(K), Y, kernel="precomputed").decision_function(sp.csr_array(K)),
+        dense.decision_function(K),
+    )
+    np.testing.assert_array_equal(_fit(pd.DataFrame(K), Y, kernel="precomputed").dual_coef_, dense.dual_coef_)
+
+
+@pytest.mark.parametrize("kernel", [*NAMES, "precomputed"])
+def test_one_row(kernel):
+    X = np.ones((1, 1)) if kernel == "precomputed" else np.ones((1, 3))
+    model = MaxMarginClassifier(kernel=kernel).fit(X, [[1, 0]])
+    np.testing.assert_array_equal(model.predict(X), [[1, 0]])
+    assert model.converged_
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "polynomial", "cosine"])
+@pytest.mark.parametrize("everybody", [0, 1])
+def test_a_label_that_nobody_or_everybody_has(kernel, everybody):
+    X, Y = _data()
+    Y[:, 1] = everybody
+    model = _fit(X, Y, kernel=kernel, tol=1e-4)
+    assert (model.predict(X)[:, 1] == everybody).all()
+    alone = _fit(X, Y[:, [1]], kernel=kernel, tol=1e-4)
+    assert (alone.predict(X) == everybody).all()
+
+
+def test_rows_without_a_label_have_no_part_in_the_fit():
+    X, Y = _data()
+    Y[::4] = np.nan
+    model = _fit(X, Y, gamma=0.5)
+    assert not np.isin(model.support_, np.arange(0, 60, 4)).any()
+    seen = ~np.isnan(Y[:, 0])
+    alone = _fit(X[seen], Y[seen], gamma=0.5)
+    assert _objective(model) == pytest.approx(_objective(alone), rel=1e-6)
+    np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("factorization", ["cholesky", "incomplete_cholesky"])
+def test_an_unobserved_entry_is_a_row_that_the_label_does_not_have(factorization):
+    X, Y = _data(missing=0.3)
+    together = _fit(X, Y, gamma=0.5, factorization=factorization).decision_function(X)
+    for label in range(3):
+        seen = ~np.isnan(Y[:, label])
+        alone = _fit(X[seen], Y[seen][:, [label]], gamma=0.5)
+        np.testing.assert_allclose(together[:, label], alone.decision_function(X)[:, 0], atol=2e-3)
+
+
+@pytest.mark.parametrize("covariance", [None, 0.5 * np.eye(3) + 0.5])
+def test_weights_are_repetitions_and_zeros_are_rows_left_out(covariance):
+    X, Y = _data(40)
+    repeats = np.random.default_rng(3).integers(0, 3, 40)
+    weighted = _fit(X, Y, repeats, gamma=0.5, label_covariance=covariance)
+    repeated = _fit(
+        np.repeat(X, repeats, 0), np.repeat(Y, repeats, 0), gamma=0.5, label_covariance=covariance
+    )
+    assert _objective(weighted) == pytest.approx(_objective(repeated), rel=1e-6)
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=2e-3)
+    assert not np.isin(weighted.support_, np.flatnonzero(repeats == 0)).any()
+
+
+def test_all_weights_zero_are_refused():
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        _fit(*_data(), np.zeros(60))
+
+
+@pytest.mark.parametrize("factorization", ["auto", "eigenvalues", "incomplete_cholesky"])
+def test_a_model_without_support(factorization):
+    X, Y = _data()
+    model = _fit(X, Y, false_negative_cost=0, false_positive_cost=0, factorization=factorization)
+    assert model.converged_
+    assert len(model.support_) == 0
+    assert model.dual_coef_.shape == (0, 3)
+    np.testing.assert_array_equal(model.decision_function(X), np.zeros((60, 3)))
+
+
+def test_costs_are_margins():
+    X, Y = _data()
+    costly = _fit(X, Y, gamma=0.5, C=0.5, false_negative_cost=2.0, false_positive_cost=2.0)
+    plain = _fit(X, Y, gamma=0.5, C=0.25)  # all costs times k: scores times k, when C is divided by k
+    np.testing.assert_allclose(costly.decision_function(X) / 2, plain.decision_function(X), atol=2e-3)
+    free = _fit(X, Y, gamma=0.5, false_negative_cost=[1, 0, 1], false_positive_cost=[1, 0, 1])
+    assert not free.decision_function(X)[:, 1].any()
+    positives = [
+        _fit(X, Y, gamma=0.5, C=0.05, false_negative_cost=cost).predict(X).sum() for cost in (0.3, 1, 3)
+    ]
+    assert positives == sorted(positives)
+    assert positives[0] < positives[2]
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    C=st.sampled_from([0.01, 0.5, 10.0]),
+    intercept=st.booleans(),
+    covariance=st.sampled_from([None, "dense", "rank 1"]),
+    precision=st.sampled_from(["float32", "float64"]),
+    factorization=st.sampled_from(["auto", "eigenvalues", "incomplete_cholesky"]),
+)
+def test_the_certificate_is_what_it_says(seed, C, intercept, covariance, precision, factorization):
+    X, Y = _data(30, missing=0.1, seed=seed)
+    random = np.random.default_rng(seed)
+    factor = random.normal(size=(3, 1))
+    R = {None: np.eye(3), "dense": factor @ factor.T + 0.5 * np.eye(3), "rank 1": factor @ factor.T}[
+        covariance
+    ]
+    weights, costs = random.uniform(0, 2, 30), random.uniform(0.2, 2, (2, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = _fit(
+            X, Y, weights, C=C, gamma=0.3, tol=1e-3, fit_intercept=intercept, precision=precision,
+            factorization=factorization, false_negative_cost=costs[0], false_positive_cost=costs[1],
+            label_covariance=None if covariance is None else R,
+        )  # fmt: skip
+    # the coefficients are B R; tr(Z^T Z R^-1) = tr(D^T K D R^-1)
+    D = np.zeros((30, 3))
+    D[model.support_] = model.dual_coef_
+    K = rbf_kernel(X, gamma=0.3) + intercept
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores, K @ D, atol=1e-5 * max(1, abs(D).max()))
+    np.testing.assert_allclose(model.intercept_, intercept * D.sum(axis=0), atol=1e-9 * max(1, abs(D).max()))
+    signs = np.where(np.isnan(Y), 0, 2 * np.nan_to_num(Y) - 1)
+    targets, lower, upper = gram_twins.box(signs, 2 * C * weights, costs)
+    B = D @ np.linalg.pinv(R)
+    np.testing.assert_allclose(B @ R, D, atol=1e-6 * max(1, abs(D).max()))
+    primal = gram_twins.primal(B, K, R, targets, lower, upper)
+    last = model.trace_[-1]
+    close = 1e-5 if precision == "float32" else 1e-8
+    assert primal == pytest.approx(last.primal, rel=close)
+    assert model.duality_gap_ == (last.primal - last.dual) / max(1, abs(last.primal))
+    # no point's dual value exceeds the primal value of any other
+    other = gram_twins.primal(B + 0.01 * random.normal(size=B.shape), K, R, targets, lower, upper)
+    assert last.dual <= other * (1 + 10 * close) + 1e-8
+
+
+def test_only_rows_with_dual_variables_are_kept():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 2))
+    Y = (X[:, :1] + X[:, 1:] > 0).astype(int)
+    model = _fit(X, Y, C=5.0, gamma=0.3, fit_intercept=False, tol=1e-10)
+    signs, K = 2.0 * Y - 1, rbf_kernel(X, gamma=0.3)
+    _, V = gram_twins.optimum(K, np.eye(1), *gram_twins.box(signs, np.full(120, 10.0), np.ones((2, 1))))
+    supporting = np.flatnonzero(abs(V[:, 0]) > 1e-6)
+    assert len(supporting) < 60
+    np.testing.assert_array_equal(model.support_, supporting)
+    np.testing.assert_array_equal(model.support_vectors_, X[supporting])
+    np.testing.assert_allclose(model.dual_coef_, V[supporting], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kernel", ["rbf", "polynomial", "cosine", RBFKernel(0.2) + LinearKernel() * 0.5, "precomputed"], ids=str
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_saving_and_loading_gives_the_same_model(kernel, sparse, tmp_path):
+    X, Y = _data()
+    X = rbf_kernel(X) if kernel == "precomputed" else X
+    X = sp.csr_array(X) if sparse else X
+    model = _fit(X, Y, kernel=kernel, tol=1e-4, label_covariance=0.5 * np.eye(3) + 0.5)
+    model.save(tmp_path / "model.lw")
+    loaded = labelweave.load(tmp_path / "model.lw")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.trace_ == model.trace_
+    again = clone(loaded).fit(X, Y)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    "kernel", [rbf_kernel, RBFKernel(0.3) + labelweave.features.CallableKernel(rbf_kernel)]
+)
+def test_a_function_is_not_stored_and_the_refusal_says_why(kernel, tmp_path):
+    model = _fit(*_data(), kernel=kernel, tol=1e-3)
+    with pytest.raises(TypeError, match=r"rbf_kernel.*cannot be stored in a model file"):
+        model.save(tmp_path / "model.lw")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_second_fit_forgets_the_first_ones_kernel():
+    X, Y = _data()
+    model = _fit(X, Y)
+    model.set_params(kernel="linear").fit(X, Y)
+    assert hasattr(model, "coef_")
+    assert not any(hasattr(model, name) for name in ("dual_coef_", "support_", "support_vectors_"))
+    model.set_params(kernel="precomputed").fit(rbf_kernel(X), Y)
+    assert not any(hasattr(model, name) for name in ("coef_", "support_vectors_", "kernel_"))
+    np.testing.assert_allclose(
+        model.decision_function(rbf_kernel(X)), _fit(rbf_kernel(X), Y, kernel="precomputed")
+        .decision_function(rbf_kernel(X)), atol=0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_prediction_in_small_blocks_is_the_same(sparse, monkeypatch):
+    X, Y = _data()
+    X = sp.csr_array(X) if sparse else X
+    model = _fit(X, sp.csr_array(Y))
+    whole = model.predict(X).toarray(), model.decision_function(X), model.predict_top(X, 2)[1]
+    monkeypatch.setattr("labelweave.estimators.kernel_classifier._KERNEL_VALUES_AT_ONCE", 100)
+    monkeypatch.setattr("labelweave.estimators.base._SCORES_AT_ONCE", 21)
+    np.testing.assert_array_equal(model.predict(X).toarray(), whole[0])
+    np.testing.assert_allclose(model.decision_function(X), whole[1], atol=1e-11)
+    np.testing.assert_allclose(model.predict_top(X, 2)[1], whole[2], atol=1e-11)
+    assert model.decision_function(X[:0]).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"factorization": "cholesky"},
+        {"factorization": "eigenvalues", "label_covariance": 0.5 * np.eye(3) + 0.5},
+        {"factorization": "incomplete_cholesky"},
+        {"memory_budget": 1.2},
+        {"kernel": "linear", "solver": "alternating_directions"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_same_bits_for_any_number_of_threads(options, precision):
+    X, Y = _data(700)
+    one, two, three = (
+        _fit(X, Y, tol=1e-2, precision=precision, n_jobs=jobs, **options) for jobs in (1, 2, 3)
+    )
+    for other in (two, three):
+        np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+        assert one.n_iter_ == other.n_iter_
+
+
+@pytest.mark.parametrize("factorization", ["auto", "eigenvalues", "incomplete_cholesky"])
+def test_both_precisions_reach_the_tolerance(factorization):
+    X, Y = _data(200)
+    single = _fit(X, Y, precision="float32", tol=1e-4, factorization=factorization)
+    double = _fit(X, Y, precision="float64", tol=1e-4, factorization=factorization)
+    assert single.converged_
+    assert double.converged_
+    assert _objective(single) == pytest.approx(_objective(double), rel=2e-4)
+    assert single.decision_function(X).dtype == np.float64
+
+
+def test_random_state_fixes_the_fit():
+    X, Y = _data(200)
+    rough = {"factorization": "incomplete_cholesky", "tol": 1e-2}
+    one, again, other = (_fit(X, Y, random_state=seed, **rough).dual_coef_ for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert one.shape != other.shape or not np.array_equal(one, other)
+    generator = np.random.RandomState(1)
+    np.testing.assert_array_equal(_fit(X, Y, random_state=generator, **rough).dual_coef_.shape, one.shape)
+
+
+@pytest.mark.parametrize("covariance", [None, 0.5 * np.eye(3) + 0.5])
+def test_every_way_to_solve_reaches_the_same_optimum(covariance):
+    X, Y = _data(300)
+    ways = [
+        {"factorization": "eigenvalues"},
+        {"factorization": "incomplete_cholesky"},
+        {"memory_budget": 0.4},
+        {"memory_budget": 1.0},
+    ]
+    ways += [{"factorization": "cholesky"}] if covariance is None else []
+    objectives = [_objective(_fit(X, Y, tol=1e-5, label_covariance=covariance, **way)) for way in ways]
+    np.testing.assert_allclose(objectives, objectives[0], rtol=2e-5)
+
+
+def test_a_budget_that_is_too_small_is_refused_with_one_that_is_not():
+    X, Y = _data(300)
+    with pytest.raises(ValueError, match=r"memory_budget is 0\.01 MB, too small .* give at least"):
+        _fit(X, Y, memory_budget=0.01)
+    with pytest.raises(ValueError, match="factorization='eigenvalues' of 300 rows; give at least"):
+        _fit(X, Y, memory_budget=1.0, factorization="eigenvalues")
+
+
+def _spoiled(**entries):
+    K = rbf_kernel(_data()[0])
+    for place, value in entries.items():
+        K[tuple(int(k) for k in place[1:].split("_"))] = value
+    return K
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (_spoiled(_3_7=0.9), r"not symmetric: entry \((3, 7|7, 3)\) is"),
+        (_spoiled(_3_7=np.nan), "NaN at row 3, column 7"),
+        (_spoiled(_3_7=np.inf), "infinity at row 3, column 7"),
+        (-_spoiled(), "not positive semi-definite"),
+        (_spoiled()[:, :5], r"shape \(60, 5\).*square"),
+        (_spoiled(_3_3=-1.0), "not positive semi-definite"),
+    ],
+)
+def test_a_kernel_matrix_that_is_none_is_refused(K, message):
+    with pytest.raises(ValueError, match=message) as error:
+        _fit(K, _data()[1], kernel="precomputed")
+    assert "\n" not in str(error.value)
+
+
+def test_a_kernel_matrix_of_other_rows_is_refused_in_predict():
+    K = _spoiled()
+    model = _fit(K, _data()[1], kernel="precomputed")
+    with pytest.raises(ValueError, match="59"):
+        model.predict(K[:, :59])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"kernel": lambda a, b: np.ones((2, 2))}, ValueError, r"returned shape \(2, 2\)"),
+        ({"kernel": lambda a, b: None}, ValueError, "must return real numbers"),
+        ({"kernel": lambda a, b: a @ b.T * np.nan}, ValueError, "returned nan at row 0, column 0"),
+        ({"kernel": lambda a, b: a[:, :1] - b[:, 0]}, ValueError, "not symmetric"),
+        ({"kernel": lambda a, b: -a @ b.T}, ValueError, "not positive semi-definite"),
+        ({"label_covariance": np.eye(4)}, ValueError, "over 4 labels but y has 3"),
+        ({"label_covariance": np.diag([1.0, 0, 1])}, ValueError, "(?i)variance"),
+        ({"label_covariance": LabelCovariance.low_rank([[1.0], [0], [2]])}, ValueError, "(?i)variance"),
+        ({"gamma": 0}, ValueError, "'gamma' parameter"),
+        ({"gamma": -1.0}, ValueError, "'gamma' parameter"),
+        ({"kernel": RBFKernel(-1.0)}, ValueError, "gamma"),
+        ({"kernel": "polynomial", "degree": 0}, ValueError, "'degree' parameter"),
+        ({"kernel": "polynomial", "coef0": -1.0}, ValueError, "'coef0' parameter"),
+        (
+            {"factorization": "cholesky", "label_covariance": np.ones((3, 3))},
+            ValueError,
+            "independent labels",
+        ),
+        ({"factorization": "lu"}, ValueError, "'factorization' parameter"),
+        ({"solver": "coordinate_ascent"}, ValueError, "explicit features, which this kernel does not have"),
+        ({"memory_budget": 0}, ValueError, "'memory_budget' parameter"),
+        ({"precision": "float16"}, ValueError, "'precision' parameter"),
+    ],
+)
+def test_nonsense_parameters_are_refused_in_one_sentence(parameters, error, message):
+    X, Y = _data()
+    with pytest.raises(error, match=message) as raised:
+        _fit(X, Y, **parameters)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "precomputed"])
+def test_any_weight_of_the_losses(C, kernel):
+    X, Y = _data()
+    X = rbf_kernel(X) if kernel == "precomputed" else X
+    model = _fit(X, Y, kernel=kernel, C=C, tol=1e-3)
+    assert model.duality_gap_ <= 1e-3
+    if C >= 1e3:
+        np.testing.assert_array_equal(model.predict(X), Y)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial", "cosine"])
+def test_features_of_any_scale(scale, kernel):
+    X, Y = _data()
+    model = _fit(X * scale, Y, kernel=kernel, tol=1e-4)
+    assert model.converged_
+    expected = _fit(X, Y, kernel=kernel, tol=1e-4)
+    assert _objective(model) == pytest.approx(_objective(expected), rel=3e-4)
+
+
+@pytest.mark.parametrize("factorization", ["auto", "eigenvalues", "incomplete_cholesky"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "polynomial", "laplacian", "cosine"])
+@pytest.mark.parametrize("case", ["constant", "zeros", "constant column", "repeated columns", "opposite"])
+def test_degenerate_rows(case, kernel, intercept, factorization):
+    X, Y = _data(40)
+    X, Y = {
+        "constant": (np.ones((40, 2)), Y),
+        "zeros": (np.zeros((40, 2)), Y),
+        "constant column": (np.c_[X, np.full(40, 3.0)], Y),
+        "repeated columns": (np.c_[X, X, X], Y),
+        "opposite": (np.r_[X, X], np.r_[Y, 1 - Y]),
+    }[case]
+    model = _fit(X, Y, kernel=kernel, fit_intercept=intercept, tol=1e-3, factorization=factorization)
+    assert model.converged_
+    assert np.isfinite(model.decision_function(X)).all()
+    if case == "opposite" or (case == "zeros" and not intercept and kernel in ("linear", "cosine")):
+        np.testing.assert_allclose(_objective(model), 2.0 * Y.size, rtol=2e-3)  # nothing can be learnt
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "kernel", [PolynomialKernel(1, 1.0), PolynomialKernel(2, 1.0), RBFKernel(1e-6)], ids=str
+)
+def test_kernels_of_low_rank_give_finite_models(kernel, precision):
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X = np.round(random.normal(size=(100, 1 + seed % 2)), 1)
+        Y = (X @ random.normal(size=(X.shape[1], 5)) + 0.3 * random.normal(size=(100, 5)) > 0.5).astype(int)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = _fit(X, Y, kernel=kernel, C=100.0, tol=1e-3, precision=precision)
+        assert np.isfinite(model.dual_coef_).all()
+        assert model.duality_gap_ < 0.1
+
+
+def test_searches_over_the_width():
+    X, Y = _data(80)
+    by_name = GridSearchCV(MaxMarginClassifier(kernel="rbf"), {"gamma": [1e-4, 0.5, 50.0]}, cv=3).fit(X, Y)
+    by_object = GridSearchCV(
+        MaxMarginClassifier(kernel=RBFKernel()), {"kernel__gamma": [1e-4, 0.5, 50.0]}, cv=3
+    ).fit(X, Y)
+    np.testing.assert_allclose(
+        by_name.cv_results_["mean_test_score"], by_object.cv_results_["mean_test_score"]
+    )
+    assert by_name.best_params_["gamma"] == by_object.best_params_["kernel__gamma"]
+    on_matrices = GridSearchCV(MaxMarginClassifier(kernel="precomputed"), {"C": [0.1, 1.0]}, cv=3)
+    assert on_matrices.fit(rbf_kernel(X), Y).best_score_ > 0  # rows and columns are split alike
+
+
+@pytest.mark.parametrize("classes", [np.array(["no", "yes"]), np.array([3, 7, 9])])
+def test_classes(classes, tmp_path):
+    X, _ = _data()
+    y = classes[(np.abs(X[:, 0]) * 1.5).astype(int) % len(classes)]
+    model = _fit(X, y, C=100.0, gamma=2.0, tol=1e-3)
+    assert (model.predict(X) == y).mean() > 0.9
+    model.save(tmp_path / "model.lw")
+    np.testing.assert_array_equal(labelweave.load(tmp_path / "model.lw").predict(X), model.predict(X))
