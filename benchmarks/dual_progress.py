@@ -196,7 +196,7 @@ def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
         shown = distances > _NEAREST
         for axis, values in zip(axes, (curve.iterations, curve.seconds), strict=True):
             axis.loglog(np.array(values)[shown], distances[shown], style, color=color, ms=4, label=name)
-    axes[0].set_xlabel("iterations: of a pair of variables (dots: of all of them)")
+    axes[0].set_xlabel("iterations, of two variables each (alternating directions: of all)")
     axes[1].set_xlabel("seconds, one thread")
     axes[0].set_ylabel("1 − D / D*, distance of the dual value")
     axes[0].legend(frameon=False, fontsize=9, loc="center")

@@ -72,9 +72,8 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", choices=_PEERS, default=list(_PEERS))
     parser.add_argument("--every", type=int, default=8, help="peers train every so many labels")
     parser.add_argument("--gaps", type=float, nargs="+", default=list(_GAPS))
-    parser.add_argument(
-        "--feature-gaps", type=float, nargs="+", help="gaps for programs on raw features; default as --gaps"
-    )
+    for name in _PEERS:
+        parser.add_argument(f"--{name}-gaps", type=float, nargs="+", help="fewer gaps for this one")
     parser.add_argument("--megabytes", type=float, default=2000.0, help="memory for kernel values")
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has awa/ and rcv1/")
     parser.add_argument("--out", type=Path, help="a JSON file; default results/kernel_<problem>.json")
@@ -89,7 +88,7 @@ def measure(problem: PeerProblem, arguments: argparse.Namespace) -> list[KernelC
     problem : PeerProblem
         All rows and labels.
     arguments : Namespace
-        ``gaps``, ``feature_gaps``, ``peers`` and ``every``.
+        What the command line gave.
 
     Returns
     -------
@@ -101,12 +100,11 @@ def measure(problem: PeerProblem, arguments: argparse.Namespace) -> list[KernelC
     starts: dict[str, float] = {}
     for name in _PEERS:
         if name in arguments.peers:
-            on_matrix = name == "precomputed"
-            gaps = arguments.gaps if on_matrix else arguments.feature_gaps or arguments.gaps
+            gaps = vars(arguments)[f"{name}_gaps"] or arguments.gaps
             search = peer_runs(timed, KERNEL_PROGRAMS[name], problem.Y.shape[1])
             reaching = _reach(search, gaps, starts)
             curves.append(_curve(KERNEL_PROGRAMS[name], search.runs, reaching))
-            if on_matrix:
+            if name == "precomputed":
                 starts = {gap: run.tolerance for gap, run in reaching.items() if run is not None}
     return curves
 

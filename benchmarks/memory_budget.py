@@ -7,12 +7,11 @@ Cholesky factor.
 
 Each fit has a process of its own, with the data in memory and the loops compiled by a
 fit of a few rows.  The peak is the largest resident memory during ``fit`` beyond what was
-resident before.  The budget is for kernel values and their factors; what the peak has beyond it is
-given in megabytes and in arrays of rows x labels in float64, of which a dozen are
-the stated constant.  P is computed anew from the coefficients, in float64.  Scores and
-labels of 1,000 images that were not trained on are compared with those of the fit without a
-limit: the root mean square of the difference of scores over that of the scores, and the share
-of labels predicted otherwise.
+resident before.  The budget is for kernel values and their factors; what the peak has
+beyond it is given in megabytes and in arrays of rows x labels in float64.  P is computed
+anew from the coefficients, in float64.  Scores and labels of 1,000 images that were not
+trained on are compared with those of the fit without a limit: the root mean square of the
+difference of scores over that of the scores, and the share of labels predicted otherwise.
 
 Example: ``python -m benchmarks.memory_budget --sizes 6000 12000 --solvers auto block_ascent``.
 """

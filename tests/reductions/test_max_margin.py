@@ -87,7 +87,7 @@ def test_labels_of_perfect_covariance_have_equal_scores(R):
 
 def test_a_label_without_prior_variance_is_refused_by_name():
     X, Y = _data(40, 6, 3)
-    with pytest.raises(ValueError, match="(?i)variance.*0"):
+    with pytest.raises(ValueError, match=r"(?i)variance.*0"):
         _fit(X, Y, C=0.1, label_covariance=np.diag([1.0, 0, 1]))
 
 

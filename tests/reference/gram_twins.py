@@ -36,16 +36,29 @@ def kronecker(K, R):
 
 def optimum(K, R, targets, lower, upper):
     """Maximise the dual over the box; good to about 1e-9 where K (x) R is not too ill-conditioned."""
-    A, T = kronecker(K, R), targets.ravel()
+    A, T, low, high = kronecker(K, R), targets.ravel(), lower.ravel(), upper.ravel()
     found = minimize(
         lambda v: (0.5 * v @ A @ v - T @ v, A @ v - T),
         np.zeros(T.size),
         jac=True,
         method="L-BFGS-B",
-        bounds=list(zip(lower.ravel(), upper.ravel(), strict=True)),
+        bounds=list(zip(low, high, strict=True)),
         options={"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 0, "gtol": 1e-12, "maxcor": 50},
     )
-    V = found.x.reshape(targets.shape)
+    v = _with_the_free_ones_solved(found.x, A, T, low, high)
+    V = v.reshape(targets.shape)
     value, bound = dual(V, K, R, targets), primal(V, K, R, targets, lower, upper)
     assert bound - value <= 1e-8 * max(1, bound), "the twin itself has not converged"
     return value, V
+
+
+def _with_the_free_ones_solved(v, A, T, low, high):
+    for _ in range(10):
+        near = 1e-7 * (high - low)
+        free = (v > low + near) & (v < high - near)
+        fixed = np.where(free, 0, np.where(v <= low + near, low, high))
+        slopes = T - A @ fixed
+        v = fixed.copy()
+        v[free] = np.linalg.lstsq(A[np.ix_(free, free)], slopes[free], rcond=1e-12)[0]
+        v = np.clip(v, low, high)
+    return v

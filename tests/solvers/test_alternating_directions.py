@@ -193,9 +193,9 @@ def test_a_bad_penalty_to_begin_with_is_balanced(form):
     for penalty in (1e-4, 1e4):
         problem = Problem(form)
         zero = np.zeros_like(problem.box.targets)
-        result, _ = problem.solve(tol=1e-5, start=SplitState(zero, zero, zero, penalty))
+        result, _ = problem.solve(tol=1e-3, start=SplitState(zero, zero, zero, penalty))
         assert result.status is Status.CONVERGED
-        assert result.n_iter < 1000
+        assert result.n_iter < 300
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -49,6 +49,8 @@ class GapProgress:
 
     def __call__(self, record: TraceRecord) -> bool:
         """Move on to where the gap is; true if a callback asks to stop."""
+        if math.isnan(record.primal):  # an estimate, which rounding may have made too good
+            return False
         reached = -_STEPS_A_DECADE * math.log10(max(record.gap, 1e-300)) if record.gap < 1 else 0
         stop = False
         while self.done < min(self.steps, int(reached)):

@@ -46,6 +46,7 @@ Array = npt.NDArray[Any]
 
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
 _SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
+_SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all variables together
 _FEW_ROWS = 1000  # for so few, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
 _WIDEST = 2000  # features of which a square matrix is factorised
@@ -287,7 +288,9 @@ class _GramTask:
             return np.dtype(settings.precision)
         few = len(data.features) <= _FEW_ROWS
         small = data.features.squared_norms().max(initial=0.0) < _LARGEST_SINGLE
-        single = settings.tol >= _SINGLE_PRECISION_TOL and small and not few
+        # the gap that rounding leaves was seen to grow with the bound of the variables
+        reachable = _SINGLE_PRECISION_GAP * max(1.0, data.upper.max(initial=0.0) / 2)
+        single = settings.tol >= reachable and small and not few
         return np.dtype(np.float32 if single else np.float64)
 
 

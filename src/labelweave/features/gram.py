@@ -40,7 +40,22 @@ class GramSource(Protocol):
     n_rows: int
 
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
-        """Compute the entries of some rows and columns, slices or ndarrays of int."""
+        """Compute the entries of some rows and columns, slices or ndarrays of int.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            The rows.
+        columns : slice or ndarray of int
+            The columns.
+        dtype : dtype
+            float32 or float64.
+
+        Returns
+        -------
+        ndarray of shape (rows, columns)
+            The entries, a fresh array.
+        """
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         """Compute the diagonal, shape (n,)."""

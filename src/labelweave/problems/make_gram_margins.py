@@ -96,6 +96,8 @@ def kernel_margins(
         If the memory budget is too small.
     """
     dtype, workers = resources.dtype, resources.workers
+    if resources.factorization == "cholesky":
+        _require_identity(covariance)
     plan = plan_gram(
         source.n_rows,
         dtype,
@@ -110,7 +112,6 @@ def kernel_margins(
     gram = StoredGram.from_source(source, constant, dtype, workers)
     solves: ShiftedSolves
     if plan.factorization == "cholesky":
-        _require_identity(covariance)
         solves = CholeskySolves(gram, workers)
     elif plan.factorization == "eigenvalues":
         solves = SpectralSolves(_of_type(full_spectrum(gram), dtype), covariance, workers)

@@ -30,19 +30,53 @@ class ShiftedSolves(Protocol):
     penalty_changes_are_cheap: bool
 
     def set_penalty(self, penalty: float) -> None:
-        """Get ready for a rho."""
+        """Get ready for a rho.
+
+        Parameters
+        ----------
+        penalty : float
+            rho.
+        """
 
     def solve(self, right: Array) -> Array:
-        """Solve ``(H + rho) B = right``; shapes (n, L)."""
+        """Solve ``(H + rho) B = right``; shapes (n, L).
+
+        Parameters
+        ----------
+        right : ndarray of shape (n, L)
+            The right-hand side.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            B.
+        """
 
     rest: float
     """H is ``(N + rest I) (x) R``."""
 
     def set_rest(self, rest: float) -> None:
-        """Change ``rest``."""
+        """Change ``rest``.
+
+        Parameters
+        ----------
+        rest : float
+            The new weight.
+        """
 
     def near_product(self, variables: Array) -> Array:
-        """Compute ``(N (x) R) variables``; shapes (n, L)."""
+        """Compute ``(N (x) R) variables``; shapes (n, L).
+
+        Parameters
+        ----------
+        variables : ndarray of shape (n, L)
+            The variables.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            The product.
+        """
 
 
 class CholeskySolves:

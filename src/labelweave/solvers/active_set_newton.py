@@ -36,16 +36,51 @@ class FreeSystems(BoxTerms, Protocol):
     """What is asked of a problem."""
 
     def scores(self, *variables: Array) -> tuple[Array, ...]:
-        """Compute ``A variables`` for each array."""
+        """Compute ``A variables`` for each array.
+
+        Parameters
+        ----------
+        *variables : ndarray of shape (n, L)
+            Any number of points.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n, L)
+            A product each.
+        """
 
     def coupled_labels(self) -> list[Array]:
         """Give the sets of labels that A couples, each an ndarray of int."""
 
     def newton_work(self, sizes: list[int]) -> float:
-        """Estimate the operations to solve systems of these sizes; infinite if they cannot be."""
+        """Estimate the operations to solve systems of these sizes; infinite if they cannot be.
+
+        Parameters
+        ----------
+        sizes : list of int
+            Numbers of variables.
+
+        Returns
+        -------
+        float
+            Operations.
+        """
 
     def system(self, rows: Array, labels: Array) -> Array:
-        """Write out A between the variables (rows[k], labels[k])."""
+        """Write out A between the variables (rows[k], labels[k]).
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (k,)
+            The rows of the variables.
+        labels : ndarray of int, shape (k,)
+            Their labels.
+
+        Returns
+        -------
+        ndarray of float64, shape (k, k)
+            The entries.
+        """
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ _LARGEST_CHANGE = 10.0
 _FIRST_BALANCE, _BALANCE_GROWTH = 5, 1.5  # the first round of a change; how much later the next may come
 _TINY = 1e-30
 _POLISH = 1e-3  # the gap at which Newton steps are tried, for as much work as was done so far
-_FAILED_CHECKS = 4  # in a row that hoped for the tolerance and saw no progress: rounding
+_FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
@@ -79,16 +79,57 @@ class SplitDual(NearbyOperator, FreeSystems, Protocol):
         """Guess the penalty to begin with."""
 
     def set_penalty(self, penalty: float) -> None:
-        """Get ready for solves at a penalty."""
+        """Get ready for solves at a penalty.
+
+        Parameters
+        ----------
+        penalty : float
+            rho.
+        """
 
     def solve(self, right: Array) -> Array:
-        """Solve ``(H + penalty) B = right``."""
+        """Solve ``(H + penalty) B = right``.
+
+        Parameters
+        ----------
+        right : ndarray of shape (n, L)
+            The right-hand side.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            B.
+        """
 
     def scores(self, *variables: Array) -> tuple[Array, ...]:
-        """Compute ``A variables`` for each array, in its precision."""
+        """Compute ``A variables`` for each array, in its precision.
+
+        Parameters
+        ----------
+        *variables : ndarray of shape (n, L)
+            Any number of points.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n, L)
+            A product each.
+        """
 
     def settled(self, free: Array, boxed: Array) -> Settled:
-        """Keep a result, B and V, and give it with its scores in double precision."""
+        """Keep a result, B and V, and give it with its scores in double precision.
+
+        Parameters
+        ----------
+        free : ndarray of shape (n, L)
+            B.
+        boxed : ndarray of shape (n, L)
+            V.
+
+        Returns
+        -------
+        Settled
+            The result.
+        """
 
 
 class Settled(BoxTerms, Protocol):
@@ -273,9 +314,9 @@ class _Run:
         """Keep the residuals of the two parts of the method in proportion."""
         cheap = self.problem.penalty_changes_are_cheap
         due = self.rounds >= self.next_balance if cheap else self.rounds in (6, 15, 40, 100, 250, 600)
-        if not due or not all(self.residuals):
+        if not due or not any(self.residuals):
             return
-        off = self.residuals[0] / self.residuals[1] / _BALANCE
+        off = max(self.residuals[0], _TINY) / max(self.residuals[1], _TINY) / _BALANCE
         band = _CHEAP_BAND if cheap else _DEAR_BAND
         if 1 / band < off < band:
             return
@@ -290,7 +331,8 @@ class _Run:
         """Measure the objectives, in double precision if they are as near as asked for."""
         before = relative_gap(self.primal, self.dual)
         free_scores = self.measure()
-        if hoped <= self.solver.tol < relative_gap(self.primal, self.dual):
+        now = relative_gap(self.primal, self.dual)
+        if now > max(self.solver.tol, hoped) and now > _PROGRESS * before:
             self.refine_primal(free_scores)
         record = self.record(self.primal, self.dual)
         if record.gap <= self.solver.tol:
@@ -298,7 +340,7 @@ class _Run:
             record = self.certify()
         if self.solver.tol < record.gap <= self.polish_below and self.rounds >= self.polish_from:
             record = self.polish(record)
-        in_vain = hoped <= self.solver.tol and record.gap > _PROGRESS * before
+        in_vain = record.gap > max(self.solver.tol, _PROGRESS * before)
         self.failed = self.failed + 1 if in_vain and self.is_coarse else 0
         self.not_before = self.rounds + self.rounds // _PAUSE if in_vain else 0
         self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)

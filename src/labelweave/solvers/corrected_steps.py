@@ -34,13 +34,41 @@ class NearbyOperator(Protocol):
         """The weight of M."""
 
     def set_rest(self, rest: float) -> None:
-        """Change the weight of M, for the solves to come."""
+        """Change the weight of M, for the solves to come.
+
+        Parameters
+        ----------
+        rest : float
+            The new weight.
+        """
 
     def near_product(self, variables: Array) -> Array:
-        """Compute ``N variables``."""
+        """Compute ``N variables``.
+
+        Parameters
+        ----------
+        variables : ndarray of shape (n, L)
+            The variables.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            The product.
+        """
 
     def rest_product(self, variables: Array) -> Array:
-        """Compute ``M variables``."""
+        """Compute ``M variables``.
+
+        Parameters
+        ----------
+        variables : ndarray of shape (n, L)
+            The variables.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            The product.
+        """
 
 
 class _Point(NamedTuple):
