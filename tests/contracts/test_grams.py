@@ -8,13 +8,8 @@ from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
-from labelweave.features.gram import (
-    FeatureGram,
-    KernelSource,
-    PrecomputedSource,
-    StoredGram,
-    StreamedGram,
-)
+from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
+from labelweave.features.gram_sources import KernelSource, PrecomputedSource
 
 
 def _streamed(bytes_of_panels):

@@ -5,13 +5,8 @@ import pytest
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, Kernel, LinearKernel, RBFKernel
-from labelweave.features.gram import (
-    FeatureGram,
-    KernelSource,
-    PrecomputedSource,
-    StoredGram,
-    StreamedGram,
-)
+from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
+from labelweave.features.gram_sources import KernelSource, PrecomputedSource
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
-from labelweave.features.gram import FeatureGram, KernelSource, StoredGram, StreamedGram
+from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
+from labelweave.features.gram_sources import KernelSource
 from labelweave.features.gram_spectrum import (
     feature_spectrum,
     full_spectrum,

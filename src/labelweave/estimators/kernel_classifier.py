@@ -11,12 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from labelweave.arrays import panels
 from labelweave.estimators.base import Array, LabelClassifier
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
-from labelweave.features.gram import GramSource, KernelSource, PrecomputedSource
 from labelweave.features.gram_checks import (
     check_positive_semidefinite,
     checked_kernel_matrix,
     is_known_semidefinite,
 )
+from labelweave.features.gram_sources import GramSource, KernelSource, PrecomputedSource
 
 __all__ = ["KernelClassifier"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import Workers
-from labelweave.features.gram import GramSource
+from labelweave.features.gram_sources import GramSource
 from labelweave.problems import (
     BlockMargins,
     GramMargins,

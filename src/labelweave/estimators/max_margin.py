@@ -91,7 +91,7 @@ class MaxMarginClassifier(KernelClassifier):
         Of the kernel matrix in "alternating_directions".  The first two are exact and need it in
         memory; the last is exact up to corrections by the true kernel in every round.
     memory_budget : float, default=2000.0
-        Megabytes for kernel matrices, their factors, caches and panels.  A dozen arrays of
+        Megabytes for kernel matrices, their factors, caches and panels.  About thirty arrays of
         rows x labels come on top.
     precision : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.  "auto" is float32 for ``tol >= 1e-5`` and

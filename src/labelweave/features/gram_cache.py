@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import Workers, panels
-from labelweave.features.gram import GramSource
+from labelweave.features.gram_sources import GramSource
 
 __all__ = ["CachedRows"]
 

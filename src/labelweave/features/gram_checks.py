@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import Workers, panels
-from labelweave.features.gram import GramSource
+from labelweave.features.gram_sources import GramSource
 from labelweave.features.kernels import CallableKernel, Kernel
 
 __all__ = ["check_positive_semidefinite", "checked_kernel_matrix", "is_known_semidefinite"]

@@ -19,13 +19,12 @@ from labelweave.features.gram import Gram, StoredGram
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.shifted_solves import ShiftedSolves
+from labelweave.problems.support_rows import on_support
 
 __all__ = ["GramMargins", "MarginBox", "SettledMargins"]
 
 Array = npt.NDArray[Any]
 
-_SUPPORT_STEPS = 30
-_SUPPORT_SHARE = 1e-8  # of the squared residual, at which a label is done
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
 _GATHERING = 100  # operations that fetching an entry from all over a matrix is worth
 
@@ -270,43 +269,10 @@ class GramMargins:
         """
         exact = self.box
         dual = np.clip(boxed.astype(np.float64), exact.lower, exact.upper)
-        kept = self._on_support(free, boxed).astype(np.float64)
+        kept = free if self.is_linear else on_support(self.gram, free, boxed)
+        kept = kept.astype(np.float64)
         kept_scores, dual_scores = self.scores(kept, dual)
         self.result = SettledMargins(
             exact.targets, exact.lower, exact.upper, kept, kept_scores, dual, dual_scores
         )
         return self.result
-
-    def _on_support(self, free: Array, boxed: Array) -> Array:
-        """Find a point with B's scores, nearly, in the span of the rows that support V.
-
-        B - V is projected on that span in the norm of K by conjugate gradients, which find its
-        large parts, those along large eigenvalues, first.
-        """
-        support = boxed.any(axis=1)
-        if self.is_linear or support.all():
-            return free
-        found = np.zeros_like(free)
-        (residual,) = (self.gram.product(free - boxed),)
-        residual[~support] = 0
-        direction, size = residual.copy(), _column_squares(residual)
-        first = size.copy()
-        for _ in range(_SUPPORT_STEPS):
-            image = self.gram.product(direction)
-            image[~support] = 0
-            curvature = (direction * image).sum(axis=0)
-            # a label that is done has but rounding left, along which a singular K has no curvature
-            going = (size > _SUPPORT_SHARE * first) & (curvature > 0)
-            step = np.divide(size, curvature, out=np.zeros_like(size), where=going)
-            found += step * direction
-            residual -= step * image
-            new_size = _column_squares(residual)
-            if not (going & (new_size > _SUPPORT_SHARE * first)).any():
-                break
-            direction = residual + (new_size / np.maximum(size, 1e-30)) * direction
-            size = new_size
-        return np.asarray(boxed + found)
-
-
-def _column_squares(table: Array) -> Array:
-    return np.asarray((table * table).sum(axis=0))

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.gram import FeatureGram, GramSource, StoredGram, StreamedGram
+from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
+from labelweave.features.gram_sources import GramSource
 from labelweave.features.gram_spectrum import (
     GramSpectrum,
     feature_spectrum,

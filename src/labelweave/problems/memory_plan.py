@@ -1,7 +1,7 @@
 """How a kernel matrix is held and factorised within a memory budget.
 
 The budget is for what grows with pairs of rows: the matrix, its factors and the
-panels in which it is computed.  A dozen arrays of rows x labels come on top.
+panels in which it is computed.  About thirty arrays of rows x labels come on top.
 """
 
 from __future__ import annotations

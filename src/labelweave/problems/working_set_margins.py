@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.block_ascent import row_shares
-from labelweave.features.gram import GramSource, StreamedGram
+from labelweave.features.gram import StreamedGram
 from labelweave.features.gram_cache import CachedRows
+from labelweave.features.gram_sources import GramSource
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
 from labelweave.problems.resources import Resources

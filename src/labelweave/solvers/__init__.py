@@ -1,9 +1,10 @@
 """Algorithms.  They know nothing of labels, trees or scikit-learn."""
 
-from labelweave.solvers.alternating_directions import AlternatingDirections, SplitDual, SplitState
+from labelweave.solvers.alternating_directions import AlternatingDirections
 from labelweave.solvers.block_ascent import BlockAscent, BlockDual
 from labelweave.solvers.dual_coordinate_ascent import BoxDual, DualCoordinateAscent
 from labelweave.solvers.result import SolverResult, Status
+from labelweave.solvers.split_dual import SplitDual, SplitState
 from labelweave.solvers.trace import TraceRecord
 from labelweave.solvers.working_set_ascent import WorkingSetAscent, WorkingSetDual
 

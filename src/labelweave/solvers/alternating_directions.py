@@ -22,25 +22,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.solvers.active_set_newton import FreeSystems, newton_steps
+from labelweave.solvers.active_set_newton import newton_steps
 from labelweave.solvers.box_values import (
-    BoxTerms,
     dual_value,
     dual_value_above,
     primal_value,
     relative_gap,
 )
-from labelweave.solvers.corrected_steps import CorrectedSteps, NearbyOperator
+from labelweave.solvers.corrected_steps import CorrectedSteps
 from labelweave.solvers.result import SolverResult, Status
+from labelweave.solvers.split_dual import SplitDual, SplitState
 from labelweave.solvers.trace import TraceRecord
 
-__all__ = ["AlternatingDirections", "Settled", "SplitDual", "SplitState"]
+__all__ = ["AlternatingDirections"]
 
 Array = npt.NDArray[Any]
 
@@ -55,123 +54,6 @@ _FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
-
-
-class SplitDual(NearbyOperator, FreeSystems, Protocol):
-    """What the solver asks of a problem."""
-
-    targets: Array
-    """T, shape (n, L)."""
-    lower: Array
-    """At most 0."""
-    upper: Array
-    """At least 0."""
-    steps_a_round: int
-    """Steps between renewals of the correction; 1 when solves are exact."""
-    is_exact: bool
-    """Whether solves are with A itself."""
-    penalty_changes_are_cheap: bool
-
-    def round_work(self) -> float:
-        """Estimate the operations of a round."""
-
-    def first_penalty(self) -> float:
-        """Guess the penalty to begin with."""
-
-    def set_penalty(self, penalty: float) -> None:
-        """Get ready for solves at a penalty.
-
-        Parameters
-        ----------
-        penalty : float
-            rho.
-        """
-
-    def solve(self, right: Array) -> Array:
-        """Solve ``(H + penalty) B = right``.
-
-        Parameters
-        ----------
-        right : ndarray of shape (n, L)
-            The right-hand side.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            B.
-        """
-
-    def scores(self, *variables: Array) -> tuple[Array, ...]:
-        """Compute ``A variables`` for each array, in its precision.
-
-        Parameters
-        ----------
-        *variables : ndarray of shape (n, L)
-            Any number of points.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n, L)
-            A product each.
-        """
-
-    def settled(self, free: Array, boxed: Array) -> Settled:
-        """Keep a result, B and V, and give it with its scores in double precision.
-
-        Parameters
-        ----------
-        free : ndarray of shape (n, L)
-            B.
-        boxed : ndarray of shape (n, L)
-            V.
-
-        Returns
-        -------
-        Settled
-            The result.
-        """
-
-
-class Settled(BoxTerms, Protocol):
-    """A result in double precision with the problem that it solves, each array of shape (n, L)."""
-
-    @property
-    def kept(self) -> Array:
-        """The primal point that is kept, B or one near it."""
-
-    @property
-    def kept_scores(self) -> Array:
-        """Its scores."""
-
-    @property
-    def boxed(self) -> Array:
-        """The dual point V."""
-
-    @property
-    def boxed_scores(self) -> Array:
-        """Its scores."""
-
-
-@dataclass
-class SplitState:
-    """Where a run stands; another run can go on from it.
-
-    Parameters
-    ----------
-    free : ndarray of shape (n, L)
-        B, not confined to the box.
-    boxed : ndarray of shape (n, L)
-        V, within the box.
-    shift : ndarray of shape (n, L)
-        W, the scaled multipliers.
-    penalty : float
-        rho.
-    """
-
-    free: Array
-    boxed: Array
-    shift: Array
-    penalty: float
 
 
 class AlternatingDirections:

@@ -1,0 +1,99 @@
+"""Where the entries of a kernel matrix come from: a kernel between rows, or a matrix that was given."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.kernels import Kernel
+
+__all__ = ["GramSource", "KernelSource", "PrecomputedSource"]
+
+Array = npt.NDArray[Any]
+
+
+class GramSource(Protocol):
+    """Where the entries of a kernel matrix come from."""
+
+    n_rows: int
+
+    def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        """Compute the entries of some rows and columns, slices or ndarrays of int.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            The rows.
+        columns : slice or ndarray of int
+            The columns.
+        dtype : dtype
+            float32 or float64.
+
+        Returns
+        -------
+        ndarray of shape (rows, columns)
+            The entries, a fresh array.
+        """
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal, shape (n,)."""
+
+
+class KernelSource:
+    """A kernel between the rows of a feature matrix.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, its parameters numbers.
+    features : FeatureMatrix of n rows
+        The rows.
+    """
+
+    def __init__(self, kernel: Kernel, features: FeatureMatrix) -> None:
+        self.kernel, self.n_rows = kernel, len(features)
+        self._by_type = {features.data.dtype: features}
+
+    def _features(self, dtype: npt.DTypeLike) -> FeatureMatrix:
+        kind = np.dtype(dtype)
+        if kind not in self._by_type:
+            self._by_type[kind] = next(iter(self._by_type.values())).astype(kind)
+        return self._by_type[kind]
+
+    def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        """Compute some entries; see :meth:`GramSource.block`."""
+        features = self._features(dtype)
+        left = features.rows(rows)
+        return self.kernel.block(left, left if _same(rows, columns) else features.rows(columns))
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal; see :meth:`GramSource.diagonal`."""
+        return self.kernel.diagonal(next(iter(self._by_type.values())))
+
+
+def _same(rows: Any, columns: Any) -> bool:
+    return rows is columns or (isinstance(rows, slice) and isinstance(columns, slice) and rows == columns)
+
+
+class PrecomputedSource:
+    """A kernel matrix that was given.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        The kernel of all rows with all rows.
+    """
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix, self.n_rows = matrix, len(matrix)
+
+    def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        """Give some entries; see :meth:`GramSource.block`."""
+        return np.array(self.matrix[rows][:, columns], dtype=dtype)  # the caller may change it
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Give the diagonal; see :meth:`GramSource.diagonal`."""
+        return np.asarray(self.matrix.diagonal(), dtype=np.float64)

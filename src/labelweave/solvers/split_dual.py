@@ -1,0 +1,137 @@
+"""What alternating directions ask of a problem, and the state of a run.
+
+The names are those of :mod:`labelweave.solvers.alternating_directions`: the dual of the operator A, solves
+with an operator H that is A or near it, and the points B, V and W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from labelweave.solvers.active_set_newton import FreeSystems
+from labelweave.solvers.box_values import BoxTerms
+from labelweave.solvers.corrected_steps import NearbyOperator
+
+__all__ = ["Settled", "SplitDual", "SplitState"]
+
+Array = npt.NDArray[Any]
+
+
+class SplitDual(NearbyOperator, FreeSystems, Protocol):
+    """What the solver asks of a problem."""
+
+    targets: Array
+    """T, shape (n, L)."""
+    lower: Array
+    """At most 0."""
+    upper: Array
+    """At least 0."""
+    steps_a_round: int
+    """Steps between renewals of the correction; 1 when solves are exact."""
+    is_exact: bool
+    """Whether solves are with A itself."""
+    penalty_changes_are_cheap: bool
+
+    def round_work(self) -> float:
+        """Estimate the operations of a round."""
+
+    def first_penalty(self) -> float:
+        """Guess the penalty to begin with."""
+
+    def set_penalty(self, penalty: float) -> None:
+        """Get ready for solves at a penalty.
+
+        Parameters
+        ----------
+        penalty : float
+            rho.
+        """
+
+    def solve(self, right: Array) -> Array:
+        """Solve ``(H + penalty) B = right``.
+
+        Parameters
+        ----------
+        right : ndarray of shape (n, L)
+            The right-hand side.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            B.
+        """
+
+    def scores(self, *variables: Array) -> tuple[Array, ...]:
+        """Compute ``A variables`` for each array, in its precision.
+
+        Parameters
+        ----------
+        *variables : ndarray of shape (n, L)
+            Any number of points.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n, L)
+            A product each.
+        """
+
+    def settled(self, free: Array, boxed: Array) -> Settled:
+        """Keep a result, B and V, and give it with its scores in double precision.
+
+        Parameters
+        ----------
+        free : ndarray of shape (n, L)
+            B.
+        boxed : ndarray of shape (n, L)
+            V.
+
+        Returns
+        -------
+        Settled
+            The result.
+        """
+
+
+class Settled(BoxTerms, Protocol):
+    """A result in double precision with the problem that it solves, each array of shape (n, L)."""
+
+    @property
+    def kept(self) -> Array:
+        """The primal point that is kept, B or one near it."""
+
+    @property
+    def kept_scores(self) -> Array:
+        """Its scores."""
+
+    @property
+    def boxed(self) -> Array:
+        """The dual point V."""
+
+    @property
+    def boxed_scores(self) -> Array:
+        """Its scores."""
+
+
+@dataclass
+class SplitState:
+    """Where a run stands; another run can go on from it.
+
+    Parameters
+    ----------
+    free : ndarray of shape (n, L)
+        B, not confined to the box.
+    boxed : ndarray of shape (n, L)
+        V, within the box.
+    shift : ndarray of shape (n, L)
+        W, the scaled multipliers.
+    penalty : float
+        rho.
+    """
+
+    free: Array
+    boxed: Array
+    shift: Array
+    penalty: float
