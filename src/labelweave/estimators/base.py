@@ -20,7 +20,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import subset_accuracy
 from labelweave.model_files import save_object
-from labelweave.solvers import SolverResult, TraceRecord
+from labelweave.solvers import SolverResult, Status, TraceRecord
 
 __all__ = ["GapProgress", "LabelClassifier"]
 
@@ -92,6 +92,8 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             )
 
     def _keep_result(self, result: SolverResult) -> None:
+        if result.status is Status.INDEFINITE:
+            raise ValueError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
         self.converged_ = result.converged
         self.status_ = result.status.name.lower()
         self.n_iter_ = result.n_iter

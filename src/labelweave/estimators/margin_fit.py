@@ -250,7 +250,7 @@ class _GramTask:
         first = self.split(dtype)
         result, state = solver.solve(first)
         coarse = dtype != np.float64 and settings.precision == "auto"
-        if not (coarse and result.status is Status.STALLED):
+        if not (coarse and result.status in (Status.STALLED, Status.INDEFINITE)):
             return first.result, result
         del first
         second = self.split(np.float64)

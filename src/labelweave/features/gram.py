@@ -167,10 +167,12 @@ class StoredGram(Gram):
         The matrix.
     workers : Workers
         The threads.
+    origin : Gram or None, default=None
+        The matrix in double precision, for products in double precision if the table has less.
     """
 
-    def __init__(self, table: Array, workers: Workers) -> None:
-        self.table, self.workers = table, workers
+    def __init__(self, table: Array, workers: Workers, origin: Gram | None = None) -> None:
+        self.table, self.workers, self.origin = table, workers, origin
         self.n_rows, self.dtype = len(table), table.dtype
 
     @classmethod
@@ -207,7 +209,7 @@ class StoredGram(Gram):
             table[columns, rows] = block.T
 
         workers.each(one, pairs)
-        return cls(table, workers)
+        return cls(table, workers, StreamedGram(source, constant, np.float64, workers))
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         """Give the diagonal; see :meth:`Gram.diagonal`."""
@@ -219,6 +221,8 @@ class StoredGram(Gram):
 
     def product(self, vectors: Array) -> Array:
         """Compute the product; see :meth:`Gram.product`."""
+        if self.origin is not None and vectors.dtype == np.float64 != self.dtype:
+            return self.origin.product(vectors)
         return self.workers.matmul(self.table, vectors)
 
     def block(self, rows: Array) -> Array:

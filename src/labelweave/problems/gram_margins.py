@@ -20,6 +20,7 @@ from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.shifted_solves import ShiftedSolves
 from labelweave.problems.support_rows import on_support
+from labelweave.solvers.box_values import dual_value, primal_value, relative_gap
 
 __all__ = ["GramMargins", "MarginBox", "SettledMargins"]
 
@@ -105,6 +106,12 @@ class SettledMargins(MarginBox):
     boxed: Array
     boxed_scores: Array
 
+    @property
+    def gap(self) -> float:
+        """The relative duality gap."""
+        primal = primal_value(self, self.kept, self.kept_scores)
+        return relative_gap(primal, dual_value(self, self.boxed, self.boxed_scores))
+
 
 class GramMargins:
     """The dual on a kernel matrix, for solvers that take all variables at once.
@@ -143,6 +150,7 @@ class GramMargins:
         self.is_exact = solves.is_exact
         self.steps_a_round = 1 if solves.is_exact else 3
         self.penalty_changes_are_cheap = solves.penalty_changes_are_cheap
+        self.smallest_penalty = solves.smallest_penalty
         self.set_penalty, self.solve = solves.set_penalty, solves.solve
         self.set_rest, self.near_product = solves.set_rest, solves.near_product
 
@@ -156,7 +164,8 @@ class GramMargins:
         """
         bounds = np.maximum(self.box.upper, -self.box.lower)
         widest = bounds[bounds > 0]
-        return 2.0 / float(np.median(widest)) if widest.size else 1.0
+        guess = 2.0 / float(np.median(widest)) if widest.size else 1.0
+        return max(guess, self.smallest_penalty)
 
     def scores(self, *variables: Array) -> tuple[Array, ...]:
         """Compute ``K B R`` for every B.
@@ -254,25 +263,30 @@ class GramMargins:
             entries *= self.covariance.block(every, every)[np.ix_(places, places)]
         return entries
 
-    def settled(self, free: Array, boxed: Array) -> SettledMargins:
-        """Keep a result; rows outside the support of V get no coefficient.
+    def settled(self, free: Array, boxed: Array, tol: float) -> SettledMargins:
+        """Keep a result; rows outside the support of V get no coefficient where the gap allows it.
 
         Parameters
         ----------
         free, boxed : ndarray of shape (n, L)
             B and V.
+        tol : float
+            The relative duality gap that leaving rows out may come to.
 
         Returns
         -------
         SettledMargins
             The result, whose ``kept`` makes the model.
         """
-        exact = self.box
-        dual = np.clip(boxed.astype(np.float64), exact.lower, exact.upper)
-        kept = free if self.is_linear else on_support(self.gram, free, boxed)
-        kept = kept.astype(np.float64)
-        kept_scores, dual_scores = self.scores(kept, dual)
-        self.result = SettledMargins(
-            exact.targets, exact.lower, exact.upper, kept, kept_scores, dual, dual_scores
-        )
+        dual = np.clip(boxed.astype(np.float64), self.box.lower, self.box.upper)
+        self.result = self._with_scores(free, dual)
+        if not (self.is_linear or boxed.any(axis=1).all()):
+            narrow = self._with_scores(on_support(self.gram, free, boxed), dual)
+            if narrow.gap <= max(tol, self.result.gap):
+                self.result = narrow
         return self.result
+
+    def _with_scores(self, kept: Array, dual: Array) -> SettledMargins:
+        kept, box = kept.astype(np.float64), self.box
+        kept_scores, dual_scores = self.scores(kept, dual)
+        return SettledMargins(box.targets, box.lower, box.upper, kept, kept_scores, dual, dual_scores)

@@ -28,6 +28,8 @@ class ShiftedSolves(Protocol):
     is_exact: bool
     """Whether H is ``K (x) R``."""
     penalty_changes_are_cheap: bool
+    smallest_penalty: float
+    """Beneath it rounding spoils the solves."""
 
     def set_penalty(self, penalty: float) -> None:
         """Get ready for a rho.
@@ -97,6 +99,8 @@ class CholeskySolves:
     def __init__(self, gram: StoredGram, workers: Workers) -> None:
         self.gram, self.workers = gram, workers
         self.buffer = np.empty_like(gram.table)
+        rounding = float(np.finfo(gram.table.dtype).eps) * gram.n_rows
+        self.smallest_penalty = rounding * float(gram.diagonal().max(initial=0.0))
 
     def set_penalty(self, penalty: float) -> None:
         """Factorise; see :meth:`ShiftedSolves.set_penalty`."""
@@ -136,6 +140,7 @@ class SpectralSolves:
     """
 
     penalty_changes_are_cheap = True
+    smallest_penalty = 0.0
 
     def __init__(self, spectrum: GramSpectrum, covariance: LabelCovariance, workers: Workers) -> None:
         self.workers, self.vectors, self.values = workers, spectrum.vectors, spectrum.values

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.solvers.active_set_newton import newton_steps
+from labelweave.solvers.best_points import BestPoints
 from labelweave.solvers.box_values import (
     dual_value,
     dual_value_above,
@@ -51,6 +52,8 @@ _FIRST_BALANCE, _BALANCE_GROWTH = 5, 1.5  # the first round of a change; how muc
 _TINY = 1e-30
 _POLISH = 1e-3  # the gap at which Newton steps are tried, for as much work as was done so far
 _FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
+_ROUNDING = 0.05  # ... and at a gap below this
+_WRONG = 1e-3  # a gap this far below 0 cannot be rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
@@ -106,9 +109,10 @@ class _Run:
         self.target: Array = problem.targets
         self.scores = np.zeros_like(problem.targets)
         self.residuals = (1.0, 1.0)
-        self.best_free, self.best_boxed = self.state.free, self.state.boxed
-        self.primal, self.dual = np.inf, -np.inf
+        self.best = BestPoints(problem)
         self.corrections = CorrectedSteps(problem, self.state.boxed)
+        if start is not None:
+            self.take_up()
         self.rounds, self.next_check, self.failed = 0, _FIRST_CHECK, 0
         self.missed = (np.inf, 1.0)
         self.next_balance = _FIRST_BALANCE
@@ -122,6 +126,14 @@ class _Run:
         zero = np.zeros_like(self.problem.targets)
         return SplitState(zero, zero, zero.copy(), self.problem.first_penalty())
 
+    def take_up(self) -> None:
+        """Begin at a point that is not 0: value it, and correct the first solves from there."""
+        self.measure()
+        if not self.problem.is_exact:
+            (scores,) = self.problem.scores(self.state.boxed)
+            dual = self.best.note_dual(self.state.boxed, scores)
+            self.target = self.problem.targets + self.corrections.renew(self.state.boxed, scores, dual)
+
     def to_the_end(self) -> tuple[SolverResult, SplitState]:
         try:
             status = self.rounds_until_done()
@@ -129,8 +141,9 @@ class _Run:
             status = Status.INTERRUPTED
         if status is not Status.CONVERGED:
             self.measure()
-            self.certify()
-        best = SplitState(self.best_free, self.best_boxed, self.state.shift, self.state.penalty)
+            if self.is_reached(self.certify().gap):
+                status = Status.CONVERGED
+        best = SplitState(self.best.free, self.best.boxed, self.state.shift, self.state.penalty)
         return SolverResult(status, self.rounds, self.trace), best
 
     def rounds_until_done(self) -> Status:
@@ -141,13 +154,18 @@ class _Run:
             due = near or self.rounds >= self.next_check
             record = self.check(hoped) if due else self.describe(np.nan, np.nan, foreseen)
             stop = self.solver.on_check is not None and self.solver.on_check(record)
-            if due and record.gap <= self.solver.tol:
+            if due and self.is_reached(record.gap):
                 return Status.CONVERGED
+            if due and record.gap < -_WRONG:
+                return Status.INDEFINITE
             if stop:
                 return Status.INTERRUPTED
             if self.failed >= _FAILED_CHECKS:
                 return Status.STALLED
         return Status.ITERATION_LIMIT
+
+    def is_reached(self, gap: float) -> bool:
+        return -_WRONG <= gap <= self.solver.tol
 
     def one_round(self) -> float:
         """Take the steps of a round and give the gap that one may hope for, at most the true one."""
@@ -160,12 +178,10 @@ class _Run:
             dual = dual_value_above(problem, state.free, self.scores, state.boxed)
         else:
             (boxed_scores,) = problem.scores(state.boxed)
-            dual = dual_value(problem, state.boxed, boxed_scores)
+            dual = self.best.note_dual(state.boxed, boxed_scores)
             self.target = problem.targets + self.corrections.renew(state.boxed, boxed_scores, dual)
-            if dual > self.dual:
-                self.dual, self.best_boxed = dual, state.boxed
         self.balance_penalty()
-        return relative_gap(min(primal, self.primal), max(dual, self.dual))
+        return relative_gap(min(primal, self.best.primal), max(dual, self.best.dual))
 
     def foreseen(self, hoped: float) -> float:
         """Foresee the gap that a check would find: what it found last, falling like the residual squared."""
@@ -205,25 +221,27 @@ class _Run:
         # the method converges at any one penalty, but need not while it keeps changing
         self.next_balance = max(self.rounds + _FIRST_BALANCE, int(_BALANCE_GROWTH * self.rounds))
         factor = float(np.clip(np.sqrt(off), 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
+        factor = max(factor, self.problem.smallest_penalty / self.state.penalty)
         self.state.penalty *= factor
         self.state.shift /= self.problem.targets.dtype.type(factor)
         self.problem.set_penalty(self.state.penalty)
 
     def check(self, hoped: float) -> TraceRecord:
         """Measure the objectives, in double precision if they are as near as asked for."""
-        before = relative_gap(self.primal, self.dual)
+        before = self.best.gap
         free_scores = self.measure()
-        now = relative_gap(self.primal, self.dual)
+        now = self.best.gap
         if now > max(self.solver.tol, hoped) and now > _PROGRESS * before:
             self.refine_primal(free_scores)
-        record = self.record(self.primal, self.dual)
+        record = self.record(self.best.primal, self.best.dual)
         if record.gap <= self.solver.tol:
             self.trace.pop()
             record = self.certify()
         if self.solver.tol < record.gap <= self.polish_below and self.rounds >= self.polish_from:
             record = self.polish(record)
         in_vain = record.gap > max(self.solver.tol, _PROGRESS * before)
-        self.failed = self.failed + 1 if in_vain and self.is_coarse else 0
+        by_rounding = in_vain and self.is_coarse and record.gap < _ROUNDING
+        self.failed = self.failed + 1 if by_rounding else 0
         self.not_before = self.rounds + self.rounds // _PAUSE if in_vain else 0
         self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)
         self.next_check = 2 * self.rounds
@@ -233,41 +251,34 @@ class _Run:
         """Compute the objectives where the run stands, keep the best, and give the scores of B."""
         state, problem = self.state, self.problem
         free_scores, boxed_scores = problem.scores(state.free, state.boxed)
-        self.note_primal(state.free, free_scores)
-        dual = dual_value(problem, state.boxed, boxed_scores)
-        if dual > self.dual:
-            self.dual, self.best_boxed = dual, state.boxed
+        self.best.note_primal(state.free, free_scores)
+        self.best.note_dual(state.boxed, boxed_scores)
         return free_scores
-
-    def note_primal(self, free: Array, scores: Array) -> None:
-        primal = primal_value(self.problem, free, scores)
-        if primal < self.primal:
-            self.primal, self.best_free = primal, free
 
     def refine_primal(self, scores: Array) -> None:
         """Take off B what rounding put there: the scores found are not those that were solved for."""
         refined = self.state.free + self.problem.solve(self.scores - scores)
-        self.note_primal(refined, *self.problem.scores(refined))
+        self.best.note_primal(refined, *self.problem.scores(refined))
 
     def polish(self, record: TraceRecord) -> TraceRecord:
         """Try Newton steps, and go on from where they end if that is nearer."""
         self.polish_from = 2 * self.rounds
         penalty, spent = self.state.penalty, self.rounds * self.problem.round_work()
-        end = newton_steps(self.problem, self.best_boxed, penalty, self.solver.tol, spent)
+        end = newton_steps(self.problem, self.best.boxed, penalty, self.solver.tol, spent)
         if end is None or end.gap >= record.gap:
             return record
         self.state = SplitState(end.free, end.boxed, end.slopes / penalty, penalty)
-        self.best_free, self.best_boxed = end.free, end.boxed
+        self.best.free, self.best.boxed = end.free, end.boxed
         record = self.certify()
-        self.primal, self.dual = record.primal, record.dual
+        self.best.replace(end.free, end.boxed, record.primal, record.dual)
         return record
 
     def certify(self) -> TraceRecord:
         """Measure the objectives of the result in double precision, on the true operator."""
-        exact = self.problem.settled(self.best_free, self.best_boxed)
+        settled = self.problem.settled(self.best.free, self.best.boxed, self.solver.tol)
         return self.record(
-            primal_value(exact, exact.kept, exact.kept_scores),
-            dual_value(exact, exact.boxed, exact.boxed_scores),
+            primal_value(settled, settled.kept, settled.kept_scores),
+            dual_value(settled, settled.boxed, settled.boxed_scores),
         )
 
     def record(self, primal: float, dual: float) -> TraceRecord:

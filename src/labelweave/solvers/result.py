@@ -22,6 +22,10 @@ class Status(Enum):
         "Rounding kept the relative duality gap from falling to the tolerance; use precision='float64', or "
         "a larger tol."
     )
+    INDEFINITE = (
+        "The objective of the result lies below its own lower bound, which a positive semi-definite kernel "
+        "rules out; check the kernel."
+    )
     INTERRUPTED = (
         "The fit was interrupted; the model is the best one so far, with the duality gap it reached."
     )

@@ -34,6 +34,8 @@ class SplitDual(NearbyOperator, FreeSystems, Protocol):
     is_exact: bool
     """Whether solves are with A itself."""
     penalty_changes_are_cheap: bool
+    smallest_penalty: float
+    """Beneath it rounding spoils the solves."""
 
     def round_work(self) -> float:
         """Estimate the operations of a round."""
@@ -78,7 +80,7 @@ class SplitDual(NearbyOperator, FreeSystems, Protocol):
             A product each.
         """
 
-    def settled(self, free: Array, boxed: Array) -> Settled:
+    def settled(self, free: Array, boxed: Array, tol: float) -> Settled:
         """Keep a result, B and V, and give it with its scores in double precision.
 
         Parameters
@@ -87,6 +89,8 @@ class SplitDual(NearbyOperator, FreeSystems, Protocol):
             B.
         boxed : ndarray of shape (n, L)
             V.
+        tol : float
+            The gap that the point kept in place of B may have.
 
         Returns
         -------
