@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.features.gram import Gram, StoredGram
+from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.shifted_solves import ShiftedSolves
@@ -27,6 +27,7 @@ __all__ = ["GramMargins", "MarginBox", "SettledMargins"]
 Array = npt.NDArray[Any]
 
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
+_ENTRY_WORK = 100  # operations that a step's passes over the variables are worth, in columns of a factor
 _GATHERING = 100  # operations that fetching an entry from all over a matrix is worth
 
 
@@ -239,9 +240,22 @@ class GramMargins:
         Returns
         -------
         float
-            Two products with a factor of the kernel matrix.
+            Two products with a factor of the kernel matrix, and passes over the variables.
         """
-        return 4.0 * self.gram.n_rows**2 * self.covariance.n_labels
+        n = self.gram.n_rows
+        rank = self.gram.table.shape[1] if isinstance(self.gram, FeatureGram) else n
+        return 4.0 * n * (rank + _ENTRY_WORK) * self.covariance.n_labels
+
+    def low_rank_factor(self) -> Array | None:
+        """Give the features, the intercept's among them, whose dot products are K.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, r), or None
+            None if K is not made of features, or R couples labels.
+        """
+        thin = isinstance(self.gram, FeatureGram) and self.covariance.is_diagonal
+        return self.gram.exact_table if thin and isinstance(self.gram, FeatureGram) else None
 
     def system(self, rows: Array, labels: Array) -> Array:
         """Write out ``K (x) R`` between some variables.

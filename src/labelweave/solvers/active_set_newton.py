@@ -13,7 +13,6 @@ few steps, at a gap of rounding; from afar it may cycle, and its steps are then 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,8 +20,9 @@ import numpy.typing as npt
 import scipy.linalg as sl
 
 from labelweave.solvers.box_values import BoxTerms, dual_value, primal_value, relative_gap
+from labelweave.solvers.local_end import LocalEnd
 
-__all__ = ["FreeSystems", "NewtonEnd", "newton_steps"]
+__all__ = ["FreeSystems", "newton_steps"]
 
 Array = npt.NDArray[Any]
 
@@ -83,31 +83,9 @@ class FreeSystems(BoxTerms, Protocol):
         """
 
 
-@dataclass(frozen=True)
-class NewtonEnd:
-    """The best points met.
-
-    Parameters
-    ----------
-    free : ndarray of shape (n, L)
-        B, the best primal point.
-    boxed : ndarray of shape (n, L)
-        V, the best dual point.
-    slopes : ndarray of shape (n, L)
-        T - A B.
-    gap : float
-        The relative duality gap between them.
-    """
-
-    free: Array
-    boxed: Array
-    slopes: Array
-    gap: float
-
-
 def newton_steps(
     problem: FreeSystems, boxed: Array, penalty: float, tol: float, allowance: float
-) -> NewtonEnd | None:
+) -> LocalEnd | None:
     """Take Newton steps from near the optimum.
 
     Parameters
@@ -125,10 +103,10 @@ def newton_steps(
 
     Returns
     -------
-    NewtonEnd or None
+    LocalEnd or None
         The best points; None if no step was possible.
     """
-    best: NewtonEnd | None = None
+    best: LocalEnd | None = None
     point, in_vain = boxed, 0
     (scores,) = problem.scores(point)
     # a singular system without a solution ends far away, where objectives are nothing but rounding
@@ -146,7 +124,7 @@ def newton_steps(
         gap = relative_gap(primal_value(problem, point, scores), dual_value(problem, inside, inside_scores))
         in_vain = 0 if best is None or gap < best.gap else in_vain + 1
         if in_vain == 0:
-            best = NewtonEnd(point, inside, problem.targets - scores, gap)
+            best = LocalEnd(point, inside, problem.targets - scores, gap)
         if gap <= tol or in_vain >= _STEPS_IN_VAIN:
             break
     return best

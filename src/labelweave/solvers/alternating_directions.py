@@ -36,6 +36,7 @@ from labelweave.solvers.box_values import (
     relative_gap,
 )
 from labelweave.solvers.corrected_steps import CorrectedSteps
+from labelweave.solvers.interior_point import interior_steps, interior_work
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.split_dual import SplitDual, SplitState
 from labelweave.solvers.trace import TraceRecord
@@ -50,7 +51,7 @@ _CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the 
 _LARGEST_CHANGE = 10.0
 _FIRST_BALANCE, _BALANCE_GROWTH = 5, 1.5  # the first round of a change; how much later the next may come
 _TINY = 1e-30
-_POLISH = 1e-3  # the gap at which Newton steps are tried, for as much work as was done so far
+_NEWTON = 1e-3  # the gap at which Newton steps are tried
 _FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
 _ROUNDING = 0.05  # ... and at a gap below this
 _WRONG = 1e-3  # a gap this far below 0 cannot be rounding
@@ -117,7 +118,6 @@ class _Run:
         self.missed = (np.inf, 1.0)
         self.next_balance = _FIRST_BALANCE
         self.is_coarse = problem.targets.dtype != np.float64
-        self.polish_below = 0.0 if self.is_coarse else _POLISH
         self.not_before = 0
         self.polish_from = 0
         self.trace: list[TraceRecord] = []
@@ -237,15 +237,22 @@ class _Run:
         if record.gap <= self.solver.tol:
             self.trace.pop()
             record = self.certify()
-        if self.solver.tol < record.gap <= self.polish_below and self.rounds >= self.polish_from:
+        if record.gap > self.solver.tol and not self.is_coarse and self.rounds >= self.polish_from:
             record = self.polish(record)
         in_vain = record.gap > max(self.solver.tol, _PROGRESS * before)
         by_rounding = in_vain and self.is_coarse and record.gap < _ROUNDING
         self.failed = self.failed + 1 if by_rounding else 0
+        if self.is_coarse and record.gap > self.solver.tol and self.interior_points_pay():
+            self.failed = _FAILED_CHECKS  # they need double precision
         self.not_before = self.rounds + self.rounds // _PAUSE if in_vain else 0
         self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)
-        self.next_check = 2 * self.rounds
+        self.next_check = min(2 * self.rounds, max(self.solver.max_iter, self.rounds + 1))
         return record
+
+    def interior_points_pay(self) -> bool:
+        factor = self.problem.low_rank_factor()
+        spent = self.rounds * self.problem.round_work()
+        return factor is not None and interior_work(self.problem, factor) <= spent
 
     def measure(self) -> Array:
         """Compute the objectives where the run stands, keep the best, and give the scores of B."""
@@ -261,10 +268,16 @@ class _Run:
         self.best.note_primal(refined, *self.problem.scores(refined))
 
     def polish(self, record: TraceRecord) -> TraceRecord:
-        """Try Newton steps, and go on from where they end if that is nearer."""
+        """Try a local method for as much work as was done so far, and go on from where it ends if nearer."""
+        problem, penalty, tol = self.problem, self.state.penalty, self.solver.tol
+        spent, factor = self.rounds * problem.round_work(), problem.low_rank_factor()
+        if factor is not None:
+            end = interior_steps(problem, factor, tol, spent)
+        elif record.gap <= _NEWTON:
+            end = newton_steps(problem, self.best.boxed, penalty, tol, spent)
+        else:
+            return record
         self.polish_from = 2 * self.rounds
-        penalty, spent = self.state.penalty, self.rounds * self.problem.round_work()
-        end = newton_steps(self.problem, self.best.boxed, penalty, self.solver.tol, spent)
         if end is None or end.gap >= record.gap:
             return record
         self.state = SplitState(end.free, end.boxed, end.slopes / penalty, penalty)

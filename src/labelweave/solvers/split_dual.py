@@ -40,6 +40,9 @@ class SplitDual(NearbyOperator, FreeSystems, Protocol):
     def round_work(self) -> float:
         """Estimate the operations of a round."""
 
+    def low_rank_factor(self) -> Array | None:
+        """Give a thin G in double precision with ``A = G G^T`` for every label, if there is one."""
+
     def first_penalty(self) -> float:
         """Guess the penalty to begin with."""
 

@@ -1,0 +1,72 @@
+"""Interior point steps: the optimum to tight gaps however the problem is scaled."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
+
+from labelweave import MaxMarginClassifier
+from labelweave.solvers.interior_point import interior_point, interior_steps, interior_work
+
+
+def _data(seed=0, n=120, d=4, scale=1.0):
+    generator = np.random.default_rng(seed)
+    X = generator.standard_normal((n, d)) * scale
+    y = np.where(X @ generator.standard_normal(d) / scale + generator.standard_normal(n) > 0, 1.0, -1.0)
+    return X, y
+
+
+def _gap(signed, margins, bounds, a):
+    weights = signed.T @ a
+    primal = weights @ weights / 2 + bounds @ np.maximum(0, margins - signed @ weights)
+    return (primal - (margins @ a - weights @ weights / 2)) / max(1, abs(primal))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 6), st.sampled_from([1e-3, 1.0, 1e3]))
+def test_the_gap_is_reached_within_the_box(seed, n, d, scale):
+    X, y = _data(seed, n, d, scale)
+    generator = np.random.default_rng(seed)
+    bounds, margins = generator.random(n) + 0.01, generator.random(n)
+    a = interior_point(y[:, None] * X, margins, bounds, 1e-8)
+    assert (a >= 0).all()
+    assert (a <= bounds).all()
+    assert -1e-9 <= _gap(y[:, None] * X, margins, bounds, a) <= 1e-6
+
+
+def test_it_is_the_machine_of_liblinear():
+    X, y = _data()
+    a = interior_point(y[:, None] * X, np.ones(len(y)), np.full(len(y), 2.0), 1e-10)
+    peer = LinearSVC(C=2.0, loss="hinge", fit_intercept=False, tol=1e-8, max_iter=200_000).fit(X, y)
+    np.testing.assert_allclose(X.T @ (y * a), peer.coef_[0], atol=1e-4)
+
+
+def test_labels_are_solved_one_by_one_and_unobserved_entries_left_alone():
+    X, y = _data()
+    upper = np.stack([np.maximum(y, 0), np.zeros_like(y)], axis=1)
+    lower = np.stack([np.minimum(y, 0), np.zeros_like(y)], axis=1)
+    upper[:5], lower[:5] = 0, 0
+    terms = SimpleNamespace(targets=np.stack([y, np.zeros_like(y)], axis=1), lower=lower, upper=upper)
+    end = interior_steps(terms, X, 1e-9, np.inf)
+    assert -1e-12 <= end.gap <= 1e-8
+    assert not end.boxed[:5].any()
+    assert not end.boxed[:, 1].any()
+    assert interior_steps(terms, X, 1e-9, 0.9 * interior_work(terms, X)) is None
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2, 1e4])
+@pytest.mark.parametrize("n", [200, 1500])
+def test_unscaled_features_converge(scale, n):
+    X, y = _data(1, n, 5, scale)
+    model = MaxMarginClassifier(tol=1e-4).fit(X, y > 0)
+    assert model.converged_
+
+
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e4, 1e6])
+def test_any_cost_converges_on_features_of_few_dimensions(C):
+    X, y = _data(2, 300, 6)
+    model = MaxMarginClassifier(C=C, tol=1e-6).fit(X, y > 0)
+    assert model.converged_
