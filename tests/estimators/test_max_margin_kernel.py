@@ -60,7 +60,7 @@ def _objective(model):
         dot_products,
         rbf_kernel,
     ],
-    ids=str,
+    ids=lambda kernel: getattr(kernel, "__name__", str(kernel)),
 )
 def test_every_kernel_in_every_container(kernel, tmp_path):
     X, Y = _data()
