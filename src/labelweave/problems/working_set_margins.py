@@ -6,13 +6,14 @@ rows of a label lie beside each other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.block_ascent import row_shares
-from labelweave.features.gram import StreamedGram
+from labelweave.features.gram import StoredGram, StreamedGram
 from labelweave.features.gram_cache import CachedRows
 from labelweave.features.gram_sources import GramSource
 from labelweave.labels.covariance import LabelCovariance
@@ -62,16 +63,22 @@ class WorkingSetMargins:
         resources: Resources,
     ) -> None:
         self.covariance = covariance
-        self.rows = CachedRows(
-            source, constant, resources.budget, np.float64, workers=resources.workers
-        )  # fmt: skip
         self.exact = StreamedGram(source, constant, np.float64, resources.workers)
+        self.rows: CachedRows | None = None
+        self.kernel_row: Callable[[int], Array]
+        if 8.0 * source.n_rows**2 <= resources.budget:  # one matrix is far cheaper than all its rows
+            table = StoredGram.from_source(source, constant, np.float64, resources.workers).table
+            self.kernel_row = table.__getitem__
+        else:
+            self.rows = CachedRows(
+                source, constant, resources.budget, np.float64, workers=resources.workers
+            )  # fmt: skip
+            self.kernel_row = self.rows.row
         self.targets, self.lower, self.upper = (
             np.asfortranarray(part, dtype=np.float64) for part in (box.targets, box.lower, box.upper)
         )
         self.beta, self.scores = np.zeros_like(self.targets), np.zeros_like(self.targets)
         self.kernel_diagonal = source.diagonal() + constant
-        self.kernel_row = self.rows.row
         self._every = np.arange(box.targets.shape[1])
         self._shares = np.empty(len(self._every))
 
