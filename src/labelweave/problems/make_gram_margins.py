@@ -105,6 +105,7 @@ def kernel_margins(
         resources.budget,
         is_diagonal=covariance.is_diagonal,
         factorization=resources.factorization,
+        n_labels=box.targets.shape[1],
     )
     if not plan.is_stored:
         streamed = StreamedGram(source, constant, dtype, workers, plan.panel_bytes)

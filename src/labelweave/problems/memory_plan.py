@@ -16,6 +16,7 @@ __all__ = ["GramPlan", "check_feature_bytes", "feature_bytes", "plan_gram"]
 _LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
 _LARGEST_RANK = 1500
 _ROWS_A_RANK = 20
+_LABELS_A_RANK = 20  # so that the factor takes about as long as ten rounds
 _USUAL_RANK = 100  # at least, where there are rows and memory for it
 _SMALLEST_RANK = 4
 _PANEL_BYTES = 64e6  # for the blocks in which a matrix is computed that is not kept
@@ -46,7 +47,13 @@ class GramPlan:
 
 
 def plan_gram(
-    n_rows: int, dtype: npt.DTypeLike, budget: float, *, is_diagonal: bool, factorization: str = "auto"
+    n_rows: int,
+    dtype: npt.DTypeLike,
+    budget: float,
+    *,
+    is_diagonal: bool,
+    factorization: str = "auto",
+    n_labels: int = _LARGEST_RANK,
 ) -> GramPlan:
     """Choose what fits.
 
@@ -62,6 +69,8 @@ def plan_gram(
         Whether labels are independent, so that a Cholesky factor serves.
     factorization : str, default="auto"
         One of those of :class:`GramPlan`, or "auto".
+    n_labels : int, default=1500
+        Labels, since making a factor of rank r costs as much as r / L rounds.
 
     Returns
     -------
@@ -83,7 +92,8 @@ def plan_gram(
     if factorization in needed:
         _require(needed[factorization], budget, f"factorization={factorization!r} of {n_rows} rows")
         return GramPlan(factorization, is_stored=True, rank=n_rows, panel_bytes=0)
-    return _incomplete(n_rows, size, table, budget)
+    wanted = max(_USUAL_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK, _LABELS_A_RANK * n_labels))
+    return _incomplete(n_rows, size, budget, min(n_rows, wanted))
 
 
 def feature_bytes(n_rows: int, n_features: int) -> float:
@@ -121,8 +131,8 @@ def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
     _require(feature_bytes(n_rows, n_features), budget, what)
 
 
-def _incomplete(n_rows: int, size: int, table: float, budget: float) -> GramPlan:
-    wanted = min(n_rows, max(_USUAL_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK)))
+def _incomplete(n_rows: int, size: int, budget: float, wanted: int) -> GramPlan:
+    table = float(n_rows) ** 2 * size
     a_rank = float(_FACTOR_COPIES * n_rows * size)
     is_stored = table + wanted * a_rank <= budget
     if is_stored:
