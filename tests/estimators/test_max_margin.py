@@ -298,3 +298,9 @@ def test_a_taxonomy_helps_a_rare_sibling():
     alone = MaxMarginClassifier().fit(X, train).predict(X).toarray()
     together = MaxMarginClassifier(label_covariance=tree).fit(X, train).predict(X).toarray()
     assert (together[:, 1] == Y[:, 1]).mean() > (alone[:, 1] == Y[:, 1]).mean() + 0.05
+
+
+def test_a_warning_points_at_the_line_that_called_fit(problem):
+    with pytest.warns(ConvergenceWarning) as caught:
+        MaxMarginClassifier(tol=1e-12, max_iter=1).fit(*problem)
+    assert caught[0].filename == __file__

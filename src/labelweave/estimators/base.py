@@ -28,6 +28,7 @@ Array = npt.NDArray[Any]
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _STEPS_A_DECADE = 10
+_CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
 
 
 class GapProgress:
@@ -101,7 +102,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.trace_ = result.trace
         if not result.converged:
             message = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=_CALLER)
 
     @property
     def label_names_(self) -> Array:
