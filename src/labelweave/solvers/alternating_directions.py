@@ -53,6 +53,7 @@ _FIRST_BALANCE, _BALANCE_GROWTH = 5, 1.5  # the first round of a change; how muc
 _TINY = 1e-30
 _NEWTON = 1e-3  # the gap at which Newton steps are tried
 _FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
+_CLEARLY = 1.5  # times the tolerance, or more, is not within reach of another round or two
 _ROUNDING = 0.05  # ... and at a gap below this
 _WRONG = 1e-3  # a gap this far below 0 cannot be rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
@@ -245,9 +246,17 @@ class _Run:
         if self.is_coarse and record.gap > self.solver.tol and self.interior_points_pay():
             self.failed = _FAILED_CHECKS  # they need double precision
         self.not_before = self.rounds + self.rounds // _PAUSE if in_vain else 0
+        if self.is_coarse and self.is_held_by_rounding(hoped, record.gap):
+            self.failed = _FAILED_CHECKS
         self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)
         self.next_check = min(2 * self.rounds, max(self.solver.max_iter, self.rounds + 1))
         return record
+
+    def is_held_by_rounding(self, hoped: float, gap: float) -> bool:
+        """Tell whether the residual has fallen far enough and the gap has not followed it."""
+        foreseen = self.foreseen(hoped)
+        reached = max(foreseen, hoped) <= self.solver.tol
+        return reached and gap > _CLEARLY * self.solver.tol and gap - hoped > 3 * (foreseen - hoped)
 
     def interior_points_pay(self) -> bool:
         factor = self.problem.low_rank_factor()
