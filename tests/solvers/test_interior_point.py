@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from labelweave import MaxMarginClassifier
@@ -70,3 +71,13 @@ def test_any_cost_converges_on_features_of_few_dimensions(C):
     X, y = _data(2, 300, 6)
     model = MaxMarginClassifier(C=C, tol=1e-6).fit(X, y > 0)
     assert model.converged_
+
+
+def test_single_precision_that_was_asked_for_goes_on_where_automatic_precision_hands_over():
+    X, y = _data(1, 1500, 5, 10.0)
+    options = {"tol": 1e-3, "max_iter": 300}
+    automatic = MaxMarginClassifier(**options).fit(X, y > 0)
+    with pytest.warns(ConvergenceWarning):
+        single = MaxMarginClassifier(precision="float32", **options).fit(X, y > 0)
+    assert automatic.converged_
+    assert single.status_ == "iteration_limit"

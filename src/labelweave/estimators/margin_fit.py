@@ -246,10 +246,12 @@ class _GramTask:
     def alternate(self) -> tuple[SettledMargins, SolverResult]:
         """Take global steps, in double precision where rounding in single precision proves too coarse."""
         settings, dtype = self.settings, self.first_precision()
-        solver = AlternatingDirections(settings.tol, settings.max_iter, settings.on_check)
+        coarse = dtype != np.float64 and settings.precision == "auto"
+        solver = AlternatingDirections(
+            settings.tol, settings.max_iter, settings.on_check, hands_over=coarse
+        )  # fmt: skip
         first = self.split(dtype)
         result, state = solver.solve(first)
-        coarse = dtype != np.float64 and settings.precision == "auto"
         if not (coarse and result.status in (Status.STALLED, Status.INDEFINITE)):
             return first.result, result
         del first

@@ -73,12 +73,21 @@ class AlternatingDirections:
     on_check : callable or None, default=None
         Called with a TraceRecord every round, whose objectives are NaN and whose gap is an estimate
         in rounds without a check; a true result stops the run.
+    hands_over : bool, default=False
+        Whether a run in single precision ends early, as stalled, where another one in double
+        precision does better.
     """
 
     def __init__(
-        self, tol: float, max_iter: int, on_check: Callable[[TraceRecord], bool] | None = None
+        self,
+        tol: float,
+        max_iter: int,
+        on_check: Callable[[TraceRecord], bool] | None = None,
+        *,
+        hands_over: bool = False,
     ) -> None:
         self.tol, self.max_iter, self.on_check = tol, max_iter, on_check
+        self.hands_over = hands_over
 
     def solve(self, problem: SplitDual, start: SplitState | None = None) -> tuple[SolverResult, SplitState]:
         """Run until the gap is small enough, the rounds are used up or the user interrupts.
@@ -119,6 +128,7 @@ class _Run:
         self.missed = (np.inf, 1.0)
         self.next_balance = _FIRST_BALANCE
         self.is_coarse = problem.targets.dtype != np.float64
+        self.hands_over = self.is_coarse and solver.hands_over
         self.not_before = 0
         self.polish_from = 0
         self.trace: list[TraceRecord] = []
@@ -243,11 +253,10 @@ class _Run:
         in_vain = record.gap > max(self.solver.tol, _PROGRESS * before)
         by_rounding = in_vain and self.is_coarse and record.gap < _ROUNDING
         self.failed = self.failed + 1 if by_rounding else 0
-        if self.is_coarse and record.gap > self.solver.tol and self.interior_points_pay():
-            self.failed = _FAILED_CHECKS  # they need double precision
         self.not_before = self.rounds + self.rounds // _PAUSE if in_vain else 0
-        if self.is_coarse and self.is_held_by_rounding(hoped, record.gap):
-            self.failed = _FAILED_CHECKS
+        if self.hands_over and record.gap > self.solver.tol:
+            done = self.interior_points_pay() or self.is_held_by_rounding(hoped, record.gap)
+            self.failed = _FAILED_CHECKS if done else self.failed
         self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)
         self.next_check = min(2 * self.rounds, max(self.solver.max_iter, self.rounds + 1))
         return record
