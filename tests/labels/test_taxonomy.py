@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -12,15 +15,41 @@ def test_paths_run_from_the_root():
     assert _TREE.path("plant") == ["plant"]
     assert len(_TREE) == 6
     assert repr(_TREE) == "Taxonomy(6 nodes, 2 roots)"
+    assert "dog" in _TREE
+    assert "bee" not in _TREE
     assert all(_TREE.nodes.index(above) < _TREE.nodes.index(below) for above, below in _TREE.pairs())
 
 
-def test_membership_marks_a_label_and_its_ancestors():
-    names = ["oak", "poodle", "cat"]
-    membership = _TREE.membership(names).toarray()
-    for row, name in zip(membership, names, strict=True):
-        assert {_TREE.nodes[k] for k in np.flatnonzero(row)} == set(_TREE.path(name))
-    assert _TREE.membership([]).shape == (0, 6)
+def test_nodes_are_listed_depth_first_in_the_order_given():
+    assert _TREE.nodes == ["animal", "dog", "poodle", "cat", "plant", "oak"]
+    assert Taxonomy(_TREE.pairs(), nodes=["plant", "cat", "fungus"]).nodes == [
+        *["plant", "oak", "fungus", "animal", "cat", "dog", "poodle"]
+    ]
+
+
+def test_questions_about_one_name_or_several():
+    assert _TREE.roots == ["animal", "plant"]
+    assert _TREE.leaves == ["poodle", "cat", "oak"]
+    assert _TREE.children("animal") == ["dog", "cat"]
+    assert _TREE.children("oak") == []
+    assert _TREE.leaves_below("animal") == ["poodle", "cat"]
+    assert _TREE.leaves_below("oak") == ["oak"]
+    assert (_TREE.depth("animal"), _TREE.depth("poodle")) == (0, 2)
+    assert _TREE.depth(np.array(["oak", "poodle"])).tolist() == [1, 2]
+    assert _TREE.is_leaf("oak") is True
+    assert _TREE.is_leaf(["dog", "oak"]).tolist() == [False, True]
+    assert _TREE.top("poodle") == "animal"
+    assert _TREE.top(("plant", "oak")) == ["plant", "plant"]
+    assert _TREE.parents_of(["poodle", "plant"]) == ["dog", None]
+    assert _TREE.common_ancestor("poodle", "cat") == "animal"
+    assert _TREE.common_ancestor("dog", "poodle") == "dog"
+    assert _TREE.common_ancestor("dog", "oak") is None
+
+
+def test_names_that_are_no_text_are_written_as_text():
+    tree = Taxonomy([(1, 2), (1, 3)])
+    assert tree.nodes == ["1", "2", "3"]
+    assert tree.depth(np.array([2, 1])).tolist() == [1, 0]
 
 
 def test_covariances_count_the_nodes_above_both():
@@ -30,19 +59,71 @@ def test_covariances_count_the_nodes_above_both():
     )
 
 
-def test_it_survives_a_model_file(tmp_path):
-    save_object(tmp_path / "tree.lw", _TREE)
+@pytest.mark.parametrize(
+    "tree", [_TREE, Taxonomy([("b", "c"), ("a", "b")], nodes=["z", "a"]), Taxonomy([], ["x"])]
+)
+def test_it_survives_a_model_file(tmp_path, tree):
+    save_object(tmp_path / "tree.lw", tree)
     again = load_object(tmp_path / "tree.lw")
-    assert again.nodes == _TREE.nodes
-    assert again.parent == _TREE.parent
+    assert again == tree
+    assert again.nodes == tree.nodes
+    assert again.parent == tree.parent
+    for made in (copy.deepcopy(tree), pickle.loads(pickle.dumps(tree))):
+        assert made.nodes == tree.nodes
+
+
+def test_a_state_of_pairs_alone_is_read():
+    assert Taxonomy.from_state({"pairs": [["a", "b"]]}) == Taxonomy([("a", "b")])
+
+
+def test_equality_is_of_nodes_and_edges():
+    assert Taxonomy(_TREE.pairs()[::-1]) == _TREE
+    assert hash(Taxonomy(_TREE.pairs()[::-1])) == hash(_TREE)
+    assert Taxonomy(_TREE.pairs(), nodes=["fungus"]) != _TREE
+    assert Taxonomy(_TREE.pairs()[1:]) != _TREE
+    assert _TREE != "tree"
+
+
+def test_a_small_tree_is_drawn_whole():
+    assert str(_TREE).splitlines() == ["animal", "  dog", "    poodle", "  cat", "plant", "  oak"]
+
+
+def test_a_large_tree_is_drawn_from_the_top_and_says_what_is_left_out():
+    tree = Taxonomy(
+        [("r", f"c{i}") for i in range(20)] + [(f"c{i}", f"d{i}{j}") for i in range(20) for j in "ab"]
+    )
+    lines = str(tree).splitlines()
+    assert len(lines) == 31
+    assert lines[:4] == ["r", "  c0", "    d0a", "    d0b"]
+    assert "  c19 (+2)" in lines
+    assert lines[-1] == "... 31 of 61 nodes left out"
+    assert sum(int(line.split("(+")[1][:-1]) for line in lines if "(+" in line) == 31
+    flat = str(Taxonomy([], nodes=range(50))).splitlines()
+    assert flat[29:] == ["29", "... 20 of 50 nodes left out"]
 
 
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([("a", "c"), ("b", "c")], "'c' has two parents, 'a' and 'b'"),
+        ([("a", "c"), ("b", "c")], "'c' has two parents, 'a' and 'b'; a taxonomy is a tree for now"),
+        (
+            [("a", "d"), ("b", "d"), ("c", "d"), ("a", "e"), ("b", "e")],
+            "three parents, 'a', 'b' and 'c'; so hav",
+        ),
+        ([(above, "z") for above in "abcdefg"], "'z' has 7 parents, 'a', 'b', 'c', 'd', 'e' and 2 more"),
         ([("a", "b"), ("b", "a")], "cycle: [ab] -> [ab] -> [ab]"),
-        ([("a", "a")], "cycle: a -> a"),
+        (
+            [("a", "b"), ("b", "c"), ("c", "a"), ("c", "tail"), ("r", "x")],
+            "cycle: (?!.*tail)[abc -> ]+; remove",
+        ),
+        ([("a", "a")], "cycle: a -> a;"),
+        ([], "taxonomy is empty"),
+        ([("a", "")], r"empty name \(''\) stands at pair 0, \('a', ''\)"),
+        ([("a", "b"), (None, "a")], r"empty name \(None\) stands at pair 1"),
+        ([(np.nan, "a")], r"empty name \(nan\) stands at pair 0"),
+        (["ab"], "edge at position 0 is 'ab'; give a pair"),
+        ([("a", "b", "c")], r"edge at position 0 is \('a', 'b', 'c'\)"),
+        ([("a", "b"), 3], "edge at position 1 is 3"),
     ],
 )
 def test_what_is_no_tree_is_refused(pairs, message):
@@ -50,10 +131,44 @@ def test_what_is_no_tree_is_refused(pairs, message):
         Taxonomy(pairs)
 
 
+def test_a_cycle_is_shown_along_its_edges():
+    with pytest.raises(ValueError, match=r"c -> a -> b -> c|a -> b -> c -> a|b -> c -> a -> b"):
+        Taxonomy([("a", "b"), ("b", "c"), ("c", "a")])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "root", "message"),
+    [
+        ([("a", "b"), ("c", "d")], "a", "not all nodes are below the root 'a': 'c' has no parent"),
+        ([("a", "b"), ("c", "d"), ("e", "f")], "a", "root 'a': 'c' and 'e' have no parent"),
+        ([("a", "b")], "b", "the root 'b' hangs under 'a'"),
+        ([("a", "b")], "r", "the root 'r' is not among the nodes"),
+    ],
+)
+def test_orphans_beside_a_named_root_are_refused(pairs, root, message):
+    with pytest.raises(ValueError, match=f"(?i){message}"):
+        Taxonomy(pairs, root=root)
+
+
+def test_a_named_root_above_all_is_accepted():
+    assert Taxonomy([("a", "b"), ("b", "c")], root="a").roots == ["a"]
+
+
+def test_a_node_is_listed_once():
+    with pytest.raises(ValueError, match="'1' is listed twice in nodes"):
+        Taxonomy([], nodes=["1", 1])
+
+
 def test_an_edge_may_be_given_twice():
     assert len(Taxonomy([("a", "b"), ("a", "b")])) == 2
 
 
-def test_a_label_outside_the_tree_is_named():
-    with pytest.raises(ValueError, match=r"'bee' is not in the taxonomy \(1 of 2 are not\)"):
-        _TREE.membership(["dog", "bee"])
+@pytest.mark.parametrize(
+    "ask",
+    [_TREE.membership, _TREE.distances, _TREE.parents_of, _TREE.depth, _TREE.restricted, _TREE.pruned],
+)
+def test_a_name_outside_the_tree_is_named(ask):
+    with pytest.raises(ValueError, match=r"The (name|label) 'bee' is not in the taxonomy \(1 of 2 are not\)"):
+        ask(["dog", "bee"])
+    with pytest.raises(ValueError, match="'bee' is not in the taxonomy"):
+        _TREE.path("bee")

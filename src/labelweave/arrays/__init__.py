@@ -1,6 +1,7 @@
 """Dense linear algebra in fixed panels: the same bits for any number of threads."""
 
 from labelweave.arrays.cholesky import CholeskyFactor
+from labelweave.arrays.row_panels import RowPanels
 from labelweave.arrays.workers import Workers, panels
 
-__all__ = ["CholeskyFactor", "Workers", "panels"]
+__all__ = ["CholeskyFactor", "RowPanels", "Workers", "panels"]

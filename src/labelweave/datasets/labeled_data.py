@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelMatrix, Taxonomy
 
 __all__ = ["LabeledData"]
 
@@ -51,6 +51,23 @@ class LabeledData:
     def label_names(self) -> npt.NDArray[Any] | None:
         """The label names, shape (L,), or None."""
         return self.Y.names
+
+    @property
+    def taxonomy(self) -> Taxonomy | None:
+        """The tree of the labels, those outside all pairs being roots; None if there are no parents."""
+        if self.parents is None:
+            return None
+        return Taxonomy(self.parents, () if self.label_names is None else self.label_names)
+
+    @property
+    def classes(self) -> npt.NDArray[np.object_]:
+        """The most specific node of each row, shape (n,), or None; see :meth:`Taxonomy.deepest`."""
+        taxonomy = self.taxonomy
+        if taxonomy is None:
+            raise ValueError(
+                "These data hold no taxonomy (parents is None), so their rows have no one class."
+            )
+        return taxonomy.deepest(self.Y)
 
     def __len__(self) -> int:
         return len(self.Y)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.display.figures import axes_of_size
+
 __all__ = ["draw_heat_map", "name_rows_and_columns", "new_axes", "write_values"]
 
 Array = npt.NDArray[Any]
@@ -38,13 +40,8 @@ def new_axes(n_labels: int) -> Any:
     ImportError
         If matplotlib is not installed.
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("Pictures need matplotlib: install labelweave[plot].") from None
     side = min(max(4.5, 3.0 + 0.11 * n_labels), 10.0)
-    _, ax = plt.subplots(figsize=(side * 1.15, side), layout="compressed")
-    return ax
+    return axes_of_size(side * 1.15, side)
 
 
 def draw_heat_map(ax: Any, matrix: Array, limit: float, cmap: Any) -> Any:

@@ -1,6 +1,8 @@
-"""Metrics for label sets and rankings; in every one an unobserved entry is never counted."""
+"""Metrics for label sets, rankings and classes; in every one an unobserved entry is never counted."""
 
 from labelweave.metrics.area_under_curve import average_auc
+from labelweave.metrics.class_ranking import error_reject_curve, mean_reciprocal_rank
+from labelweave.metrics.class_summary import class_summary
 from labelweave.metrics.label_sets import (
     f1_score,
     hamming_loss,
@@ -8,8 +10,10 @@ from labelweave.metrics.label_sets import (
     recall_score,
     subset_accuracy,
 )
+from labelweave.metrics.logarithmic_loss import log_loss
 from labelweave.metrics.ranking import coverage_error, label_ranking_average_precision, ranking_loss
 from labelweave.metrics.summary import score_table
+from labelweave.metrics.taxonomic import parent_accuracy, taxonomic_loss
 from labelweave.metrics.top_k import (
     ndcg_at_k,
     precision_at_k,
@@ -19,11 +23,16 @@ from labelweave.metrics.top_k import (
 
 __all__ = [
     "average_auc",
+    "class_summary",
     "coverage_error",
+    "error_reject_curve",
     "f1_score",
     "hamming_loss",
     "label_ranking_average_precision",
+    "log_loss",
+    "mean_reciprocal_rank",
     "ndcg_at_k",
+    "parent_accuracy",
     "precision_at_k",
     "precision_score",
     "propensities",
@@ -32,4 +41,5 @@ __all__ = [
     "recall_score",
     "score_table",
     "subset_accuracy",
+    "taxonomic_loss",
 ]

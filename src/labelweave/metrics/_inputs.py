@@ -6,7 +6,7 @@ but dense scores against sparse ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,7 +64,7 @@ def read_scores(scores: Any, targets: LabelMatrix) -> Scores:
     return table
 
 
-def read_weights(sample_weight: Any | None, targets: LabelMatrix) -> npt.NDArray[np.float64]:
+def read_weights(sample_weight: Any | None, targets: Sized) -> npt.NDArray[np.float64]:
     """Read one weight a row, by default ones."""
     if sample_weight is None:
         return np.ones(len(targets))

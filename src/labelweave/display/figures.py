@@ -1,0 +1,33 @@
+"""New figures; matplotlib is imported when one is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["axes_of_size"]
+
+
+def axes_of_size(width: float, height: float) -> Any:
+    """Make axes in a new figure.
+
+    Parameters
+    ----------
+    width, height : float
+        The size of the figure, in inches.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("Pictures need matplotlib: install labelweave[plot].") from None
+    _, ax = plt.subplots(figsize=(width, height), layout="compressed")
+    return ax

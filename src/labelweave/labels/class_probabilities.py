@@ -1,0 +1,99 @@
+"""Probabilities of classes, one row an example, as decisions and metrics take them: checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["probability_blocks", "read_class_probabilities"]
+
+Array = npt.NDArray[Any]
+
+_BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
+_SUM_TOLERANCE = 1e-3  # half precision and printed tables are off by this much
+
+
+def read_class_probabilities(probabilities: Any) -> Array:
+    """Check that every row is a distribution over classes.
+
+    Parameters
+    ----------
+    probabilities : DataFrame or array-like of shape (n, C)
+        One column a class, as ``predict_proba`` gives them.
+
+    Returns
+    -------
+    ndarray of floating, shape (n, C)
+        The same numbers; floating types are kept as they are.
+
+    Raises
+    ------
+    ValueError
+        If the table has another shape or no class, an entry is no number or
+        negative, or a row does not sum to 1 within 0.001; the row is named.
+    """
+    table = _as_table(probabilities)
+    for rows, block in probability_blocks(table):
+        sums = block.sum(axis=1, dtype=np.float64)
+        # NaN fails both comparisons
+        fine = (block >= 0).all(axis=1) & (np.abs(sums - 1.0) <= _SUM_TOLERANCE)
+        if not fine.all():
+            row = int(np.flatnonzero(~fine)[0])
+            _refuse_row(rows.start + row, block[row], float(sums[row]))
+    return table
+
+
+def probability_blocks(table: Array, n_columns: int = 0) -> Iterator[tuple[slice, Array]]:
+    """Cut a table into blocks of rows of about a million entries.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n, C)
+        The table.
+    n_columns : int, default=0
+        The width of what is made of a block, if it is wider than the table.
+
+    Returns
+    -------
+    iterator of (slice, ndarray of shape (rows, C))
+        Which rows, and these rows.
+    """
+    step = max(1, _BLOCK_ENTRIES // max(1, table.shape[1], n_columns))
+    parts = (slice(start, start + step) for start in range(0, len(table), step))
+    return ((part, table[part]) for part in parts)
+
+
+def _as_table(probabilities: Any) -> Array:
+    if sp.issparse(probabilities):
+        raise ValueError("The probabilities are a sparse matrix; give them dense, one column a class.")
+    table = np.asarray(probabilities)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ValueError(
+            f"The probabilities have shape {table.shape}; they must be a table of (rows, classes) with at "
+            "least one class."
+        )
+    if table.dtype.kind == "f":
+        return table
+    try:
+        return table.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The probabilities have entries that are not numbers ({error}); give numbers from 0 to 1."
+        ) from None
+
+
+def _refuse_row(row: int, values: Array, total: float) -> None:
+    bad = np.flatnonzero(~(values >= 0))
+    if len(bad):
+        raise ValueError(
+            f"The probability at row {row}, class {int(bad[0])} is {values[bad[0]]}; probabilities must be "
+            "numbers from 0 to 1."
+        )
+    raise ValueError(
+        f"The probabilities of row {row} sum to {total:.6g}; the probabilities of a row must sum to 1, so "
+        "give one column for each class."
+    )

@@ -1,0 +1,211 @@
+"""What a model needs of a taxonomy, as arrays: memberships, distances, groups, classes of rows."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.taxonomy.forest import Forest, Names
+
+__all__ = ["NodeMatrices"]
+
+_GROUPINGS = ("shared", "class", "level", "subtree")
+
+
+class NodeMatrices(Forest):
+    """The part of ``Taxonomy`` that gives arrays; see :class:`Forest`."""
+
+    def membership(self, label_names: Names) -> sp.csr_array:
+        """Say which nodes each label lies under: the matrix Phi of Seeger's section 3.
+
+        Parameters
+        ----------
+        label_names : sequence of str
+            The labels, each the name of a node, a leaf or not.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (L, nodes)
+            Ones at a label's own node and at its ancestors.
+
+        Raises
+        ------
+        ValueError
+            If a label is no node of the tree.
+        """
+        numbers = self._numbers(label_names, "label")
+        counts = self._depths[numbers] + 1
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        columns = np.empty(starts[-1], np.int64)
+        going = np.arange(len(numbers))
+        while len(going):
+            # from the label up, so that each row's columns stand in ascending order
+            columns[starts[going] + self._depths[numbers[going]]] = numbers[going]
+            numbers[going] = self._above[numbers[going]]
+            going = going[numbers[going] >= 0]
+        shape = (len(counts), len(self.nodes))
+        return sp.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
+
+    def distances(self, names: Names, others: Names | None = None) -> npt.NDArray[np.float64]:
+        """Compute half the lengths of the shortest paths between nodes.
+
+        This is Delta of Seeger's section 6.1, the taxonomic loss: for leaves of one
+        depth, the steps up to the lowest common ancestor.  The roots of several
+        trees count as children of one node above them all.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Nodes, one a row.
+        others : sequence of str or None, default=None
+            Nodes, one a column; by default the same.
+
+        Returns
+        -------
+        ndarray of float64, shape (k, k) or (k, others)
+            The distances; between nodes of different depths there are halves.
+
+        Examples
+        --------
+        >>> from labelweave import Taxonomy
+        >>> Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": None}).distances(["dog", "cat", "plant"])
+        array([[0. , 1. , 1.5],
+               [1. , 0. , 1.5],
+               [1.5, 1.5, 0. ]])
+        """
+        rows = self.membership(names)
+        columns = rows if others is None else self.membership(others)
+        lengths, widths = np.diff(rows.indptr), np.diff(columns.indptr)
+        common = (rows @ columns.T).toarray()
+        return np.asarray((lengths[:, None] + widths) / 2 - common)
+
+    def under(self, target_names: Names, leaf_names: Names) -> sp.csr_array:
+        """Mark the leaves below nodes, where targets may be inner nodes.
+
+        Parameters
+        ----------
+        target_names : sequence of str
+            Nodes, one a row: a leaf, or the end of a partial path.
+        leaf_names : sequence of str
+            The leaves, one a column.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (k, leaves)
+            Ones where the leaf is the target or below it.
+        """
+        leaves = self._numbers(leaf_names)
+        targets, row = np.unique(self._numbers(target_names), return_inverse=True)
+        inside = (targets[:, None] <= leaves) & (leaves < self._ends[targets][:, None])
+        return sp.csr_array(inside.astype(np.float64))[row.ravel()]
+
+    def groups(
+        self, by: Literal["shared", "class", "level", "subtree"], names: Names | None = None
+    ) -> tuple[npt.NDArray[np.int64], list[str]]:
+        """Put nodes into groups, so that those of a group share a parameter.
+
+        Parameters
+        ----------
+        by : {"shared", "class", "level", "subtree"}
+            One group of all nodes; one a node; one a depth; or one a top-level
+            subtree (Seeger 2008, section 6.1).  Where there are several roots
+            each root heads a subtree.  Where there is one, its children do, and
+            the root is a group alone.
+        names : sequence of str or None, default=None
+            The nodes to group; by default all, in the order of ``nodes``.
+
+        Returns
+        -------
+        groups : ndarray of int64, shape (k,)
+            The group of each node, from 0, numbered as they first occur.
+        group_names : list of str
+            What to print for each group: ``"all"``, the node, ``"level 0"``,
+            or the node at the head of the subtree.
+
+        Raises
+        ------
+        ValueError
+            If ``by`` is something else.
+
+        Examples
+        --------
+        >>> from labelweave import Taxonomy
+        >>> tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": None})
+        >>> tree.groups("subtree")
+        (array([0, 0, 0, 1]), ['animal', 'plant'])
+        >>> tree.groups("level", ["dog", "plant", "cat"])
+        (array([0, 1, 0]), ['level 1', 'level 0'])
+        """
+        if by not in _GROUPINGS:
+            raise ValueError(f"by={by!r}; groups are made by one of {', '.join(map(repr, _GROUPINGS))}.")
+        numbers = np.arange(len(self.nodes)) if names is None else self._numbers(names)
+        keys = self._group_keys(by)
+        found = dict.fromkeys(keys[k] for k in numbers)
+        place = {key: group for group, key in enumerate(found)}
+        return np.array([place[keys[k]] for k in numbers], np.int64), list(found)
+
+    def _group_keys(self, by: str) -> list[str]:
+        """Name the group of every node."""
+        if by == "shared":
+            return ["all"] * len(self.nodes)
+        if by == "level":
+            return [f"level {depth}" for depth in self._depths.tolist()]
+        if by == "class":
+            return self.nodes
+        heads = self._ancestors_at(0 if len(self.roots) > 1 else 1)
+        return [self.nodes[k] for k in heads]
+
+    def deepest(self, labels: Any) -> npt.NDArray[np.object_]:
+        """Name the most specific node of each row.
+
+        Parameters
+        ----------
+        labels : LabelMatrix or DataFrame of shape (n, L)
+            Targets whose label names are nodes.  The positives of a row lie on one
+            path: a node with all its ancestors, or with some or none of them.
+
+        Returns
+        -------
+        ndarray of object, shape (n,)
+            The names, of leaves or, where the path ends sooner, of inner nodes;
+            None for a row without a positive, such as an unobserved one.
+
+        Raises
+        ------
+        ValueError
+            If the labels have no names or others, or a row has two most specific nodes.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from labelweave import Taxonomy
+        >>> tree = Taxonomy.from_nested({"animal": ["dog", "cat"]})
+        >>> tree.deepest(pd.DataFrame({"animal": [1, 1, 0], "dog": [1, 0, 0], "cat": [0, 0, 0]}))
+        array(['dog', 'animal', None], dtype=object)
+        """
+        Y = LabelMatrix.from_any(labels)
+        if Y.names is None:
+            raise ValueError("The labels have no names; name them by nodes, as in LabelMatrix(Y, names=...).")
+        node = self._numbers(Y.names, "label")[Y.positives.indices]
+        row = np.repeat(np.arange(len(Y)), np.diff(Y.positives.indptr))
+        last = np.full(len(Y), -1)
+        # a descendant's number is above its ancestors', so the greatest is most specific
+        np.maximum.at(last, row, node)
+        self._refuse_second_path(row, node, last)
+        names: npt.NDArray[np.object_] = np.array([*self.nodes, None], object)
+        return np.asarray(names[last], object)
+
+    def _refuse_second_path(self, row: Any, node: Any, last: npt.NDArray[np.int64]) -> None:
+        beside = np.flatnonzero(self._ends[node] <= last[row])
+        if len(beside):
+            first = row[beside[0]]
+            other = node[beside[row[beside] == first]].max()
+            raise ValueError(
+                f"Row {first} has two most specific nodes, {self.nodes[other]!r} and "
+                f"{self.nodes[last[first]]!r} ({len(np.unique(row[beside]))} of {len(last)} rows have "
+                "several); the positives of a row must lie on one path of the taxonomy."
+            )

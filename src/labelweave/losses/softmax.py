@@ -1,0 +1,111 @@
+"""The softmax loss of one class a row: ``-w log P(y | u)``, P(c | u) = exp(u_c) / sum exp(u) (Seeger 2008).
+
+A row may be known to lie among several classes only, as one whose path in a taxonomy ends at an
+inner node (section 7.4.2).  Its likelihood is the sum over these.  The slope of
+its loss is that of the E step's expected loss, with the target ``q_c = P(c | u, c allowed)``,
+and the curvature used is the M step's, so a Newton step is a step of expectation maximisation
+that renews the expectations at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.losses.score_loss import Array, Evaluation
+
+__all__ = ["SoftmaxLoss"]
+
+
+class SoftmaxLoss:
+    """Multinomial logistic model; all classes of a fit are one group.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        The class of each row; for a row known in part, any class it may have.
+    n_classes : int
+        The number of classes C.
+    weights : ndarray of float64, shape (n, fits)
+        The weight of each row in each fit; 0 for a row of unknown class.
+    partial : ndarray of int, shape (k,), or None, default=None
+        Rows known in part, ascending.
+    allowed : ndarray of bool, shape (k, C), or None, default=None
+        Which classes these may have.
+    """
+
+    def __init__(
+        self,
+        codes: Array,
+        n_classes: int,
+        weights: Array,
+        partial: Array | None = None,
+        allowed: Array | None = None,
+    ) -> None:
+        self.codes, self.weights = codes, weights
+        self.shape = (len(codes), weights.shape[1], n_classes)
+        self.partial = np.empty(0, np.intp) if partial is None else partial
+        self.allowed = np.empty((0, n_classes), bool) if allowed is None else allowed
+
+    def _own(self, scores: Array, rows: slice) -> Array:
+        """Give the scores of the rows' own classes: log-sums over allowed ones, shape (rows, groups)."""
+        own = np.take_along_axis(scores, self.codes[rows][:, None, None], axis=2)[:, :, 0]
+        which, allowed = self._partial_of(rows)
+        if len(which):
+            own[which] = _log_sum(_restricted(scores[which], allowed))
+        return own
+
+    def _partial_of(self, rows: slice) -> tuple[Array, Array]:
+        first, last = np.searchsorted(self.partial, [rows.start, rows.stop])
+        return self.partial[first:last] - rows.start, self.allowed[first:last]
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
+        """Compute values, residuals and probabilities; see :meth:`ScoreLoss.evaluate`."""
+        weights = self.weights[rows][:, groups]
+        probabilities, log_sums = _softmax(scores)
+        values = np.einsum("ng,ng->g", weights, log_sums - self._own(scores, rows))
+        residuals = probabilities * -weights[:, :, None]
+        numbers = np.arange(len(scores))
+        which, allowed = self._partial_of(rows)
+        whole = np.delete(numbers, which)
+        residuals[whole, :, self.codes[rows][whole]] += weights[whole]
+        if len(which):
+            expected, _ = _softmax(_restricted(scores[which], allowed))
+            residuals[which] += weights[which][:, :, None] * expected
+        return Evaluation(values, residuals, probabilities)
+
+    def values(self, scores: Array, rows: slice, groups: Array) -> npt.NDArray[np.float64]:
+        """Compute the values; see :meth:`ScoreLoss.values`."""
+        losses = _log_sum(scores) - self._own(scores, rows)
+        return np.asarray(np.einsum("ng,ng->g", self.weights[rows][:, groups], losses))
+
+    def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
+        """Multiply by ``w (diag(p) - p p^T)``; see :meth:`ScoreLoss.curve`."""
+        product = state * vectors
+        product -= state * product.sum(axis=2, keepdims=True)
+        product *= self.weights[rows][:, groups, None]
+        return product
+
+    def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
+        """Add ``w (diag(p) - p p^T)``; see :meth:`ScoreLoss.mean_curvature`."""
+        flat = state.reshape(-1, state.shape[2])
+        weighted = flat * self.weights[rows][:, groups].reshape(-1, 1)
+        return np.diag(weighted.sum(axis=0)) - weighted.T @ flat
+
+
+def _softmax(scores: Array) -> tuple[Array, Array]:
+    """Give probabilities and log-sums, in the form that no score overflows."""
+    largest = scores.max(axis=2, keepdims=True)
+    probabilities = np.exp(scores - largest)
+    sums = probabilities.sum(axis=2, keepdims=True)
+    probabilities /= sums
+    return probabilities, (np.log(sums) + largest)[:, :, 0]
+
+
+def _log_sum(scores: Array) -> Array:
+    largest = scores.max(axis=2, keepdims=True)
+    return np.asarray((np.log(np.exp(scores - largest).sum(axis=2, keepdims=True)) + largest)[:, :, 0])
+
+
+def _restricted(scores: Array, allowed: Array) -> Array:
+    return np.where(allowed[:, None, :], scores, -np.inf)

@@ -1,0 +1,129 @@
+"""The rows that a metric of class probabilities counts: a class was observed and the weight is positive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.labels import Taxonomy
+from labelweave.labels.class_probabilities import probability_blocks, read_class_probabilities
+from labelweave.labels.label_names import frame_names
+from labelweave.metrics._class_values import (
+    NOT_A_CLASS,
+    UNOBSERVED,
+    as_text,
+    class_codes,
+    read_values,
+)
+from labelweave.metrics._inputs import read_weights
+
+__all__ = ["ClassRows", "read_class_rows"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Statistic = Callable[[Array, npt.NDArray[np.intp]], Array]
+
+
+@dataclass(frozen=True)
+class ClassRows:
+    """The counted rows of a table of probabilities, with their true classes.
+
+    ``numbers`` says which rows of the table they are.  A code of ``NOT_A_CLASS``
+    stands for a truth at an inner node of a taxonomy.
+    """
+
+    table: Array
+    classes: Sequence[Any]
+    numbers: npt.NDArray[np.intp]
+    values: Array
+    codes: npt.NDArray[np.intp]
+    weights: Floats
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> ClassRows:
+        """Keep some of the rows."""
+        return replace(
+            self,
+            numbers=self.numbers[kept],
+            values=self.values[kept],
+            codes=self.codes[kept],
+            weights=self.weights[kept],
+        )
+
+    def of_known_class(self) -> ClassRows:
+        """Leave out the rows whose truth is an inner node."""
+        return self if (self.codes >= 0).all() else self.where(self.codes >= 0)
+
+    def per_row(self, statistic: Statistic) -> Array:
+        """Compute a number a row, block by block, from its probabilities and the code of its class."""
+        blocks = probability_blocks(self.table)
+        starts = np.searchsorted(self.numbers, [rows.start for rows, _ in blocks])
+        bounds = [*starts.tolist(), len(self.numbers)]
+        parts = [slice(bounds[k], bounds[k + 1]) for k in range(len(starts))]
+        return np.concatenate([statistic(self.table[self.numbers[p]], self.codes[p]) for p in parts])
+
+
+def read_class_rows(
+    y_true: Any,
+    probabilities: Any,
+    classes: Sequence[Any] | Array | None,
+    sample_weight: Any | None,
+    taxonomy: Taxonomy | None = None,
+) -> ClassRows:
+    """Read truths, probabilities, classes and weights; only with a taxonomy may truths be no classes."""
+    table = read_class_probabilities(probabilities)
+    names = _read_classes(classes, frame_names(probabilities), table.shape[1])
+    values = read_values(y_true, "y_true")
+    if len(values) != len(table):
+        raise ValueError(
+            f"y_true has {len(values)} rows but the probabilities have {len(table)}; give one row of "
+            "probabilities for each class in y_true."
+        )
+    weights = read_weights(sample_weight, values)
+    codes = class_codes(values, names)
+    _refuse_other_values(values, codes, names, taxonomy)
+    everything = ClassRows(table, names, np.arange(len(values)), values, codes, weights)
+    counted = everything.where((codes != UNOBSERVED) & (weights > 0))
+    if not len(counted.numbers):
+        raise ValueError(
+            f"y_true of {len(values)} rows has no observed class in a row with a positive weight, so there "
+            "is nothing to score; give at least one."
+        )
+    return counted
+
+
+def _read_classes(
+    classes: Sequence[Any] | Array | None, columns: list[str] | None, n_classes: int
+) -> list[Any]:
+    if classes is None:
+        return columns or list(range(n_classes))
+    names: list[Any] = np.asarray(classes, dtype=None if hasattr(classes, "dtype") else object).tolist()
+    if len(names) != n_classes or len(set(names)) != n_classes:
+        raise ValueError(
+            f"classes has {len(names)} entries, {len(set(names))} of them distinct, but the probabilities "
+            f"have {n_classes} columns; give one class a column, each once."
+        )
+    texts = [as_text(name) for name in names]
+    if columns is not None and texts != columns and set(texts) & set(columns):
+        k = next(k for k in range(n_classes) if texts[k] != columns[k])
+        raise ValueError(
+            f"The probabilities have class {columns[k]!r} in column {k} where classes has {texts[k]!r}; give "
+            "both with the same classes in the same order."
+        )
+    return names
+
+
+def _refuse_other_values(
+    values: Array, codes: npt.NDArray[np.intp], classes: list[Any], taxonomy: Taxonomy | None
+) -> None:
+    for row in np.flatnonzero(codes == NOT_A_CLASS):
+        if taxonomy is None or as_text(values[row]) not in taxonomy:
+            shown = ", ".join(map(repr, classes[:3])) + (", ..." if len(classes) > 3 else "")
+            also = "" if taxonomy is None else " or the name of a node of the taxonomy"
+            raise ValueError(
+                f"y_true at row {row} is {values[row]!r}, which is not among the {len(classes)} classes "
+                f"({shown}); give one of them{also}, or None where the class is unknown."
+            )

@@ -1,0 +1,174 @@
+"""The log loss of probabilities, for one class a row and for many labels a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.metrics import log_loss as sklearn_log_loss
+
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.metrics._class_rows import ClassRows, read_class_rows
+from labelweave.metrics._class_values import NOT_A_CLASS, as_text
+from labelweave.metrics._inputs import read_scores, read_targets, read_weights, row_blocks
+
+__all__ = ["log_loss"]
+
+Array = npt.NDArray[Any]
+
+
+def log_loss(
+    y_true: Any,
+    probabilities: Any,
+    classes: Sequence[Any] | Array | None = None,
+    *,
+    taxonomy: Taxonomy | None = None,
+    sample_weight: Any | None = None,
+) -> float:
+    """Compute the mean negative log likelihood of the observed classes or labels, in nats.
+
+    With one class a row it is the mean of -log P(true class) over the rows whose
+    class was observed.  With many labels a row it is the mean of the binary log
+    loss over all observed entries.  As in scikit-learn, probabilities are
+    clipped to the smallest step of their floating type away from 0 and 1.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,); or array-like, DataFrame, sparse or LabelMatrix of shape (n, L)
+        True classes, None or NaN where not observed; or labels, 0/1 or -1/1, NaN
+        where not observed.
+    probabilities : DataFrame or array-like of shape (n, C) or (n, L)
+        Of the classes, every row with the sum 1; or of the labels, each from 0 to 1.
+    classes : sequence of length C or None, default=None
+        The class of each column, by default a frame's columns, else 0, 1, ...;
+        only for one class a row.
+    taxonomy : Taxonomy or None, default=None
+        With it a true class may be an inner node, whose probability is that of all
+        classes below it; only for one class a row.
+    sample_weight : array-like of shape (n,) or None, default=None
+        One weight a row, by default ones.
+
+    Returns
+    -------
+    float
+        The loss, at least 0 (best).
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the probabilities are none, a truth is not among the
+        classes or nothing was observed.
+
+    Examples
+    --------
+    >>> from labelweave.metrics import log_loss
+    >>> round(log_loss(["a", None], [[0.5, 0.5], [0.9, 0.1]], classes=["a", "b"]), 4)
+    0.6931
+    >>> round(log_loss([[1, 0], [float("nan"), 1]], [[0.5, 0.5], [0.9, 0.5]]), 4)
+    0.6931
+    """
+    if not _has_many_labels(y_true):
+        return class_log_loss(
+            read_class_rows(y_true, probabilities, classes, sample_weight, taxonomy), taxonomy
+        )
+    if classes is not None or taxonomy is not None:
+        raise ValueError(
+            "classes or a taxonomy were given with a y_true of many labels a row; they are for a vector of "
+            "classes, one a row."
+        )
+    return _label_log_loss(y_true, probabilities, sample_weight)
+
+
+def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
+    """Compute the log loss of one class a row.
+
+    Parameters
+    ----------
+    given : ClassRows
+        The rows.
+    taxonomy : Taxonomy or None
+        The tree, if truths may be inner nodes.
+
+    Returns
+    -------
+    float
+        The loss.
+
+    Raises
+    ------
+    ValueError
+        If no class lies below an inner node.
+    """
+    masses = given.per_row(lambda block, codes: block[np.arange(len(codes)), np.maximum(codes, 0)])
+    if taxonomy is not None:
+        for node in dict.fromkeys(given.values[given.codes == NOT_A_CLASS].tolist()):
+            rows = np.flatnonzero(given.values == node)
+            columns = _columns_below(node, given.classes, taxonomy)
+            masses[rows] = given.table[np.ix_(given.numbers[rows], columns)].sum(axis=1)
+    return float(_binary_losses(np.ones(len(masses), bool), masses, given.weights) / given.weights.sum())
+
+
+def _has_many_labels(y_true: Any) -> bool:
+    if isinstance(y_true, LabelMatrix) or sp.issparse(y_true) or hasattr(y_true, "columns"):
+        return True
+    return np.ndim(y_true if hasattr(y_true, "dtype") else np.asarray(y_true, dtype=object)) == 2
+
+
+def _columns_below(node: Any, classes: Sequence[Any], taxonomy: Taxonomy) -> npt.NDArray[np.intp]:
+    names = [str(as_text(name)) for name in classes]
+    below = np.asarray(taxonomy.under([str(as_text(node))], names).indices, np.intp)
+    if not len(below):
+        raise ValueError(
+            f"No class lies below the inner node {node!r} that y_true names, so it has no probability; give "
+            "None for such rows."
+        )
+    return below
+
+
+def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any | None) -> float:
+    targets = read_targets(Y_true)
+    weights = read_weights(sample_weight, targets)
+    table = _read_label_probabilities(probabilities, targets)
+    losses, total = 0.0, 0.0
+    for positive, values, entry_weights in _observed_entries(targets, table, weights):
+        losses += _binary_losses(positive, values, entry_weights)
+        total += float(entry_weights.sum())
+    return losses / total if total > 0 else float("nan")
+
+
+def _observed_entries(
+    targets: LabelMatrix, table: Array, weights: npt.NDArray[np.float64]
+) -> Iterator[tuple[Array, Array, Array]]:
+    """List the observed entries block by block: whether positive, the probability, the row's weight."""
+    for rows in row_blocks(table):
+        signs = targets[rows].to_signs()
+        seen = signs != 0
+        if seen.any():
+            yield signs[seen] > 0, table[rows][seen], np.repeat(weights[rows], seen.sum(axis=1))
+
+
+def _read_label_probabilities(probabilities: Any, targets: LabelMatrix) -> Array:
+    if sp.issparse(probabilities):
+        raise ValueError("The probabilities are a sparse matrix; give them dense, one column a label.")
+    values = np.asarray(probabilities)
+    for rows in row_blocks(values) if values.ndim == 2 and values.dtype.kind in "fiub" else ():
+        inside = (values[rows] >= 0) & (values[rows] <= 1)  # NaN is not
+        if not inside.all():
+            row, label = np.argwhere(~inside)[0]
+            raise ValueError(
+                f"The probability at row {rows.start + row}, label {label} is {values[rows][row, label]}; "
+                "probabilities must be numbers from 0 to 1."
+            )
+    table: Array = read_scores(probabilities, targets)
+    return table
+
+
+def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
+    """Sum the losses of yes-or-no answers, by scikit-learn; a class is answered by its own probability."""
+    values = np.minimum(values, 1)  # sums of a row are 1 up to rounding
+    return float(
+        sklearn_log_loss(positive, values, normalize=False, sample_weight=weights, labels=[False, True])
+    )

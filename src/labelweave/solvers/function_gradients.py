@@ -1,0 +1,233 @@
+"""Conjugate gradients in the function space of a kernel.
+
+Solves ``(I + W K) x = r``, W symmetric and positive semi-definite, in the inner product
+``<a, K b>``: the equation is K's Newton system, and the k-th iterate minimises Newton's quadratic
+model over the k-th Krylov space.  Every vector is kept with its image under K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import RowPanels
+from labelweave.solvers.newton_problem import NewtonProblem, Preconditioner
+
+__all__ = ["Inner", "NewtonSystem", "inner_products", "solve_newton_system"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """How arrays of one shape are walked.
+
+    Parameters
+    ----------
+    panels : RowPanels
+        Their rows in runs.
+    """
+
+    panels: RowPanels
+
+
+def inner_products(inner: Inner, *pairs: tuple[Array, Array]) -> Array:
+    """Multiply arrays entry by entry and add, for every group.
+
+    Parameters
+    ----------
+    inner : Inner
+        How to walk the rows.
+    *pairs : tuple of ndarray
+        Pairs of arrays of shape (n, groups, columns).
+
+    Returns
+    -------
+    ndarray of float64, shape (pairs, groups)
+        The sums.
+    """
+    return inner.panels.total(
+        lambda rows: np.stack([np.einsum("ngc,ngc->g", left[rows], right[rows]) for left, right in pairs])
+    )
+
+
+@dataclass(frozen=True)
+class NewtonSystem:
+    """``I + W K`` for some groups.
+
+    Parameters
+    ----------
+    problem : NewtonProblem
+        Gives products with K and W.
+    curvature : ndarray of shape (n, groups, columns)
+        What products with W need.
+    groups : ndarray of int
+        Which groups.
+    inner : Inner
+        How to walk the rows.
+    """
+
+    problem: NewtonProblem
+    curvature: Array
+    groups: Array
+    inner: Inner
+
+    def restricted(self, which: Array) -> NewtonSystem:
+        """Keep some groups.
+
+        Parameters
+        ----------
+        which : ndarray of int
+            Positions among the groups.
+
+        Returns
+        -------
+        NewtonSystem
+            The system of these groups.
+        """
+        curvature = np.ascontiguousarray(self.curvature[:, which])
+        panels = RowPanels(self.problem.workers, len(curvature), curvature[0].size)
+        return NewtonSystem(self.problem, curvature, self.groups[which], Inner(panels))
+
+    def curve(self, vectors: Array, rows: slice) -> Array:
+        """Compute W times some rows of vectors.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n, groups, columns)
+            The vectors.
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (rows, groups, columns)
+            The product.
+        """
+        return self.problem.curve(self.curvature[rows], vectors[rows], self.groups, rows)
+
+    def curve_all(self, vectors: Array) -> Array:
+        """Compute W times vectors.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n, groups, columns)
+            The vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, groups, columns)
+            The product.
+        """
+        product = np.empty_like(vectors)
+
+        def one(rows: slice) -> None:
+            product[rows] = self.curve(vectors, rows)
+
+        self.inner.panels.each(one)
+        return product
+
+
+def solve_newton_system(
+    system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
+) -> tuple[Array, Array, int]:
+    """Solve ``(I + W K) x = r`` from 0.
+
+    Parameters
+    ----------
+    system : NewtonSystem
+        The system.
+    residual : ndarray of shape (n, groups, columns)
+        r, overwritten.
+    image : ndarray of shape (n, groups, columns)
+        K r, overwritten.
+    reduction : ndarray of float64, shape (groups,)
+        The factor by which the preconditioned residual is to shrink.
+    limit : int
+        The largest number of iterations.
+
+    Returns
+    -------
+    solution : ndarray of shape (n, groups, columns)
+        x.
+    its_image : ndarray of shape (n, groups, columns)
+        K x.
+    iterations : int
+        Iterations done.
+    """
+    iteration = _Iteration(system, residual, image)
+    targets = reduction**2 * iteration.square
+    for done in range(1, limit + 1):
+        iteration.advance()
+        if (iteration.square <= targets).all():
+            break
+        iteration.turn()
+    return iteration.solution, iteration.its_image, done
+
+
+class _Iteration:
+    """The vectors of one solve, every one with its image under K."""
+
+    def __init__(self, system: NewtonSystem, residual: Array, image: Array) -> None:
+        self.system, self.residual, self.image = system, residual, image
+        self.preconditioner: Preconditioner | None = system.problem.preconditioner(
+            system.curvature, system.groups
+        )
+        self.solution, self.its_image = np.zeros_like(residual), np.zeros_like(residual)
+        self.curved = np.empty_like(residual)
+        self.direction, self.along = (part.copy() for part in self._preconditioned())
+        self.square = self._square()
+        self.ratio = np.zeros_like(self.square)
+
+    def _preconditioned(self) -> tuple[Array, Array]:
+        if self.preconditioner is None:
+            return self.residual, self.image
+        self.changed = self.preconditioner.apply(self.residual, self.image)
+        return self.changed
+
+    def _square(self) -> Array:
+        """Compute ``<r, K M^-1 r>``; what rounding makes negative counts as nothing left."""
+        image = self.image if self.preconditioner is None else self.changed[1]
+        return np.maximum(inner_products(self.system.inner, (self.residual, image))[0], 0.0)
+
+    def advance(self) -> None:
+        """Go along the direction to the least value, and renew the residual."""
+        panels = self.system.inner.panels
+
+        def curve(rows: slice) -> Array:
+            self.curved[rows] = self.system.curve(self.along, rows)
+            forces = self.direction[rows] + self.curved[rows]
+            return np.einsum("ngc,ngc->g", forces, self.along[rows])
+
+        curvature = panels.total(curve)
+        image = self.system.problem.product(self.curved, self.system.groups)
+        length = np.divide(self.square, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+        step = length[:, None]
+
+        def move(rows: slice) -> None:
+            direction, along = self.direction[rows], self.along[rows]
+            self.solution[rows] += step * direction
+            self.its_image[rows] += step * along
+            self.residual[rows] -= step * (direction + self.curved[rows])
+            self.image[rows] -= step * (along + image[rows])
+
+        panels.each(move)
+        self.new = self._preconditioned()
+        square = self._square()
+        self.ratio = np.divide(square, self.square, out=np.zeros_like(square), where=self.square > 0)
+        self.square = square
+
+    def turn(self) -> None:
+        """Make the next direction conjugate to the last ones."""
+        ratio, (new, new_image) = self.ratio[:, None], self.new
+
+        def one(rows: slice) -> None:
+            self.direction[rows] *= ratio
+            self.direction[rows] += new[rows]
+            self.along[rows] *= ratio
+            self.along[rows] += new_image[rows]
+
+        self.system.inner.panels.each(one)

@@ -1,0 +1,246 @@
+"""Newton's method with conjugate gradients for penalised likelihoods of kernel models.
+
+The problem (Seeger 2008, equation 1) is, for every group of columns on its own,
+
+    minimise  Phi(a) = sum_i loss_i(u_i) + 1/2 <a, K a>,   u = K a,
+
+with K the prior covariance of the scores u and a the dual variables.  With
+``r = -loss'(u) - a`` the gradient of Phi in the function space of K is ``-r``, so its length there
+is a certificate:
+
+    Phi(a) - Phi* <= 1/2 <r, K r>,
+
+which is the duality gap between a and the dual point ``-loss'(u)``.  A Newton step solves
+``(I + W K) d = r`` with W the curvature of the loss.
+
+The system is self-adjoint in the inner product ``<a, K b>``.  Conjugate gradients in it minimise
+Newton's quadratic model of Phi at every step, so a direction that is cut short is one of descent; a
+factor of W, and divisions by small probabilities, are not needed.  Each iteration takes one
+product with K, of W times the direction, and the images of all vectors follow by recurrence.
+That gives the scores' direction K d with d, so a line search takes no products
+(the pair optimisation of section 5.1.2).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import RowPanels
+from labelweave.solvers.function_gradients import Inner, NewtonSystem, inner_products, solve_newton_system
+from labelweave.solvers.line_search import search_along
+from labelweave.solvers.newton_problem import NewtonProblem
+from labelweave.solvers.result import SolverResult, Status
+from labelweave.solvers.trace import TraceRecord
+
+__all__ = ["NewtonConjugateGradient", "NewtonResult", "NewtonState"]
+
+Array = npt.NDArray[Any]
+
+_LOOSEST, _TIGHTEST = 0.5, 0.03  # residual reductions asked of conjugate gradients
+_SHORTEST_STEP = 1e-8
+
+
+@dataclass
+class NewtonState:
+    """Where a fit stands; a fit can go on from here.
+
+    Parameters
+    ----------
+    dual : ndarray of float64, shape (n, groups, columns)
+        The dual variables a.
+    scores : ndarray of float64, shape (n, groups, columns)
+        K a.
+    """
+
+    dual: Array
+    scores: Array
+
+
+@dataclass(frozen=True)
+class NewtonResult:
+    """The end of a fit.
+
+    Parameters
+    ----------
+    result : SolverResult
+        Why it stopped, and the trace over all groups together.
+    gaps : ndarray of float64, shape (groups,)
+        The duality gap of each group, not relative.
+    values : ndarray of float64, shape (groups,)
+        Phi of each group.
+    """
+
+    result: SolverResult
+    gaps: Array
+    values: Array
+
+
+class NewtonConjugateGradient:
+    """The solver.
+
+    Parameters
+    ----------
+    tol : float
+        The relative duality gap to reach, all groups together.
+    max_iter : int
+        The largest number of Newton steps.
+    max_inner : int, default=500
+        The largest number of conjugate gradient iterations in a step.
+    on_check : callable or None, default=None
+        Gets every trace record; a true result ends the fit.
+    """
+
+    def __init__(
+        self,
+        tol: float,
+        max_iter: int,
+        max_inner: int = 500,
+        on_check: Callable[[TraceRecord], bool] | None = None,
+    ) -> None:
+        self.tol, self.max_iter, self.max_inner = tol, max_iter, max_inner
+        self.on_check = on_check or (lambda record: False)
+
+    def solve(self, problem: NewtonProblem, state: NewtonState | None = None) -> tuple[NewtonResult, NewtonState]:
+        """Minimise.
+
+        Parameters
+        ----------
+        problem : NewtonProblem
+            The objective.
+        state : NewtonState or None, default=None
+            Where to start, changed in place; by default at 0.
+
+        Returns
+        -------
+        result : NewtonResult
+            How it ended.
+        state : NewtonState
+            The best point found.
+        """
+        run = _Run(self, problem, state or NewtonState(np.zeros(problem.shape), np.zeros(problem.shape)))
+        try:
+            status = run.to_the_end()
+        except KeyboardInterrupt:
+            status = run.after_an_interrupt()
+        result = SolverResult(status, run.steps, run.trace)
+        return NewtonResult(result, run.gaps, run.values), run.state
+
+
+class _Run:
+    """One fit."""
+
+    def __init__(self, solver: NewtonConjugateGradient, problem: NewtonProblem, state: NewtonState) -> None:
+        self.solver, self.problem, self.state = solver, problem, state
+        n, n_groups, columns = problem.shape
+        self.every = np.arange(n_groups)
+        self.gaps, self.values = np.full(n_groups, np.inf), np.full(n_groups, np.inf)
+        self.first_gaps = np.full(n_groups, np.inf)
+        self.active = self.every
+        self.trace: list[TraceRecord] = []
+        self.steps, self.begin = 0, time.perf_counter()
+        # the scores of a state that was given, or has come through many steps, carry rounding errors
+        self.is_fresh = not state.dual.any()
+
+    def to_the_end(self) -> Status:
+        """Take steps until a reason to stop."""
+        longest = np.inf
+        while True:
+            system, residual, image = self.check()
+            finished = self.gaps <= self.targets()
+            if finished.all():
+                if self.is_fresh:
+                    return self.ended(Status.CONVERGED)
+                self.refresh()
+                continue
+            if self.ask():
+                return self.ended(Status.INTERRUPTED)
+            if longest < _SHORTEST_STEP and self.is_fresh:
+                return self.ended(Status.STALLED)
+            if self.steps >= self.solver.max_iter:
+                return self.ended(Status.ITERATION_LIMIT)
+            longest = self.step(system, residual, image, np.flatnonzero(~finished[self.active]))
+            if longest < _SHORTEST_STEP:
+                self.refresh()
+
+    def check(self) -> tuple[NewtonSystem, Array, Array]:
+        """Evaluate the objective, its gradient and the gap of the active groups."""
+        problem, active = self.problem, self.active
+        dual, scores = self.state.dual[:, active], self.state.scores[:, active]
+        values, residual, curvature = problem.evaluate(scores, active)
+        residual -= dual
+        image = problem.product(residual, active)
+        inner = Inner(RowPanels(problem.workers, len(dual), dual[0].size))
+        squares, energies = inner_products(inner, (residual, image), (dual, scores))
+        self.gaps[active] = np.maximum(squares, 0.0) / 2
+        self.values[active] = values + energies / 2
+        first = np.isinf(self.first_gaps[active])
+        self.first_gaps[active[first]] = self.gaps[active[first]]
+        self.record()
+        return NewtonSystem(problem, curvature, active, inner), residual, image
+
+    def targets(self) -> Array:
+        """Share the gap that is allowed among the groups, half by their values and half evenly."""
+        total = max(1.0, float(np.abs(self.values).sum()))
+        return np.asarray(self.solver.tol * (np.abs(self.values) + total / len(self.every)) / 2)
+
+    def step(self, system: NewtonSystem, residual: Array, image: Array, which: Array) -> float:
+        """Take a Newton step in the groups that need one; the longest step length is given."""
+        if len(which) < len(self.active):
+            self.active = self.active[which]
+            system = system.restricted(which)
+            residual, image = residual[:, which], image[:, which]
+        active = self.active
+        direction, along, _ = solve_newton_system(
+            system, residual.copy(), image.copy(), self.forcing(), self.solver.max_inner
+        )
+        dual, scores = self.state.dual[:, active], self.state.scores[:, active]
+        lengths = search_along(system, (dual, scores), (direction, along), residual, self.values[active])
+        self.state.dual[:, active] = dual + lengths[:, None] * direction
+        self.state.scores[:, active] = scores + lengths[:, None] * along
+        self.steps += 1
+        self.is_fresh = False
+        return float(lengths.max())
+
+    def forcing(self) -> Array:
+        """Say how far the linear systems are solved: further as the gaps fall, but not past the target."""
+        active = self.active
+        tightening = np.sqrt(self.gaps[active] / np.maximum(self.first_gaps[active], 1e-300))
+        enough = 0.3 * np.sqrt(self.targets()[active] / np.maximum(self.gaps[active], 1e-300))
+        return np.clip(np.maximum(tightening, enough), _TIGHTEST, _LOOSEST)
+
+    def refresh(self) -> None:
+        """Compute the scores of all groups anew."""
+        self.active = self.every
+        self.state.scores[:] = self.problem.product(self.state.dual, self.every)
+        self.is_fresh = True
+
+    def record(self) -> None:
+        """Note objective and gap over all groups."""
+        primal, gap = float(self.values.sum()), float(self.gaps.sum())
+        relative = gap / max(1.0, abs(primal))
+        share = len(self.active) / len(self.every)
+        seconds = time.perf_counter() - self.begin
+        self.trace.append(TraceRecord(self.steps, seconds, primal, primal - gap, relative, share))
+
+    def ask(self) -> bool:
+        """Tell the caller where the fit is."""
+        return bool(self.solver.on_check(self.trace[-1]))
+
+    def ended(self, status: Status) -> Status:
+        """Make sure that the certificate holds for the variables themselves."""
+        if not self.is_fresh:
+            self.refresh()
+            self.check()
+        self.ask()
+        return status
+
+    def after_an_interrupt(self) -> Status:
+        """End where the last whole step left off."""
+        self.active = self.every
+        return self.ended(Status.INTERRUPTED)

@@ -1,0 +1,141 @@
+"""The log loss: scikit-learn's values where all is observed, loops where something is missing."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.metrics import log_loss as sklearn_log_loss
+
+from labelweave import metrics
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.metrics import _inputs
+
+NAMES = ["poodle", "boxer", "cat", "oak"]
+TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle", "boxer"], "cat": None}, "plant": ["oak", "elm"]})
+SMALLEST = float(np.finfo(np.float64).eps)
+
+
+def distributions(generator, n_rows):
+    return generator.dirichlet(np.full(4, 0.3), size=n_rows)
+
+
+def slow_class_loss(truths, table, weights):
+    below = {node: [k for k, name in enumerate(NAMES) if node in TREE.path(name)] for node in TREE.nodes}
+    total = weight_sum = 0.0
+    for truth, row, weight in zip(truths, table, weights, strict=True):
+        if truth is not None and weight:
+            mass = sum(row[k] for k in below[truth])
+            total -= weight * math.log(min(max(mass, SMALLEST), 1 - SMALLEST))
+            weight_sum += weight
+    return total / weight_sum
+
+
+def slow_label_loss(Y, table, weights):
+    total = weight_sum = 0.0
+    for y, row, weight in zip(Y, table, weights, strict=True):
+        for label, positive in zip(y, row, strict=True):
+            if not math.isnan(label):
+                p = min(max(positive if label == 1 else 1 - positive, SMALLEST), 1 - SMALLEST)
+                total -= weight * math.log(p)
+                weight_sum += weight
+    return total / weight_sum
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
+def test_one_class_a_row_equals_scikit_learn(dtype, seed, weighted):
+    generator = np.random.default_rng(seed)
+    table = distributions(generator, 9).astype(dtype)
+    table[0] = [0, 0, 1, 0]
+    truths = generator.integers(0, 4, 9)
+    weights = generator.random(9) if weighted else None
+    expected = sklearn_log_loss(truths, table, labels=range(4), sample_weight=weights)
+    assert metrics.log_loss(truths, table, sample_weight=weights) == pytest.approx(expected, rel=1e-5)
+    names = [NAMES[k] for k in truths]
+    assert metrics.log_loss(names, table, NAMES, sample_weight=weights) == pytest.approx(expected, rel=1e-5)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_truths_at_inner_nodes_have_the_mass_below(seed):
+    generator = np.random.default_rng(seed)
+    table = distributions(generator, 12)
+    truths = generator.choice([*NAMES, "dog", "animal", "plant", None], 12).tolist()
+    truths[0] = "dog"
+    weights = generator.choice([0.0, 1.0, 2.0], 12)
+    weights[0] = 1.0
+    loss = metrics.log_loss(truths, table, NAMES, taxonomy=TREE, sample_weight=weights)
+    assert loss == pytest.approx(slow_class_loss(truths, table, weights))
+
+
+@st.composite
+def label_cases(draw):
+    shape = draw(st.tuples(st.integers(1, 6), st.integers(1, 5)))
+    Y = draw(hnp.arrays(float, shape, elements=st.sampled_from([0.0, 1.0, np.nan])))
+    Y[0, 0] = 1.0
+    table = draw(hnp.arrays(float, shape, elements=st.sampled_from([0.0, 0.1, 0.5, 0.75, 1.0])))
+    weights = draw(hnp.arrays(float, shape[0], elements=st.sampled_from([0.5, 1.0, 2.0])))
+    return Y, table, weights
+
+
+@settings(deadline=None)
+@given(case=label_cases())
+def test_many_labels_a_row_equals_loops(case):
+    Y, table, weights = case
+    expected = slow_label_loss(*case)
+    assert metrics.log_loss(Y, table, sample_weight=weights) == pytest.approx(expected)
+    targets = LabelMatrix.from_any(Y)
+    assert metrics.log_loss(targets, table, sample_weight=weights) == pytest.approx(expected)
+
+
+def test_many_labels_equal_scikit_learns_mean_over_labels(monkeypatch):
+    generator = np.random.default_rng(0)
+    Y, table = generator.integers(0, 2, (40, 5)), generator.random((40, 5))
+    expected = np.mean([sklearn_log_loss(Y[:, k], table[:, k], labels=[0, 1]) for k in range(5)])
+    monkeypatch.setattr(_inputs, "BLOCK_ENTRIES", 15)
+    for given_Y in (Y, 2 * Y - 1, sp.csr_array(Y)):
+        assert metrics.log_loss(given_Y, table) == pytest.approx(expected)
+
+
+def test_frames_are_read_by_name():
+    pd = pytest.importorskip("pandas")
+    Y = pd.DataFrame([[1, 0], [np.nan, 1]], columns=["a", "b"])
+    table = pd.DataFrame([[0.5, 0.5], [0.1, 0.5]], columns=["a", "b"])
+    assert metrics.log_loss(Y, table) == pytest.approx(math.log(2))
+    with pytest.raises(ValueError, match="same labels in the same order"):
+        metrics.log_loss(Y, table[["b", "a"]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([[1, 0]], [[0.5, 1.5]]), {}, "at row 0, label 1 is 1.5; probabilities must be numbers from 0 to 1"),
+        (([[1, 0]], [[0.5, -0.5]]), {}, "at row 0, label 1 is -0.5"),
+        (([[1, 0]], [[0.5, np.nan]]), {}, "The probability at row 0, label 1 is nan"),
+        (([[1, 0]], [[0, 2]]), {}, "at row 0, label 1 is 2;"),
+        (([[1, 0]], [[0.5]]), {}, r"has shape \(1, 1\) but Y_true has shape \(1, 2\)"),
+        (([[1, 0]], sp.csr_array([[0.5, 0.5]])), {}, "sparse matrix; give them dense"),
+        (([[1, 0]], [[0.5, 0.5]], ["a", "b"]), {}, "classes or a taxonomy were given with a y_true of many"),
+        (([[1, 0]], [[0.5, 0.5]]), {"taxonomy": TREE}, "classes or a taxonomy were given"),
+        (([[np.nan]], [[0.5]]), {}, "no observed entry"),
+        ((["dog"], [[0.5, 0.5]], ["poodle", "cat"]), {}, "'dog', which is not among the 2 classes"),
+        (
+            (["bird"], [[0.5, 0.5]], ["poodle", "cat"]),
+            {"taxonomy": TREE},
+            "'bird', which is not among the 2 .* or the name of a node of the taxonomy",
+        ),
+        (
+            (["plant"], [[0.5, 0.5]], ["poodle", "cat"]),
+            {"taxonomy": TREE},
+            "No class lies below the inner node 'plant'",
+        ),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.log_loss(*arguments, **options)
