@@ -64,6 +64,8 @@ class LogisticLoss:
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
         """Add the curvatures; see :meth:`ScoreLoss.mean_curvature`."""
-        if self.is_separate:
-            return np.asarray(state.sum(axis=0)[:, :, None])
         return np.diag(state.sum(axis=(0, 1)))
+
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        """Add the curvatures of each row; see :meth:`ScoreLoss.row_curvatures`."""
+        return np.asarray(state.sum(axis=2))

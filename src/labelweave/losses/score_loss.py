@@ -96,6 +96,24 @@ class ScoreLoss(Protocol):
 
         Returns
         -------
-        ndarray of float64, shape (columns, columns), or (groups, 1, 1) for one column a group
-            The sum over rows, and over groups of several columns.
+        ndarray of float64, shape (columns, columns)
+            The sum over rows and groups.
+        """
+
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        """Compute the trace of the matrix of second derivatives of every row and group.
+
+        Parameters
+        ----------
+        state : ndarray of shape (rows, groups, columns)
+            From :meth:`evaluate`.
+        rows : slice
+            Which rows.
+        groups : ndarray of int
+            Which groups.
+
+        Returns
+        -------
+        ndarray of float64, shape (rows, groups)
+            The traces.
         """

@@ -92,6 +92,10 @@ class SoftmaxLoss:
         weighted = flat * self.weights[rows][:, groups].reshape(-1, 1)
         return np.diag(weighted.sum(axis=0)) - weighted.T @ flat
 
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        """Compute ``w (1 - |p|^2)``; see :meth:`ScoreLoss.row_curvatures`."""
+        return np.asarray(self.weights[rows][:, groups] * (1.0 - np.einsum("ngc,ngc->ng", state, state)))
+
 
 def _softmax(scores: Array) -> tuple[Array, Array]:
     """Give probabilities and log-sums, in the form that no score overflows."""

@@ -16,18 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arrays import RowPanels, Workers
+from labelweave.arrays import RowPanels
+from labelweave.features.gram_spectrum import leading_spectrum
 from labelweave.labels import LabelCovariance
 from labelweave.losses import ScoreLoss
 from labelweave.problems.coupled_gram import CoupledGram
-from labelweave.problems.spectral_preconditioner import (
-    LabelwisePreconditioner,
-    LeadingVectors,
-    SeparatePreconditioner,
-    SpectralPreconditioner,
-    label_modes,
-    leading_vectors,
-)
+from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
 
 __all__ = ["KernelLikelihood"]
 
@@ -54,7 +48,8 @@ class KernelLikelihood:
     def __init__(self, gram: CoupledGram, loss: ScoreLoss, rank: int, seed: int) -> None:
         self.gram, self.loss, self.rank, self.seed = gram, loss, rank, seed
         self.shape, self.workers = loss.shape, gram.workers
-        self._leading: list[LeadingVectors] | None = None
+        self._leading: Array | None = None
+        self._constant = 0.0
 
     def product(self, vectors: Array, groups: Array) -> Array:
         """Multiply by the prior covariance; see :meth:`NewtonProblem.product`."""
@@ -82,64 +77,44 @@ class KernelLikelihood:
         """Multiply by the curvature; see :meth:`NewtonProblem.curve`."""
         return self.loss.curve(curvature, vectors, rows, groups)
 
-    def preconditioner(self, curvature: Array, groups: Array) -> Any:
-        """Make a preconditioner from leading eigenvectors; see :meth:`NewtonProblem.preconditioner`."""
-        if self.rank == 0 or self._form() == "none":
+    def preconditioner(self, curvature: Array, groups: Array) -> SpectralPreconditioner | None:
+        """Make a preconditioner from leading eigenvectors; see :meth:`NewtonProblem.preconditioner`.
+
+        There is one for tied labels that share one kernel matrix.
+        """
+        gram = self.gram
+        is_apt = len(gram.terms) == 1 and not gram.is_separate and gram.n_labels <= _MOST_MODES
+        if self.rank == 0 or not is_apt:
             return None
+        term = gram.terms[0]
         if self._leading is None:
-            self._leading = self._find_leading()
-        mean = self._panels(curvature).total(
-            lambda rows: self.loss.mean_curvature(curvature[rows], rows, groups)
-        ) / len(curvature)
-        if self._form() == "labelwise":
-            return self._labelwise(self._leading, mean, groups)
-        covariance, intercept = self.gram.terms[0].covariance, self.gram.intercept_variance
-        if self.gram.is_separate:
-            variances = covariance.diagonal()[groups % covariance.n_labels]
-            return SeparatePreconditioner(
-                self._leading[0], variances, mean[:, 0, 0], intercept, self.workers
-            )
-        modes = label_modes(covariance, mean / len(groups))
-        return SpectralPreconditioner(self._leading[0], modes, intercept, self.workers)
-
-    def _form(self) -> str:
-        """Say which preconditioner serves: the terms must share one matrix, or have a label each."""
-        terms = self.gram.terms
-        if len(terms) == 1:
-            return "shared" if self.gram.is_separate or self.gram.n_labels <= _MOST_MODES else "none"
-        owned = [np.flatnonzero(term.covariance.diagonal()) for term in terms]
-        flat = np.concatenate(owned)
-        return "labelwise" if len(np.unique(flat)) == len(flat) == len(terms) else "none"
-
-    def _find_leading(self) -> list[LeadingVectors]:
-        gram, intercept = self.gram, self.gram.intercept_variance
-        return [
-            leading_vectors(
-                term.gram, intercept / _largest(term.covariance), self.rank, self.workers, self.seed
-            )
-            for term in gram.terms
+            rank = min(self.rank, gram.n_rows)
+            found = leading_spectrum(term.gram, rank, self.workers, self.seed)
+            self._leading = found.vectors.astype(np.float64)
+            self._constant = gram.intercept_variance / _largest(term.covariance)
+            gram.products += rank / (self.shape[1] * self.shape[2])
+        mean, of_rows = self._mean_curvatures(curvature, groups)
+        bases = [
+            row_basis(term.gram, self._constant, self._leading, of_group, self.workers)
+            for of_group in of_rows.T
         ]
+        gram.products += self._leading.shape[1] * len(groups) / (self.shape[1] * self.shape[2])
+        modes = label_modes(term.covariance, mean)
+        return SpectralPreconditioner(bases, modes, self._constant, gram.intercept_variance, self.workers)
 
-    def _labelwise(self, leading: list[LeadingVectors], mean: Array, groups: Array) -> Any:
-        labels = [int(np.flatnonzero(term.covariance.diagonal())[0]) for term in self.gram.terms]
-        scales = [float(term.covariance.diagonal().max()) for term in self.gram.terms]
-        own = [
-            LeadingVectors(one.vectors, one.images * scale, one.values * scale, one.sums, 0.0)
-            for one, scale in zip(leading, scales, strict=True)
-        ]
-        if self.gram.is_separate:
-            places = [groups % self.gram.n_labels == label for label in labels]
-            curvatures = np.array([mean[place].mean() if place.any() else 0.0 for place in places])
-            columns: list[Any] = [(slice(None), place, 0) for place in places]
-        else:
-            curvatures = np.diag(mean)[labels] / len(groups)
-            columns = [(slice(None), slice(None), label) for label in labels]
-        return LabelwisePreconditioner(own, curvatures, columns, self.workers)
+    def _mean_curvatures(self, curvature: Array, groups: Array) -> tuple[Array, Array]:
+        """Compute S over the labels, of trace 1 on average, and a of shape (n, groups)."""
+        of_rows = np.empty(curvature.shape[:2])
+
+        def one(rows: slice) -> Array:
+            of_rows[rows] = self.loss.row_curvatures(curvature[rows], rows, groups)
+            return self.loss.mean_curvature(curvature[rows], rows, groups)
+
+        total = self._panels(curvature).total(one)
+        return total / max(float(of_rows.sum()), np.finfo(float).tiny), of_rows
 
 
 def _largest(covariance: LabelCovariance) -> float:
     """Compute the largest eigenvalue of a covariance, or 1 if it has none."""
     values, _ = covariance.spectrum()
     return float(values[0]) if len(values) else 1.0
-
-

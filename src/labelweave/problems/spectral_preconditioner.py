@@ -1,17 +1,23 @@
-"""A preconditioner for Newton systems from the largest eigenvalues of the kernel matrix.
+"""A preconditioner for Newton systems from the leading part of the kernel matrix.
 
 The system is ``(I + W K) x = r`` with K the prior covariance of all scores and W the curvature of
 the loss, solved by conjugate gradients in the inner product ``<a, K b>``, in which it is
 self-adjoint.  A preconditioner keeps that if it has the form
 
-    M^-1 = I - Z X (K Z)^T,    X diagonal,
+    M^-1 = I - Z X (K Z)^T,    X symmetric,    0 <= X <= (Z^T K Z)^-1,
 
-for any basis Z.  Here K is nearly ``K_1 ⊗ R``, and W nearly the same for every row, ``I ⊗ S``.  Then
-Z = Q ⊗ S G is a basis of eigenvectors of W K: Q the leading eigenvectors of K_1 with values e,
-G with ``G G^T = R`` and ``G^T S G = diag(m)``.  ``X = 1 / (m + e m^2)`` makes M the exact inverse there.
+for any basis Z.  Here K is nearly ``K_1 ⊗ R``, and the curvatures of the rows are nearly
+multiples of one matrix, ``W_i ~ a_i S``.  Then
 
-``K Z`` is computed from products with the true kernel matrices, so what Q misses of the
-eigenvectors, and rows that differ in curvature, cost iterations and nothing else.
+    Z = A Q V ⊗ S G,    A = diag(a),
+
+with Q the leading eigenvectors of K_1, V such that ``Z_1 = A Q V`` has ``Z_1^T K_1 Z_1 = I`` and
+``Z_1^T K_1 A K_1 Z_1 = diag(h)``, and G such that ``G G^T = R`` and ``G^T S G = diag(m)``, is a basis of near
+eigenvectors of W K with the values h m.  ``X = h / (m (1 + h m))`` makes M the inverse of
+``I + W K`` there, for such W.
+
+``K Z`` comes from products with the true kernel matrix, so what Q and S miss costs iterations
+and nothing else.
 """
 
 from __future__ import annotations
@@ -24,95 +30,81 @@ import numpy.typing as npt
 
 from labelweave.arrays import Workers
 from labelweave.features.gram import Gram
-from labelweave.features.gram_spectrum import leading_spectrum
 from labelweave.labels import LabelCovariance
 
-__all__ = [
-    "LabelModes",
-    "LabelwisePreconditioner",
-    "LeadingVectors",
-    "SeparatePreconditioner",
-    "SpectralPreconditioner",
-    "label_modes",
-    "leading_vectors",
-]
+__all__ = ["LabelModes", "RowBasis", "SpectralPreconditioner", "label_modes", "row_basis"]
 
 Array = npt.NDArray[Any]
 
-_NEGLIGIBLE = 1e-10  # of the largest eigenvalue
+_NEGLIGIBLE = 1e-9  # of the largest eigenvalue
 
 
 @dataclass(frozen=True)
-class LeadingVectors:
-    """Nearly the leading eigenvectors of ``K + c 1 1^T``, and its products with them.
+class RowBasis:
+    """The row side of the basis for one group.
 
     Parameters
     ----------
     vectors : ndarray of shape (n, r)
-        Q, orthonormal.
+        Z_1.
     images : ndarray of shape (n, r)
-        The products.
+        ``(K_1 + c 1 1^T) Z_1``.
     values : ndarray of float64, shape (r,)
-        The diagonal of ``Q^T (K + c 1 1^T) Q``, which is diagonal.
+        h.
     sums : ndarray of float64, shape (r,)
-        The column sums of Q.
-    constant : float
-        c.
+        The column sums of Z_1.
     """
 
     vectors: Array
     images: Array
     values: Array
     sums: Array
-    constant: float
 
 
-def leading_vectors(gram: Gram, constant: float, rank: int, workers: Workers, seed: int) -> LeadingVectors:
-    """Find the leading eigenvectors, nearly.
+def row_basis(
+    gram: Gram, constant: float, leading: Array, row_curvatures: Array, workers: Workers
+) -> RowBasis:
+    """Make the row side of the basis.
 
     Parameters
     ----------
     gram : Gram
-        K.
+        K_1.
     constant : float
-        c.
-    rank : int
-        How many.
+        c, added to all its entries.
+    leading : ndarray of shape (n, r)
+        Q.
+    row_curvatures : ndarray of float64, shape (n,)
+        a.
     workers : Workers
         The threads.
-    seed : int
-        Fixes the pivots of an incomplete factorisation.
 
     Returns
     -------
-    LeadingVectors
-        The vectors, turned so that they diagonalise the matrix (Rayleigh and Ritz).
+    RowBasis
+        The basis.
     """
-    basis = leading_spectrum(gram, min(rank, gram.n_rows), workers, seed).vectors.astype(np.float64)
-    if constant:
-        basis = _with_ones(basis, workers)
-    images = gram.product(basis)
-    images += constant * basis.sum(axis=0)
-    corner = workers.inner(basis, images)
-    values, turn = np.linalg.eigh((corner + corner.T) / 2)
-    kept = values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
-    turn = np.ascontiguousarray(turn[:, kept])
-    vectors = workers.matmul(basis, turn)
-    return LeadingVectors(vectors, workers.matmul(images, turn), values[kept], vectors.sum(axis=0), constant)
+    weighted = leading * row_curvatures[:, None]
+    images = gram.product(weighted)
+    images += constant * weighted.sum(axis=0)
+    squares = _symmetric(workers.inner(weighted, images))
+    sizes, axes = np.linalg.eigh(squares)
+    kept = sizes > _NEGLIGIBLE * max(sizes.max(initial=0.0), np.finfo(float).tiny)
+    scaled = axes[:, kept] / np.sqrt(sizes[kept])
+    curved = _symmetric(workers.inner(images, images * row_curvatures[:, None]))
+    values, turn = np.linalg.eigh(scaled.T @ curved @ scaled)
+    turn = np.ascontiguousarray(scaled @ turn)
+    vectors = workers.matmul(weighted, turn)
+    return RowBasis(vectors, workers.matmul(images, turn), np.maximum(values, 0.0), vectors.sum(axis=0))
 
 
-def _with_ones(basis: Array, workers: Workers) -> Array:
-    """Add the direction of the constant to orthonormal columns."""
-    ones = np.full((len(basis), 1), len(basis) ** -0.5)
-    for _ in range(2):  # once leaves rounding errors where the basis nearly holds the constant
-        ones -= workers.matmul(basis, workers.inner(basis, ones))
-    length = np.linalg.norm(ones)
-    return np.hstack([basis, ones / length]) if length > 1e-6 else basis
+def _symmetric(matrix: Array) -> Array:
+    return np.asarray((matrix + matrix.T) / 2)
 
 
 @dataclass(frozen=True)
 class LabelModes:
-    """Directions over the labels that prior and mean curvature leave apart.
+    """The label side of the basis.
 
     Parameters
     ----------
@@ -130,7 +122,7 @@ class LabelModes:
 
 
 def label_modes(covariance: LabelCovariance, curvature: Array) -> LabelModes:
-    """Find the directions.
+    """Make the label side of the basis.
 
     Parameters
     ----------
@@ -142,7 +134,7 @@ def label_modes(covariance: LabelCovariance, curvature: Array) -> LabelModes:
     Returns
     -------
     LabelModes
-        Those with m above rounding.
+        The directions with m above rounding.
     """
     sizes, axes = covariance.spectrum()
     root = axes * np.sqrt(sizes)
@@ -152,15 +144,45 @@ def label_modes(covariance: LabelCovariance, curvature: Array) -> LabelModes:
     return LabelModes(curvature @ both, both * values[kept], values[kept])
 
 
+class _Weights:
+    """X for one group: ``G^-1 - (G + m H)^-1`` with ``G = m^2 + t s s^T`` and ``H = m^2 h`` in every mode.
+
+    Here s are the sums of the basis and t bounds what the intercepts add; with t = 0 it is
+    ``h / (m (1 + h m))``.  Both inverses are diagonal but for rank one (Sherman and Morrison).
+    """
+
+    def __init__(self, basis: RowBasis, values: Array, ties: Array) -> None:
+        first = np.broadcast_to(values**2, (len(basis.values), len(values)))
+        second = first * (1.0 + np.multiply.outer(basis.values, values))
+        self.diagonal = 1.0 / first - 1.0 / second
+        self.minus = _rank_one(first, basis.sums, ties)
+        self.plus = _rank_one(second, basis.sums, ties)
+
+    def times(self, inner: Array) -> Array:
+        """Multiply, for inner products of shape (r, k)."""
+        product = self.diagonal * inner
+        for sign, (side, scale) in ((-1.0, self.minus), (1.0, self.plus)):
+            product += sign * scale * side * (side * inner).sum(axis=0)
+        return product
+
+
+def _rank_one(diagonal: Array, sums: Array, ties: Array) -> tuple[Array, Array]:
+    """Give p and b with ``(diag + t s s^T)^-1 = diag^-1 - b p p^T``, for every column of the diagonals."""
+    side = sums[:, None] / diagonal
+    return side, ties / (1.0 + ties * (sums[:, None] * side).sum(axis=0))
+
+
 class SpectralPreconditioner:
-    """The preconditioner of labels that are tied together, for one kernel matrix that all share.
+    """The preconditioner, for one kernel matrix that all labels share.
 
     Parameters
     ----------
-    leading : LeadingVectors
-        Of K_1 with a constant c.
+    bases : list of RowBasis
+        One a group, with the constant c.
     modes : LabelModes
         Of R and S.
+    constant : float
+        c.
     intercept_variance : float
         s, the variance of independent intercepts; ``s I - c R`` is positive semi-definite.
     workers : Workers
@@ -168,15 +190,18 @@ class SpectralPreconditioner:
     """
 
     def __init__(
-        self, leading: LeadingVectors, modes: LabelModes, intercept_variance: float, workers: Workers
+        self,
+        bases: list[RowBasis],
+        modes: LabelModes,
+        constant: float,
+        intercept_variance: float,
+        workers: Workers,
     ) -> None:
-        self.leading, self.modes, self.workers = leading, modes, workers
-        self.rest = intercept_variance * modes.left - leading.constant * modes.right
-        inverse = modes.values + np.multiply.outer(leading.values, modes.values**2)
-        # what the constant adds to Z^T K Z beyond c ties all modes; its row sums bound it
-        sums = np.abs(leading.sums)
+        self.bases, self.modes, self.workers = bases, modes, workers
+        self.rest = intercept_variance * modes.left - constant * modes.right
+        # what the intercepts add to Z^T K Z beyond c ties the modes; its row sums bound it
         ties = np.abs(modes.left.T @ self.rest).sum(axis=1)
-        self.weights = 1.0 / (inverse + sums.sum() * np.multiply.outer(sums, ties))
+        self.weights = [_Weights(basis, modes.values, ties) for basis in bases]
 
     def apply(self, residual: Array, image: Array) -> tuple[Array, Array]:
         """Compute ``M^-1 r`` and ``K M^-1 r``.
@@ -195,88 +220,14 @@ class SpectralPreconditioner:
         its_image : ndarray of shape (n, groups, L)
             ``K M^-1 r``.
         """
-        (n, groups, labels), leading = residual.shape, self.leading
-        inner = self.workers.inner(leading.vectors, image.reshape(n, -1)).reshape(-1, groups, labels)
-        weighted = (inner @ self.modes.left) * self.weights[:, None, :]
-        left, right, rest = (
-            np.ascontiguousarray((weighted @ side.T).reshape(len(inner), -1))
-            for side in (self.modes.left, self.modes.right, self.rest)
-        )
-        solution = residual - self.workers.matmul(leading.vectors, left).reshape(residual.shape)
-        its_image = image - self.workers.matmul(leading.images, right).reshape(image.shape)
-        its_image -= (leading.sums @ rest).reshape(groups, labels)
-        return solution, its_image
-
-
-class SeparatePreconditioner:
-    """The preconditioner of labels that are fitted apart, for one kernel matrix that all share.
-
-    Parameters
-    ----------
-    leading : LeadingVectors
-        Of K_1 with a constant c.
-    variances : ndarray of float64, shape (groups,)
-        v: the prior covariance of a group is ``v K_1 + s``.
-    curvatures : ndarray of float64, shape (groups,)
-        The mean curvature of each group.
-    intercept_variance : float
-        s, at least c v.
-    workers : Workers
-        The threads.
-    """
-
-    def __init__(
-        self,
-        leading: LeadingVectors,
-        variances: Array,
-        curvatures: Array,
-        intercept_variance: float,
-        workers: Workers,
-    ) -> None:
-        self.leading, self.variances, self.workers = leading, variances, workers
-        self.rest = intercept_variance - leading.constant * variances
-        sums = np.abs(leading.sums)
-        prior = np.multiply.outer(leading.values, variances)
-        prior += np.multiply.outer(sums * sums.sum(), self.rest)
-        self.weights = curvatures / (1.0 + prior * curvatures)
-
-    def apply(self, residual: Array, image: Array) -> tuple[Array, Array]:
-        """Compute ``M^-1 r`` and ``K M^-1 r``; see :meth:`SpectralPreconditioner.apply`."""
-        leading = self.leading
-        weighted = self.workers.inner(leading.vectors, image[:, :, 0]) * self.weights
-        solution = residual - self.workers.matmul(leading.vectors, weighted)[:, :, None]
-        its_image = image - self.workers.matmul(leading.images, weighted * self.variances)[:, :, None]
-        its_image -= ((leading.sums @ weighted) * self.rest)[:, None]
-        return solution, its_image
-
-
-class LabelwisePreconditioner:
-    """The preconditioner of labels with a kernel matrix each.
-
-    Parameters
-    ----------
-    leading : list of LeadingVectors
-        Of every label's prior covariance, its variance and the intercept's included.
-    curvatures : ndarray of float64, shape (labels,)
-        The mean curvature of each label.
-    columns : list of tuple
-        Where each label is in an array of shape (n, groups, columns).
-    workers : Workers
-        The threads.
-    """
-
-    def __init__(
-        self, leading: list[LeadingVectors], curvatures: Array, columns: list[Any], workers: Workers
-    ) -> None:
-        self.leading, self.columns, self.workers = leading, columns, workers
-        self.weights = [s / (1.0 + s * own.values) for own, s in zip(leading, curvatures, strict=True)]
-
-    def apply(self, residual: Array, image: Array) -> tuple[Array, Array]:
-        """Compute ``M^-1 r`` and ``K M^-1 r``; see :meth:`SpectralPreconditioner.apply`."""
-        solution, its_image = residual.copy(), image.copy()
-        for own, weights, where in zip(self.leading, self.weights, self.columns, strict=True):
-            inner = self.workers.inner(own.vectors, np.ascontiguousarray(image[where]))
-            inner *= weights[:, None]
-            solution[where] -= self.workers.matmul(own.vectors, inner)
-            its_image[where] -= self.workers.matmul(own.images, inner)
+        solution, its_image = np.empty_like(residual), np.empty_like(image)
+        modes, workers = self.modes, self.workers
+        for group, (basis, weights) in enumerate(zip(self.bases, self.weights, strict=True)):
+            inner = workers.inner(basis.vectors, np.ascontiguousarray(image[:, group]))
+            weighted = weights.times(inner @ modes.left)
+            left, right = weighted @ modes.left.T, weighted @ modes.right.T
+            np.subtract(residual[:, group], workers.matmul(basis.vectors, left), out=solution[:, group])
+            change = workers.matmul(basis.images, right)
+            change += (basis.sums @ weighted) @ self.rest.T
+            np.subtract(image[:, group], change, out=its_image[:, group])
         return solution, its_image

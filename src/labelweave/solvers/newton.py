@@ -106,7 +106,9 @@ class NewtonConjugateGradient:
         self.tol, self.max_iter, self.max_inner = tol, max_iter, max_inner
         self.on_check = on_check or (lambda record: False)
 
-    def solve(self, problem: NewtonProblem, state: NewtonState | None = None) -> tuple[NewtonResult, NewtonState]:
+    def solve(
+        self, problem: NewtonProblem, state: NewtonState | None = None
+    ) -> tuple[NewtonResult, NewtonState]:
         """Minimise.
 
         Parameters
