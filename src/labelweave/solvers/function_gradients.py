@@ -7,128 +7,34 @@ model over the k-th Krylov space.  Every vector is kept with its image under K.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arrays import RowPanels
-from labelweave.solvers.newton_problem import NewtonProblem, Preconditioner
+from labelweave.solvers.newton_problem import Preconditioner
+from labelweave.solvers.newton_system import Inner, NewtonPoint, NewtonSystem, inner_products
 
-__all__ = ["Inner", "NewtonSystem", "inner_products", "solve_newton_system"]
+__all__ = ["FunctionGradients", "Inner", "NewtonSystem", "inner_products", "solve_newton_system"]
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Inner:
-    """How arrays of one shape are walked.
+class FunctionGradients:
+    """Newton's systems by conjugate gradients in the function space."""
 
-    Parameters
-    ----------
-    panels : RowPanels
-        Their rows in runs.
-    """
+    def direction(
+        self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
+    ) -> tuple[Array, Array]:
+        """Find Newton's direction; see :meth:`LinearSolver.direction`."""
+        found = solve_newton_system(system, point.residual.copy(), point.image.copy(), reduction, limit)
+        return found[0], found[1]
 
-    panels: RowPanels
-
-
-def inner_products(inner: Inner, *pairs: tuple[Array, Array]) -> Array:
-    """Multiply arrays entry by entry and add, for every group.
-
-    Parameters
-    ----------
-    inner : Inner
-        How to walk the rows.
-    *pairs : tuple of ndarray
-        Pairs of arrays of shape (n, groups, columns).
-
-    Returns
-    -------
-    ndarray of float64, shape (pairs, groups)
-        The sums.
-    """
-    return inner.panels.total(
-        lambda rows: np.stack([np.einsum("ngc,ngc->g", left[rows], right[rows]) for left, right in pairs])
-    )
-
-
-@dataclass(frozen=True)
-class NewtonSystem:
-    """``I + W K`` for some groups.
-
-    Parameters
-    ----------
-    problem : NewtonProblem
-        Gives products with K and W.
-    curvature : ndarray of shape (n, groups, columns)
-        What products with W need.
-    groups : ndarray of int
-        Which groups.
-    inner : Inner
-        How to walk the rows.
-    """
-
-    problem: NewtonProblem
-    curvature: Array
-    groups: Array
-    inner: Inner
-
-    def restricted(self, which: Array) -> NewtonSystem:
-        """Keep some groups.
-
-        Parameters
-        ----------
-        which : ndarray of int
-            Positions among the groups.
-
-        Returns
-        -------
-        NewtonSystem
-            The system of these groups.
-        """
-        curvature = np.ascontiguousarray(self.curvature[:, which])
-        panels = RowPanels(self.problem.workers, len(curvature), curvature[0].size)
-        return NewtonSystem(self.problem, curvature, self.groups[which], Inner(panels))
-
-    def curve(self, vectors: Array, rows: slice) -> Array:
-        """Compute W times some rows of vectors.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, groups, columns)
-            The vectors.
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (rows, groups, columns)
-            The product.
-        """
-        return self.problem.curve(self.curvature[rows], vectors[rows], self.groups, rows)
-
-    def curve_all(self, vectors: Array) -> Array:
-        """Compute W times vectors.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, groups, columns)
-            The vectors.
-
-        Returns
-        -------
-        ndarray of shape (n, groups, columns)
-            The product.
-        """
-        product = np.empty_like(vectors)
-
-        def one(rows: slice) -> None:
-            product[rows] = self.curve(vectors, rows)
-
-        self.inner.panels.each(one)
-        return product
+    def solve(
+        self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
+    ) -> tuple[Array, Array, int]:
+        """Solve for any right-hand side; see :meth:`LinearSolver.solve`."""
+        return solve_newton_system(system, residual, image, reduction, limit)
 
 
 def solve_newton_system(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.solvers.function_gradients import NewtonSystem, inner_products
+from labelweave.solvers.newton_system import NewtonSystem, inner_products
 
 __all__ = ["search_along"]
 

@@ -13,12 +13,13 @@ is a certificate:
 which is the duality gap between a and the dual point ``-loss'(u)``.  A Newton step solves
 ``(I + W K) d = r`` with W the curvature of the loss.
 
-The system is self-adjoint in the inner product ``<a, K b>``.  Conjugate gradients in it minimise
-Newton's quadratic model of Phi at every step, so a direction that is cut short is one of descent; a
+The system is self-adjoint in the inner product ``<a, K b>``.  Conjugate gradients in it
+(:mod:`labelweave.solvers.function_gradients`) minimise Newton's quadratic model of Phi at every step, so a direction that is cut short is one of descent; a
 factor of W, and divisions by small probabilities, are not needed.  Each iteration takes one
 product with K, of W times the direction, and the images of all vectors follow by recurrence.
 That gives the scores' direction K d with d, so a line search takes no products
-(the pair optimisation of section 5.1.2).
+(the pair optimisation of section 5.1.2).  The paper's own form of the system and its exact solution
+are alternatives.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import RowPanels
-from labelweave.solvers.function_gradients import Inner, NewtonSystem, inner_products, solve_newton_system
+from labelweave.solvers.function_gradients import FunctionGradients
 from labelweave.solvers.line_search import search_along
 from labelweave.solvers.newton_problem import NewtonProblem
+from labelweave.solvers.newton_system import Inner, LinearSolver, NewtonPoint, NewtonSystem, inner_products
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.trace import TraceRecord
 
@@ -94,6 +96,8 @@ class NewtonConjugateGradient:
         The largest number of conjugate gradient iterations in a step.
     on_check : callable or None, default=None
         Gets every trace record; a true result ends the fit.
+    directions : LinearSolver or None, default=None
+        How linear systems are solved; by default :class:`FunctionGradients`.
     """
 
     def __init__(
@@ -102,9 +106,11 @@ class NewtonConjugateGradient:
         max_iter: int,
         max_inner: int = 500,
         on_check: Callable[[TraceRecord], bool] | None = None,
+        directions: LinearSolver | None = None,
     ) -> None:
         self.tol, self.max_iter, self.max_inner = tol, max_iter, max_inner
         self.on_check = on_check or (lambda record: False)
+        self.directions: LinearSolver = directions or FunctionGradients()
 
     def solve(
         self, problem: NewtonProblem, state: NewtonState | None = None
@@ -198,10 +204,9 @@ class _Run:
             system = system.restricted(which)
             residual, image = residual[:, which], image[:, which]
         active = self.active
-        direction, along, _ = solve_newton_system(
-            system, residual.copy(), image.copy(), self.forcing(), self.solver.max_inner
-        )
         dual, scores = self.state.dual[:, active], self.state.scores[:, active]
+        point, solver = NewtonPoint(dual, scores, residual, image), self.solver
+        direction, along = solver.directions.direction(system, point, self.forcing(), solver.max_inner)
         lengths = search_along(system, (dual, scores), (direction, along), residual, self.values[active])
         self.state.dual[:, active] = dual + lengths[:, None] * direction
         self.state.scores[:, active] = scores + lengths[:, None] * along

@@ -126,6 +126,21 @@ class LabelCovariance(CovarianceConstructors, ABC):
         """
 
     @abstractmethod
+    def scaled(self, scale: float) -> LabelCovariance:
+        """Multiply all variances and covariances.
+
+        Parameters
+        ----------
+        scale : float
+            The factor, >= 0.
+
+        Returns
+        -------
+        LabelCovariance
+            The scaled covariance.
+        """
+
+    @abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
         """Compute the eigenvalues above rounding and their eigenvectors: ``R = V diag(e) V^T``.
 

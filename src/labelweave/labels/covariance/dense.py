@@ -85,6 +85,10 @@ class DenseCovariance(LabelCovariance):
         shrunk.flat[:: self.n_labels + 1] += amount * self.diagonal().sum() / max(1, self.n_labels)
         return self.from_semidefinite(shrunk, self.label_names)
 
+    def scaled(self, scale: float) -> DenseCovariance:
+        """Multiply all entries; see :meth:`LabelCovariance.scaled`."""
+        return self.from_semidefinite(self.matrix * scale, self.label_names)
+
     def spectrum(self) -> tuple[Array, Array]:
         """Compute eigenvalues and eigenvectors; see :meth:`LabelCovariance.spectrum`."""
         return dense_spectrum(self.matrix)

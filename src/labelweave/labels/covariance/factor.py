@@ -82,6 +82,12 @@ class FactorCovariance(LabelCovariance):
         own = (1.0 - amount) * self.own_variance + amount * mean
         return FactorCovariance(self.factor * np.sqrt(1.0 - amount), own)._named(self.label_names)
 
+    def scaled(self, scale: float) -> FactorCovariance:
+        """Multiply all entries; see :meth:`LabelCovariance.scaled`."""
+        return FactorCovariance(self.factor * np.sqrt(scale), self.own_variance * scale)._named(
+            self.label_names
+        )
+
     def spectrum(self) -> tuple[Array, Array]:
         """Compute eigenvalues and eigenvectors; see :meth:`LabelCovariance.spectrum`.
 

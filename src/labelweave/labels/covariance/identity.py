@@ -67,6 +67,13 @@ class IdentityCovariance(LabelCovariance):
         check_amount(amount)
         return self
 
+    def scaled(self, scale: float) -> LabelCovariance:
+        """Give equal variances; see :meth:`LabelCovariance.scaled`."""
+        # the factor covariance is a subclass of the same base, so it is looked up when asked for
+        from labelweave.labels.covariance.factor import FactorCovariance
+
+        return FactorCovariance(np.empty((self.n_labels, 0)), scale)._named(self.label_names)
+
     def spectrum(self) -> tuple[Array, Array]:
         """Give ones and the identity; see :meth:`LabelCovariance.spectrum`."""
         check_writable(self.n_labels, "The spectrum of independent labels")

@@ -1,0 +1,227 @@
+"""The cross-validation log likelihood and its gradient (Seeger 2008, sections 4 and 5.2).
+
+For folds with training rows J and held-out rows I,
+
+    psi(h) = sum_folds sum_{i in I} loss_i(u_i),    u = K a,    a = -loss'_J(u).
+
+The folds are groups of one penalised likelihood whose weights are 0 outside J, so every product with
+the kernel matrix serves all of them, and the rows I of ``K a`` are the held-out scores.  With
+``e = loss'_I(u)`` and W the curvature of the training loss,
+
+    d psi = tr a^T (dK) f,    f = e - (I + W K)^-1 W K e:
+
+one more solve with the matrix of Newton's system, whatever the number of hyper-parameters.  The same
+f corrects the value for what the fits leave undone: with their residual ``r = -loss'_J(u) - a`` the
+criterion at the exact fits is ``psi + <f, K r>`` to second order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import RowPanels, Workers
+from labelweave.features import FeatureMatrix
+from labelweave.hyperparameters.kernel_slopes import term_slopes
+from labelweave.hyperparameters.prior_family import PriorFamily
+from labelweave.losses import ScoreLoss
+from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.problems.prior_grams import MakeGram, coupled_gram
+from labelweave.problems.score_prior import ScorePrior
+from labelweave.solvers.function_gradients import Inner, NewtonSystem, solve_newton_system
+from labelweave.solvers.newton import NewtonConjugateGradient, NewtonResult, NewtonState
+
+__all__ = ["CrossValidationLikelihood", "Evaluation", "FoldedData"]
+
+Array = npt.NDArray[Any]
+
+_MOST_ITERATIONS = 500  # in the solve for the gradient
+
+
+@dataclass(frozen=True)
+class FoldedData:
+    """Rows for a cross-validation.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of n rows
+        The rows.
+    make_loss : callable
+        Makes the loss from the weights of the rows in each fit, of shape (n, folds).
+    weights : ndarray of float64, shape (n,)
+        The weights of the rows.
+    held_out : ndarray of bool, shape (n, folds)
+        Which rows each fold holds out.
+    make_gram : callable
+        Makes the kernel matrix of the rows for a kernel.
+    ties_labels : bool
+        Whether the labels of a fold are solved for together.
+    """
+
+    features: FeatureMatrix
+    make_loss: Callable[[Array], ScoreLoss]
+    weights: Array
+    held_out: Array
+    make_gram: MakeGram
+    ties_labels: bool
+
+
+class Evaluation(NamedTuple):
+    """The criterion at some hyper-parameters.
+
+    Parameters
+    ----------
+    value : float
+        The mean held-out loss.
+    slope : ndarray of float64, shape (p,)
+        Its gradient.
+    gap : float
+        The relative duality gap of the fits.
+    products : float
+        Kernel products taken.
+    time : float
+        Seconds taken.
+    converged : bool
+        Whether all fits reached the tolerance; if not, value and slope are not to be used.
+    """
+
+    value: float
+    slope: npt.NDArray[np.float64]
+    gap: float
+    products: float
+    time: float
+    converged: bool
+
+
+class CrossValidationLikelihood:
+    """The criterion as a function of theta.
+
+    Parameters
+    ----------
+    family : PriorFamily
+        The hyper-parameters.
+    data : FoldedData
+        The rows and folds.
+    workers : Workers
+        The threads.
+    tol : float
+        The relative duality gap of the fits.  The error of the value is of the order of the gap, that
+        of the gradient of the order of its square root.
+    solved : float
+        The residual reduction in the solve for the gradient.
+    max_iter : int
+        Newton steps of a fit.
+    rank : int
+        Of the preconditioner.
+    seed : int
+        Fixes what is random.
+    """
+
+    def __init__(
+        self,
+        family: PriorFamily,
+        data: FoldedData,
+        workers: Workers,
+        *,
+        tol: float = 1e-7,
+        solved: float = 1e-4,
+        max_iter: int = 60,
+        rank: int = 100,
+        seed: int = 0,
+    ) -> None:
+        self.family, self.data, self.workers = family, data, workers
+        self.tol, self.solved, self.max_iter = tol, solved, max_iter
+        self.rank, self.seed = rank, seed
+        weights = np.broadcast_to(data.weights[:, None], data.held_out.shape)
+        self.training = data.make_loss(np.where(data.held_out, 0.0, weights))
+        self.testing = data.make_loss(np.where(data.held_out, weights, 0.0))
+        self.every = np.arange(self.training.shape[1])
+        self.mass = float(weights[data.held_out].sum())
+        self.inner_state: Array | None = None
+        """The dual variables of the last successful evaluation, from which the next one starts."""
+
+    def __call__(self, theta: Array) -> Evaluation:
+        """Evaluate value and gradient.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            The hyper-parameters.
+
+        Returns
+        -------
+        Evaluation
+            The criterion.
+        """
+        begin = time.perf_counter()
+        prior = self.family.prior(theta)
+        gram = coupled_gram(
+            prior, self.data.make_gram, self.workers, ties_labels=self.data.ties_labels
+        )
+        problem = KernelLikelihood(gram, self.training, self.rank, self.seed)
+        fitted, state = self._fit(problem)
+        value, slope = np.nan, np.full(len(theta), np.nan)
+        if fitted.result.converged:
+            self.inner_state = state.dual
+            value, sources = self._held_out(state.scores)
+            correction, adjoint = self._adjoint(problem, state, sources)
+            value += correction
+            slope = self._slope(theta, prior, problem, state.dual, adjoint)
+        seconds = time.perf_counter() - begin
+        return Evaluation(
+            value / self.mass,
+            slope / self.mass,
+            fitted.result.gap,
+            gram.products,
+            seconds,
+            fitted.result.converged,
+        )
+
+    def _fit(self, problem: KernelLikelihood) -> tuple[NewtonResult, NewtonState]:
+        solver = NewtonConjugateGradient(self.tol, self.max_iter)
+        if self.inner_state is None:
+            return solver.solve(problem)
+        dual = self.inner_state.copy()
+        return solver.solve(problem, NewtonState(dual, problem.product(dual, self.every)))
+
+    def _held_out(self, scores: Array) -> tuple[float, Array]:
+        """Compute the criterion and its slope by the scores."""
+        slopes = np.empty_like(scores)
+
+        def one(rows: slice) -> Array:
+            found = self.testing.evaluate(scores[rows], rows, self.every)
+            np.negative(found.residuals, out=slopes[rows])
+            return found.values
+
+        return float(self._panels(scores).total(one).sum()), slopes
+
+    def _panels(self, scores: Array) -> RowPanels:
+        return RowPanels(self.workers, len(scores), scores[0].size)
+
+    def _adjoint(self, problem: KernelLikelihood, state: NewtonState, sources: Array) -> tuple[float, Array]:
+        """Compute f from e, and what it corrects of the value."""
+        _, residual, curvature = problem.evaluate(state.scores, self.every)
+        residual -= state.dual
+        system = NewtonSystem(problem, curvature, self.every, Inner(self._panels(state.scores)))
+        right = system.curve_all(problem.product(sources, self.every))
+        reduction = np.full(len(self.every), self.solved)
+        image = problem.product(right, self.every)
+        solution, _, _ = solve_newton_system(system, right, image, reduction, _MOST_ITERATIONS)
+        adjoint = sources - solution
+        return float(np.vdot(adjoint, problem.product(residual, self.every))), adjoint
+
+    def _slope(
+        self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array
+    ) -> Array:
+        fits = self.data.held_out.shape[1]
+        left, right = (part.reshape(len(part), fits, -1) for part in (dual, adjoint))
+        slopes = [
+            term_slopes(gram_term, term.kernel, self.data.features, left, right, self.workers)
+            for gram_term, term in zip(problem.gram.terms, prior.terms, strict=True)
+        ]
+        return self.family.slope(theta, slopes)

@@ -1,0 +1,55 @@
+"""Families of priors: what hyper-parameters there are, and the prior that values of them give.
+
+A family maps a vector theta to a :class:`~labelweave.problems.score_prior.ScorePrior` and the
+derivatives of any function of the prior back to theta (the chain rule's last link).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.problems.score_prior import ScorePrior
+
+__all__ = ["PriorFamily", "TermSlopes"]
+
+Array = npt.NDArray[Any]
+
+
+class TermSlopes(NamedTuple):
+    """Derivatives of a function of the prior by one term ``K_g ⊗ R_g``.
+
+    Parameters
+    ----------
+    kernel : ndarray of float64, shape (p,)
+        By the logarithms of the kernel's parameters, in the order of its ``parameter_names``.
+    covariance : ndarray of float64, shape (L, L) or (L,)
+        By the entries of R_g, symmetric; by its diagonal alone where R_g is diagonal.
+    """
+
+    kernel: Array
+    covariance: Array
+
+
+class PriorFamily(Protocol):
+    """Priors with hyper-parameters."""
+
+    names: list[str]
+    """What the entries of theta are, for people."""
+    start: npt.NDArray[np.float64]
+    """Where to start."""
+    bounds: list[tuple[float | None, float | None]]
+    """The box in which theta is sought."""
+    ties_labels: bool
+    """Whether some prior of the family ties labels together."""
+
+    def prior(self, theta: Array) -> ScorePrior:
+        """Make the prior for theta, of shape (p,)."""
+
+    def slope(self, theta: Array, slopes: list[TermSlopes]) -> npt.NDArray[np.float64]:
+        """Turn the derivatives by every term of the prior into those by theta."""
+
+    def values(self, theta: Array) -> dict[str, float]:
+        """Give the hyper-parameters themselves, by name."""
