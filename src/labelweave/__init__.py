@@ -4,14 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelweave import datasets, display, metrics
-    from labelweave.estimators import MaxMarginClassifier, ZeroShotClassifier, load
+    from labelweave import datasets, display, inference, metrics
+    from labelweave.estimators import (
+        KernelLogisticClassifier,
+        MaxMarginClassifier,
+        ZeroShotClassifier,
+        load,
+    )
     from labelweave.features import kernels
     from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "KernelLogisticClassifier",
     "LabelCovariance",
     "LabelMatrix",
     "MaxMarginClassifier",
@@ -19,6 +25,7 @@ __all__ = [
     "ZeroShotClassifier",
     "datasets",
     "display",
+    "inference",
     "kernels",
     "load",
     "metrics",
@@ -26,6 +33,7 @@ __all__ = [
 
 # imported when first used: the command line's help needs none of them
 _HOMES = {
+    "KernelLogisticClassifier": "labelweave.estimators",
     "LabelCovariance": "labelweave.labels",
     "LabelMatrix": "labelweave.labels",
     "MaxMarginClassifier": "labelweave.estimators",
@@ -36,6 +44,7 @@ _HOMES = {
 _MODULES = {
     "datasets": "labelweave.datasets",
     "display": "labelweave.display",
+    "inference": "labelweave.inference",
     "kernels": "labelweave.features.kernels",
     "metrics": "labelweave.metrics",
 }

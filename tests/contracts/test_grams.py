@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
-from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
+from labelweave.features.gram import (
+    FeatureGram,
+    LowRankGram,
+    Pivoting,
+    SparseFeatureGram,
+    StoredGram,
+    StreamedGram,
+)
 from labelweave.features.gram_sources import KernelSource, PrecomputedSource
 
 
@@ -37,6 +44,18 @@ def _feature(kernel, features, constant, dtype, workers):
     return FeatureGram(features, constant, dtype, workers)
 
 
+def _sparse_feature(kernel, features, constant, dtype, workers):
+    return SparseFeatureGram(features, constant, dtype, workers)
+
+
+def _full_rank(order):
+    def make(kernel, features, constant, dtype, workers):
+        source, pivoting = KernelSource(kernel, features), Pivoting(len(features), order)
+        return LowRankGram.from_source(source, constant, dtype, workers, pivoting)
+
+    return make
+
+
 FORMS = {
     "stored": (_stored, RBFKernel(0.3)),
     "streamed, one panel": (_streamed(64e6), RBFKernel(0.3)),
@@ -45,6 +64,9 @@ FORMS = {
     "precomputed, stored": (_precomputed(True), RBFKernel(0.3)),
     "precomputed, streamed": (_precomputed(False), RBFKernel(0.3)),
     "features": (_feature, LinearKernel()),
+    "sparse features": (_sparse_feature, LinearKernel()),
+    "full rank, random pivots": (_full_rank("random"), RBFKernel(0.3)),
+    "full rank, greedy pivots": (_full_rank("greedy"), RBFKernel(0.3)),
 }
 
 

@@ -34,7 +34,7 @@ def test_a_stored_matrix_is_computed_in_double_precision_and_rounded_once():
 
 
 def test_a_stored_matrix_computes_each_pair_of_panels_once(monkeypatch):
-    monkeypatch.setattr("labelweave.features.gram._BUILD_PANEL", 100)
+    monkeypatch.setattr("labelweave.features.gram.stored._BUILD_PANEL", 100)
     sizes = []
     StoredGram.from_source(KernelSource(_Counting(sizes), FeatureMatrix(X)), 0.0, np.float64, Workers())
     assert len(sizes) == 6

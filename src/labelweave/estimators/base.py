@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from os import PathLike
 from typing import Any
 
@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix
 from labelweave.metrics import subset_accuracy
 from labelweave.model_files import save_object
 from labelweave.solvers import SolverResult, Status, TraceRecord
@@ -40,12 +39,14 @@ class GapProgress:
         The estimator being fitted.
     tol : float
         The gap at which the fit is done.
+    extra_steps : int, default=0
+        Subtasks of another kind that come before.
     """
 
-    def __init__(self, estimator: LabelClassifier, tol: float) -> None:
+    def __init__(self, estimator: LabelClassifier, tol: float, extra_steps: int = 0) -> None:
         self.estimator, self.done = estimator, 0
         self.steps = max(1, math.ceil(-_STEPS_A_DECADE * math.log10(min(tol, 0.5))))
-        self.context = estimator._init_callback_context(max_subtasks=self.steps)
+        self.context = estimator._init_callback_context(max_subtasks=self.steps + extra_steps)
         self.context.call_on_fit_task_begin(estimator=estimator)
 
     def __call__(self, record: TraceRecord) -> bool:
@@ -56,10 +57,14 @@ class GapProgress:
         stop = False
         while self.done < min(self.steps, int(reached)):
             self.done += 1
-            subtask = self.context.subcontext(task_name="duality gap")
-            subtask.call_on_fit_task_begin(estimator=self.estimator)
-            stop |= bool(subtask.call_on_fit_task_end(estimator=self.estimator))
+            stop |= self.subtask("duality gap")
         return stop
+
+    def subtask(self, name: str) -> bool:
+        """Report a subtask as done; true if a callback asks to stop."""
+        subtask = self.context.subcontext(task_name=name)
+        subtask.call_on_fit_task_begin(estimator=self.estimator)
+        return bool(subtask.call_on_fit_task_end(estimator=self.estimator))
 
     def close(self) -> None:
         """End the task."""
@@ -86,7 +91,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         return FeatureMatrix(checked, getattr(self, "feature_names_in_", None))
 
-    def _check_lengths(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
+    def _check_lengths(self, features: FeatureMatrix, labels: Sized) -> None:
         if len(features) != len(labels):
             raise ValueError(
                 f"X has {len(features)} rows but y has {len(labels)}; give one row of labels a row of X."
@@ -120,6 +125,9 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         for start in range(0, max(1, len(features)), rows):
             yield self._wide_scores(features.rows(slice(start, start + rows)))
 
+    def _decide(self, scores: Array) -> Any:
+        return self._form.decide(scores)
+
     def decision_function(self, X: Any) -> Array:
         """Score every label; a positive score predicts the label.
 
@@ -150,7 +158,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The labels: a frame for a frame, sparse for sparse, classes for classes.
         """
         check_is_fitted(self)
-        parts = [self._form.decide(scores) for scores in self._score_blocks(X)]
+        parts = [self._decide(scores) for scores in self._score_blocks(X)]
         return self._form.join(parts, getattr(X, "index", None))
 
     def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:

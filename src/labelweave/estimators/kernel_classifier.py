@@ -67,11 +67,13 @@ class KernelClassifier(LabelClassifier):
             return given, None
         kernel = make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
         self.kernel_ = kernel.resolved(features)
-        source = KernelSource(self.kernel_, features)
-        explicit = self.kernel_.explicit_features(features)
-        if not is_known_semidefinite(self.kernel_):
-            check_positive_semidefinite(source, seed)
-        return source, explicit
+        self._check_kernel(self.kernel_, features, seed)
+        return KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)
+
+    def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
+        """Refuse a kernel of the user's that is not positive semi-definite."""
+        if not is_known_semidefinite(kernel):
+            check_positive_semidefinite(KernelSource(kernel, features), seed)
 
     def _keep_support(self, features: FeatureMatrix, support: Array, coefficients: Array) -> None:
         self.support_, self.dual_coef_ = support, coefficients

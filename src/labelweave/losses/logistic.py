@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from labelweave.losses.score_loss import Array, Evaluation
+from labelweave.losses.score_loss import Array, Evaluation, Root
 
 __all__ = ["LogisticLoss"]
 
@@ -69,3 +69,7 @@ class LogisticLoss:
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
         """Add the curvatures of each row; see :meth:`ScoreLoss.row_curvatures`."""
         return np.asarray(state.sum(axis=2))
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        """Compute the roots of the curvatures; see :meth:`ScoreLoss.root`."""
+        return Root(np.sqrt(state), None)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Evaluation", "ScoreLoss"]
+__all__ = ["Array", "Evaluation", "Root", "ScoreLoss"]
 
 Array = npt.NDArray[Any]
 
@@ -33,6 +33,21 @@ class Evaluation(NamedTuple):
     values: Array
     residuals: Array
     state: Array
+
+
+class Root(NamedTuple):
+    """A root V of the second derivatives ``W = V V^T``: ``V = S (I - U U^T)`` in every row and group.
+
+    Parameters
+    ----------
+    scale : ndarray of shape (rows, groups, columns)
+        The diagonal of S.
+    shares : ndarray of shape (rows, groups, columns), or None
+        U, of length 1 in every row and group; None for ``V = S``.
+    """
+
+    scale: Array
+    shares: Array | None
 
 
 class ScoreLoss(Protocol):
@@ -116,4 +131,22 @@ class ScoreLoss(Protocol):
         -------
         ndarray of float64, shape (rows, groups)
             The traces.
+        """
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        """Compute a root of the matrices of second derivatives.
+
+        Parameters
+        ----------
+        state : ndarray of shape (rows, groups, columns)
+            From :meth:`evaluate`.
+        rows : slice
+            Which rows.
+        groups : ndarray of int
+            Which groups.
+
+        Returns
+        -------
+        Root
+            The root.
         """

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.losses.score_loss import Array, Evaluation
+from labelweave.losses.score_loss import Array, Evaluation, Root
 
 __all__ = ["SoftmaxLoss"]
 
@@ -84,17 +84,36 @@ class SoftmaxLoss:
         product = state * vectors
         product -= state * product.sum(axis=2, keepdims=True)
         product *= self.weights[rows][:, groups, None]
-        return product
+        return np.asarray(product)
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
         """Add ``w (diag(p) - p p^T)``; see :meth:`ScoreLoss.mean_curvature`."""
         flat = state.reshape(-1, state.shape[2])
-        weighted = flat * self.weights[rows][:, groups].reshape(-1, 1)
-        return np.diag(weighted.sum(axis=0)) - weighted.T @ flat
+        total = flat.T @ (flat * -self.weights[rows][:, groups].reshape(-1, 1))
+        # the rows of the sum add to 0: a difference from sum(w p) would round to nothing for sure classes
+        np.fill_diagonal(total, 0.0)
+        np.fill_diagonal(total, -total.sum(axis=1))
+        return total
 
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Compute ``w (1 - |p|^2)``; see :meth:`ScoreLoss.row_curvatures`."""
-        return np.asarray(self.weights[rows][:, groups] * (1.0 - np.einsum("ngc,ngc->ng", state, state)))
+        """Compute ``w (1 - |p|^2)``; see :meth:`ScoreLoss.row_curvatures`.
+
+        It is ``w ((1 + p_1) r - |p_others|^2)``, 1 being the surest class and r the sum over the others,
+        which stays right where r is beneath the rounding of 1.
+        """
+        others = state.copy()
+        np.put_along_axis(others, state.argmax(axis=2, keepdims=True), 0.0, axis=2)
+        rest = others.sum(axis=2)
+        traces = (1.0 + state.max(axis=2)) * rest - np.einsum("ngc,ngc->ng", others, others)
+        return np.asarray(self.weights[rows][:, groups] * traces)
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        """Compute ``sqrt(w) diag(sqrt p) (I - sqrt(p) sqrt(p)^T)``; see :meth:`ScoreLoss.root`.
+
+        It is the paper's ``A D^(1/2)`` (section 5.1.1).
+        """
+        shares = np.sqrt(state)
+        return Root(shares * np.sqrt(self.weights[rows][:, groups, None]), shares)
 
 
 def _softmax(scores: Array) -> tuple[Array, Array]:

@@ -140,3 +140,39 @@ class CoupledGram:
         for term, mixing in zip(self.terms, self.mixings, strict=True):
             total += term.gram.diagonal()[:, None, None] * mixing.alone(vectors)
         return total
+
+    def dense_prior(self, label: int) -> Array:
+        """Write out the prior covariance of one label's scores.
+
+        Parameters
+        ----------
+        label : int
+            Which label.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n)
+            The matrix, a new array.
+
+        Raises
+        ------
+        ValueError
+            If a covariance ties labels together.
+        """
+        if not self.separates([term.covariance for term in self.terms]):
+            raise ValueError(
+                "An exact solution needs labels that no covariance ties together, and here a term of the "
+                "prior ties some; solve by conjugate gradients."
+            )
+        total = np.full((self.n_rows, self.n_rows), float(self.intercept_variance))
+        for term in self.terms:
+            variance = term.covariance.diagonal()[label]
+            if variance:
+                total += variance * _written_out(term.gram)
+        return total
+
+
+def _written_out(gram: Gram) -> Array:
+    if gram.dtype == np.float64:
+        return gram.columns(np.arange(gram.n_rows))
+    return gram.product(np.eye(gram.n_rows))  # products are in double precision

@@ -77,6 +77,25 @@ class KernelLikelihood:
         """Multiply by the curvature; see :meth:`NewtonProblem.curve`."""
         return self.loss.curve(curvature, vectors, rows, groups)
 
+    def root(self, curvature: Array, groups: Array) -> tuple[Array, Array | None]:
+        """Compute a root of the curvature; see :meth:`NewtonProblem.root`."""
+        return self.loss.root(curvature, slice(0, len(curvature)), groups)
+
+    def variances(self, groups: Array) -> Array:
+        """Compute prior variances; see :meth:`NewtonProblem.variances`."""
+        variances = self.gram.diagonal()
+        if self.gram.is_separate:
+            return variances[:, groups % self.gram.n_labels, None]
+        return variances[:, None, :]
+
+    def row_covariances(self, vectors: Array) -> Array:
+        """Multiply by the covariances of each row's scores; see :meth:`NewtonProblem.row_covariances`."""
+        return self.gram.row_covariances(vectors)
+
+    def dense_prior(self, group: int, column: int) -> Array:
+        """Write out a label's covariance; see :meth:`NewtonProblem.dense_prior`."""
+        return self.gram.dense_prior(group % self.gram.n_labels if self.gram.is_separate else column)
+
     def preconditioner(self, curvature: Array, groups: Array) -> SpectralPreconditioner | None:
         """Make a preconditioner from leading eigenvectors; see :meth:`NewtonProblem.preconditioner`.
 

@@ -66,8 +66,10 @@ def solve_newton_system(
     """
     iteration = _Iteration(system, residual, image)
     targets = reduction**2 * iteration.square
-    for done in range(1, limit + 1):
+    done = 0
+    while done < limit:
         iteration.advance()
+        done += 1
         if (iteration.square <= targets).all():
             break
         iteration.turn()
@@ -97,7 +99,7 @@ class _Iteration:
     def _square(self) -> Array:
         """Compute ``<r, K M^-1 r>``; what rounding makes negative counts as nothing left."""
         image = self.image if self.preconditioner is None else self.changed[1]
-        return np.maximum(inner_products(self.system.inner, (self.residual, image))[0], 0.0)
+        return np.asarray(np.maximum(inner_products(self.system.inner, (self.residual, image))[0], 0.0))
 
     def advance(self) -> None:
         """Go along the direction to the least value, and renew the residual."""
@@ -106,7 +108,7 @@ class _Iteration:
         def curve(rows: slice) -> Array:
             self.curved[rows] = self.system.curve(self.along, rows)
             forces = self.direction[rows] + self.curved[rows]
-            return np.einsum("ngc,ngc->g", forces, self.along[rows])
+            return np.asarray(np.einsum("ngc,ngc->g", forces, self.along[rows]))
 
         curvature = panels.total(curve)
         image = self.system.problem.product(self.curved, self.system.groups)

@@ -14,12 +14,12 @@ which is the duality gap between a and the dual point ``-loss'(u)``.  A Newton s
 ``(I + W K) d = r`` with W the curvature of the loss.
 
 The system is self-adjoint in the inner product ``<a, K b>``.  Conjugate gradients in it
-(:mod:`labelweave.solvers.function_gradients`) minimise Newton's quadratic model of Phi at every step, so a direction that is cut short is one of descent; a
-factor of W, and divisions by small probabilities, are not needed.  Each iteration takes one
-product with K, of W times the direction, and the images of all vectors follow by recurrence.
-That gives the scores' direction K d with d, so a line search takes no products
-(the pair optimisation of section 5.1.2).  The paper's own form of the system and its exact solution
-are alternatives.
+(:class:`~labelweave.solvers.function_gradients.FunctionGradients`) minimise Newton's quadratic
+model of Phi at every step, so a direction that is cut short is one of descent; a factor of W,
+and divisions by small probabilities, are not needed.  Each iteration takes one product with K, of
+W times the direction, and the images of all vectors follow by recurrence.  That gives the scores'
+direction K d with d, so a line search takes no products (the pair optimisation of section 5.1.2).
+The paper's symmetric system (5) and its exact solution (appendix C) are there beside it.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Run:
 
     def __init__(self, solver: NewtonConjugateGradient, problem: NewtonProblem, state: NewtonState) -> None:
         self.solver, self.problem, self.state = solver, problem, state
-        n, n_groups, columns = problem.shape
+        n_groups = problem.shape[1]
         self.every = np.arange(n_groups)
         self.gaps, self.values = np.full(n_groups, np.inf), np.full(n_groups, np.inf)
         self.first_gaps = np.full(n_groups, np.inf)
@@ -219,7 +219,7 @@ class _Run:
         active = self.active
         tightening = np.sqrt(self.gaps[active] / np.maximum(self.first_gaps[active], 1e-300))
         enough = 0.3 * np.sqrt(self.targets()[active] / np.maximum(self.gaps[active], 1e-300))
-        return np.clip(np.maximum(tightening, enough), _TIGHTEST, _LOOSEST)
+        return np.asarray(np.clip(np.maximum(tightening, enough), _TIGHTEST, _LOOSEST))
 
     def refresh(self) -> None:
         """Compute the scores of all groups anew."""

@@ -42,3 +42,18 @@ class NewtonProblem(Protocol):
 
     def preconditioner(self, curvature: Array, groups: Array) -> Preconditioner | None:
         """Make a preconditioner for a curvature, or none."""
+
+    def root(self, curvature: Array, groups: Array) -> tuple[Array, Array | None]:
+        """Compute S and U with ``W = V V^T``, ``V = S (I - U U^T)`` in every row and group.
+
+        Both have the shape (n, groups, columns); S is diagonal, and U, if there is one, of length 1.
+        """
+
+    def variances(self, groups: Array) -> Array:
+        """Compute the diagonal of K, of shape (n, groups, columns) or (n, 1, columns)."""
+
+    def row_covariances(self, vectors: Array) -> Array:
+        """Multiply by K's blocks on the diagonal, one a row, for groups that hold all labels."""
+
+    def dense_prior(self, group: int, column: int) -> Array:
+        """Write out K between the rows of a column that K does not tie to others, a new array."""

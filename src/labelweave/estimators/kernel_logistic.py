@@ -1,0 +1,533 @@
+"""Kernel logistic classification with structured labels and learned hyper-parameters.
+
+Seeger, "Cross-validation optimization for large scale structured classification kernel
+methods", Journal of Machine Learning Research 9 (2008).  The optimisation problem is stated
+in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameters in
+:mod:`labelweave.hyperparameters.cross_validation`.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from labelweave.arrays import Workers, panels
+from labelweave.estimators.base import Array
+from labelweave.estimators.class_targets import read_classes
+from labelweave.estimators.folds import held_out_rows
+from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.estimators.kernel_expansion import KernelExpansion
+from labelweave.estimators.likelihood_fit import FitSettings, FittedLikelihood, LikelihoodData, LikelihoodFit
+from labelweave.estimators.likelihood_progress import LikelihoodProgress
+from labelweave.estimators.prior_choice import TIES, PriorChoice, prior_family
+from labelweave.estimators.targets import TargetForm, read_targets
+from labelweave.features import FeatureMatrix, Kernel, make_kernel
+from labelweave.hyperparameters import SearchRecord
+from labelweave.inference import best_parent, least_expected_loss, most_probable, rejected
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.model_files import storable
+from labelweave.problems.score_prior import ScorePrior
+
+__all__ = ["KernelLogisticClassifier"]
+
+_DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+_COUNT = Interval(Integral, 1, None, closed="left")
+_RANK = 100  # of the preconditioner
+_KERNEL_VALUES_AT_ONCE = 8_000_000
+
+
+@storable("KernelLogisticClassifier")
+class KernelLogisticClassifier(KernelClassifier):
+    """Probabilities of related classes or labels from a kernel model whose kernels are learned.
+
+    It minimises (Seeger 2008, equation 1)
+
+    ``-sum_i w_i log P(y_i | u(x_i)) + 1/2 |u|^2``
+
+    over score functions u, one a class, in the reproducing kernel space of the prior
+    ``sum_g K_g ⊗ R_g``.  P is the softmax for one class a row and a product of logistic functions
+    for many labels a row; labels that were not observed add nothing.  The
+    hyper-parameters of the prior minimise the cross-validated loss, by its gradient (section 4).
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
+            callable, default="rbf"
+        The kernel between rows; its continuous parameters are learned, from where it stands.
+        With "precomputed" X is the kernel: between all training rows in fit, and from new to training
+        rows elsewhere.
+    gamma : None, {"scale", "auto"} or float, default=None
+        Width of the RBF, polynomial and Laplacian kernels to start from.  None is
+        1 / (2 sum of the features' variances), the paper's choice for sets of section 6.2 and 6.3;
+        "scale" and "auto" have scikit-learn's meaning.
+    degree : int, default=3
+        Of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
+    coef0 : float, default=1.0
+        Of the polynomial kernel.
+    scale : float, default=10.0
+        The factor v of the kernel, the prior variance of scores, to start from; it plays the part
+        of C elsewhere.
+    intercept_variance : float, default=1.0
+        The prior variance of the intercepts, which are independent; 0 for none.  It is not learned.
+    taxonomy : Taxonomy, nested dict, list of pairs or paths, graph or None, default=None
+        A tree whose leaves are the classes: every node has a function of its own, and a class adds up
+        those on its path (section 3).  For one class a row y may also name inner nodes, for rows of
+        which no more is known.
+    label_covariance : LabelCovariance, array-like of shape (L, L) or None, default=None
+        A given prior covariance R between labels; it is scaled, and otherwise kept.
+    coupling : None, "full" or int, default=None
+        Learn the covariance ``B B^T`` between labels, with B square or of so many columns
+        (section 7.4.1).  Needs ``hyperparameters="learn"``.
+    tie : {"shared", "scale", "class", "level", "subtree"} or pair of these, default="shared"
+        Which classes, or nodes of the taxonomy, share a scale and a kernel shape: all ("shared", the
+        paper's mc-tied), all the shape but none the scale ("scale", mc-semi), none ("class",
+        mc-sep), those of one depth ("level"), those under one child of the root ("subtree").
+        A pair ties scale and shape in two ways.
+    hyperparameters : {"learn", "fixed"}, default="learn"
+        Whether scales and kernel parameters are learned or kept.
+    cv : int, splitter or iterable, default=5
+        The folds on which hyper-parameters are learned; a number means random parts.
+    learning_rows : int or None, default=None
+        Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
+    max_learning_iter : int, default=50
+        The largest number of quasi-Newton steps for the hyper-parameters.
+    decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
+        How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
+        loss, or the most probable under the parent of the greatest mass (section 6.1).
+    low_rank : int or None, default=None
+        Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true
+        diagonal (section 7.4.3); the model then keeps so many rows.  None for the exact matrices.
+    tol : float, default=1e-4
+        The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
+    max_iter : int, default=100
+        The largest number of Newton steps.
+    memory_budget : float, default=8000.0
+        Megabytes for kernel matrices.  About fifteen arrays of rows x labels come on top, times the
+        folds while hyper-parameters are learned.
+    n_jobs : int or None, default=None
+        Threads.  The result is the same to the last bit for any number.
+    random_state : int, RandomState instance or None, default=0
+        Fixes the folds, the rows learned on and pivots.
+
+    Attributes
+    ----------
+    hyperparameters_ : dict of str to float
+        Scales and kernel parameters by name.
+    prior_ : ScorePrior
+        The prior with them: kernels and label covariances.
+    cross_validation_loss_ : float
+        The mean held-out loss of a row that was reached; NaN where nothing was learned.
+    learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
+        Why the search for hyper-parameters ended.
+    learning_trace_ : list of SearchRecord
+        Every evaluation of the cross-validation loss.
+    dual_coef_ : ndarray of shape (n, L)
+        The dual variables, ``w (y - P)`` at the optimum.
+    expansion_ : list of KernelExpansion
+        The scores as sums of kernels to support rows.
+    support_ : ndarray of shape (m,)
+        Which training rows these are.
+    support_vectors_ : ndarray or csr_array of shape (m, d)
+        Their features; not with a precomputed kernel.
+    intercept_ : ndarray of shape (L,)
+        The intercepts.
+    taxonomy_ : Taxonomy or None
+        The tree.
+    kernel_products_ : float
+        Products with all kernel matrices that the final fit took.
+    classes_ : ndarray of shape (L,)
+        The classes, label names or label numbers.
+    n_features_in_ : int
+        Features seen in fit.
+    feature_names_in_ : ndarray of shape (d,)
+        Their names, when X was a frame.
+    converged_ : bool
+        Whether the gap reached ``tol``.
+    status_ : {"converged", "iteration_limit", "stalled", "interrupted"}
+        Why the fit ended.
+    n_iter_ : int
+        Newton steps done.
+    duality_gap_ : float
+        The relative duality gap of the result: the objective is at most this share above
+        its minimum.
+    trace_ : list of TraceRecord
+        Time, primal, dual, gap and share of active fits at every check of the gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave import KernelLogisticClassifier
+    >>> X = np.array([[0.0], [0.1], [1.0], [1.1], [2.0], [2.1]])
+    >>> y = ["apple", "apple", "pear", "pear", "oak", "oak"]
+    >>> tree = {"fruit": ["apple", "pear"], "tree": ["oak"]}
+    >>> model = KernelLogisticClassifier(gamma=5.0, taxonomy=tree, hyperparameters="fixed").fit(X, y)
+    >>> model.predict([[1.05]])
+    array(['pear'], dtype='<U5')
+    >>> model.predict_proba([[1.05]]).round(1)
+    array([[0.1, 0.9, 0. ]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelClassifier._kernel_constraints,
+        "gamma": [StrOptions({"scale", "auto"}), _POSITIVE, None],
+        "scale": [_POSITIVE],
+        "intercept_variance": [Interval(Real, 0, None, closed="left")],
+        "taxonomy": "no_validation",
+        "label_covariance": [LabelCovariance, "array-like", None],
+        "coupling": [StrOptions({"full"}), _COUNT, None],
+        "tie": [StrOptions(set(TIES)), tuple, list],
+        "hyperparameters": [StrOptions({"learn", "fixed"})],
+        "cv": ["cv_object"],
+        "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
+        "max_learning_iter": [_COUNT],
+        "decision": [StrOptions(_DECISIONS)],
+        "low_rank": [_COUNT, None],
+        "tol": [_POSITIVE],
+        "max_iter": [_COUNT],
+        "memory_budget": [_POSITIVE],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        kernel="rbf",
+        *,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        scale=10.0,
+        intercept_variance=1.0,
+        taxonomy=None,
+        label_covariance=None,
+        coupling=None,
+        tie="shared",
+        hyperparameters="learn",
+        cv=5,
+        learning_rows=None,
+        max_learning_iter=50,
+        decision="most_probable",
+        low_rank=None,
+        tol=1e-4,
+        max_iter=100,
+        memory_budget=8000.0,
+        n_jobs=None,
+        random_state=0,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.scale = scale
+        self.intercept_variance = intercept_variance
+        self.taxonomy = taxonomy
+        self.label_covariance = label_covariance
+        self.coupling = coupling
+        self.tie = tie
+        self.hyperparameters = hyperparameters
+        self.cv = cv
+        self.learning_rows = learning_rows
+        self.max_learning_iter = max_learning_iter
+        self.decision = decision
+        self.low_rank = low_rank
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelLogisticClassifier:
+        """Learn the hyper-parameters and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+            One class a row, None or NaN where unobserved, or labels 0/1 or -1/1 with NaN where
+            unobserved.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses.
+
+        Returns
+        -------
+        KernelLogisticClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data, or their combination with the parameters, make no sense; the row,
+            column or label is named.
+        """
+        features = self._read_features(X, reset=True)
+        self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
+        weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
+        data, targets = self._read_data(features, y, weights)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        kernel = self._starting_kernel(features, seed)
+        family = prior_family(self._prior_choice(seed), kernel, self.classes_[-data.n_labels :])
+        self._check_decision()
+        self._forget_expansion()
+        chosen = self._rows_to_learn_on(data, seed)
+        held_out = held_out_rows(self.cv, len(chosen), targets[chosen], seed)
+        progress = LikelihoodProgress(self, self.tol, self._learning_iterations(held_out))
+        workers = Workers(effective_n_jobs(self.n_jobs))
+        with workers.running():
+            settings = self._settings(progress, workers, seed, self._learning_iterations(held_out))
+            fitted = LikelihoodFit(family, data, settings).run(chosen, held_out)
+        progress.close()
+        self._keep(fitted, features, family.values(fitted.theta))
+        return self
+
+    def _read_data(self, features: FeatureMatrix, y: Any, weights: Array) -> tuple[LikelihoodData, Array]:
+        """Read the labels; the targets are what a splitter may stratify by."""
+        is_many = isinstance(y, LabelMatrix) or hasattr(y, "toarray") or _is_table(y)
+        if is_many:
+            labels, self._form = read_targets(y)
+            is_many = self._form.kind == "labels"
+        if is_many:
+            self._check_lengths(features, labels)
+            self.classes_ = self._form.classes
+            signs = labels.to_signs()
+            return self._data(features, weights * (signs != 0).any(axis=1), signs=signs), signs
+        found = read_classes(y, self.taxonomy_)
+        self._check_lengths(features, found.codes)
+        self.classes_ = found.classes
+        kind: Any = "binary" if len(found.classes) == 2 else "multiclass"
+        self._form = TargetForm(kind, "array", 0, found.classes)
+        weights = weights * found.is_observed
+        if kind == "binary" and self._is_flat():
+            signs = np.where(found.is_observed, 2 * found.codes - 1, 0).astype(np.int8)[:, None]
+            return self._data(features, weights, signs=signs), found.codes
+        parts = {"partial": found.partial, "allowed": found.allowed, "n_labels": len(found.classes)}
+        return self._data(features, weights, codes=found.codes, **parts), found.codes
+
+    def _data(self, features: FeatureMatrix, weights: Array, **given: Any) -> LikelihoodData:
+        signs = given.get("signs")
+        return LikelihoodData(
+            features=features,
+            is_precomputed=isinstance(self.kernel, str) and self.kernel == "precomputed",
+            weights=weights,
+            signs=signs,
+            codes=given.get("codes"),
+            n_labels=signs.shape[1] if signs is not None else given["n_labels"],
+            partial=given.get("partial", np.empty(0, np.intp)),
+            allowed=given.get("allowed", np.empty((0, 0), bool)),
+        )
+
+    def _is_flat(self) -> bool:
+        return self.taxonomy is None and self.label_covariance is None and self.coupling is None
+
+    def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            self._read_kernel(features, seed)
+            return None
+        gamma = _paper_gamma(features) if self.gamma is None else self.gamma
+        kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0).resolved(features)
+        self._check_kernel(kernel, features, seed)
+        return kernel
+
+    def _prior_choice(self, seed: int) -> PriorChoice:
+        if self.coupling is not None and self.hyperparameters == "fixed":
+            raise ValueError(
+                "coupling is to be learned but hyperparameters='fixed'; use hyperparameters='learn', or give "
+                "a label_covariance."
+            )
+        return PriorChoice(
+            float(self.scale),
+            float(self.intercept_variance),
+            self.tie,
+            self.taxonomy_,
+            self.label_covariance,
+            self.coupling,
+            seed,
+        )
+
+    def _check_decision(self) -> None:
+        if self.decision == "most_probable":
+            return
+        if self._form.kind == "labels":
+            raise ValueError(f"decision={self.decision!r} is for one class a row, but y has many labels a row.")
+        if self.taxonomy_ is None:
+            raise ValueError(f"decision={self.decision!r} needs a taxonomy; give one, or decision='most_probable'.")
+
+    def _rows_to_learn_on(self, data: LikelihoodData, seed: int) -> Array:
+        certain = data.certain()
+        if self.learning_rows is None or self.learning_rows >= len(certain):
+            return certain
+        return np.sort(np.random.default_rng(seed).permutation(certain)[: self.learning_rows])
+
+    def _learning_iterations(self, held_out: Array) -> int:
+        return self.max_learning_iter if self.hyperparameters == "learn" and held_out.shape[1] > 1 else 0
+
+    def _settings(
+        self, progress: LikelihoodProgress, workers: Workers, seed: int, iterations: int
+    ) -> FitSettings:
+        return FitSettings(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            learning_iterations=iterations,
+            rank=_RANK,
+            memory_budget=self.memory_budget,
+            workers=workers,
+            seed=seed,
+            on_check=progress.on_check,
+            on_search=progress.on_search,
+        )
+
+    def _keep(self, fitted: FittedLikelihood, features: FeatureMatrix, values: dict[str, float]) -> None:
+        self.prior_, self.hyperparameters_ = fitted.prior, values
+        learned = fitted.learned
+        self.cross_validation_loss_ = np.nan if learned is None else learned.value
+        self.learning_status_ = "fixed" if learned is None else learned.status
+        self.learning_trace_ = [] if learned is None else learned.trace
+        self.kernel_products_ = fitted.gram.products
+        support = np.flatnonzero(fitted.dual.any(axis=1))
+        self.intercept_ = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
+        self.expansion_ = _expansion(fitted.prior, fitted.dual[support])
+        self._keep_support(features, support, fitted.dual[support])
+        self._keep_result(fitted.result)
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        scores = np.tile(self.intercept_, (len(features), 1))
+        for term in self.expansion_:
+            rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(term.rows)))
+            for rows in panels(len(features), rows_at_once):
+                term.add_to(scores[rows], self._term_block(term, features.rows(rows)))
+        is_pair = self._form.kind == "binary" and scores.shape[1] == 2
+        return scores[:, 1:] - scores[:, :1] if is_pair else scores
+
+    def _term_block(self, term: KernelExpansion, features: FeatureMatrix) -> Array:
+        if term.kernel is None:
+            return np.asarray(features.data.toarray() if features.is_sparse else features.data)[
+                :, self.support_[term.rows]
+            ]
+        return term.kernel.block(features, FeatureMatrix(self.support_vectors_[term.rows]))
+
+    def _decide(self, scores: Array) -> Any:
+        if self._form.kind != "multiclass" or self.decision == "most_probable":
+            return super()._decide(scores)
+        return self.classes_[self._choose(softmax(scores, axis=1))]
+
+    def _choose(self, probabilities: Array) -> Array:
+        assert self.taxonomy_ is not None, "checked in fit"
+        names = self.label_names_
+        if self.decision == "least_expected_loss":
+            return least_expected_loss(probabilities, self.taxonomy_.distances(names))
+        if self.decision == "best_parent":
+            return best_parent(probabilities, self.taxonomy_.parents_of(names))
+        return most_probable(probabilities)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Compute the probabilities of classes or labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, C) or (n, L)
+            One distribution over the classes a row, or the probability of each label.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Compute the logarithms of the probabilities of classes or labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, C) or (n, L)
+            The logarithms, exact where probabilities are too small for floating point.
+        """
+        check_is_fitted(self)
+        scores = np.concatenate(list(self._score_blocks(X)))
+        if self._form.kind == "labels":
+            return np.asarray(log_expit(scores))
+        if self._form.kind == "binary":
+            return np.hstack([log_expit(-scores), log_expit(scores)])
+        return np.asarray(log_softmax(scores, axis=1))
+
+    def predict_or_reject(
+        self, X: Any, *, confidence: float | None = None, fraction: float | None = None
+    ) -> Array:
+        """Predict one class a row, or None where the model is not certain enough.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+        confidence : float or None, default=None
+            Reject rows whose most probable class is less probable.
+        fraction : float or None, default=None
+            Reject this share of the rows, the least certain ones.
+
+        Returns
+        -------
+        ndarray of object, shape (n,)
+            Classes, and None for rejected rows.
+
+        Raises
+        ------
+        ValueError
+            If the model predicts many labels a row, or not exactly one of the limits is given.
+        """
+        check_is_fitted(self)
+        if self._form.kind == "labels":
+            raise ValueError("predict_or_reject is for one class a row, but this model predicts many labels a row.")
+        predicted = np.asarray(self.predict(X)).astype(object)
+        predicted[rejected(self.predict_proba(X), confidence=confidence, fraction=fraction)] = None
+        return predicted
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`LabelClassifier.to_state`."""
+        state = super().to_state()
+        state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> KernelLogisticClassifier:
+        """Make the fitted model again; see :meth:`LabelClassifier.from_state`."""
+        model: Any = super().from_state(state)
+        model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
+        return model
+
+
+def _is_table(y: Any) -> bool:
+    return hasattr(y, "columns") or np.ndim(y) == 2
+
+
+def _paper_gamma(features: FeatureMatrix) -> float:
+    """Compute 1 / (2 sum of variances), or 1 for features that do not vary."""
+    mean = np.asarray(features.data.mean(axis=0)).ravel()
+    scatter = float(features.squared_norms().mean() - mean @ mean)
+    return 0.5 / scatter if scatter > 0 else 1.0
+
+
+def _expansion(prior: ScorePrior, dual: Array) -> list[KernelExpansion]:
+    """Multiply the dual variables by the label covariances."""
+    every, terms = np.arange(len(dual)), []
+    for term in prior.terms:
+        labels = np.flatnonzero(term.covariance.diagonal())
+        mixed = term.covariance.matmul(dual)[:, labels]
+        terms.append(KernelExpansion(term.kernel, every, labels, np.ascontiguousarray(mixed)))
+    return terms

@@ -1,0 +1,294 @@
+"""Fits of the kernel logistic model: learn hyper-parameters if asked, then fit all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import Workers
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import Gram, StoredGram
+from labelweave.features.gram_sources import GramSource, KernelSource, PrecomputedSource
+from labelweave.hyperparameters import (
+    CrossValidationLikelihood,
+    FoldedData,
+    LearnedParameters,
+    PriorFamily,
+    SearchRecord,
+    learn,
+)
+from labelweave.losses import LogisticLoss, ScoreLoss, SoftmaxLoss
+from labelweave.problems.coupled_gram import CoupledGram
+from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.problems.prior_grams import coupled_gram
+from labelweave.problems.score_prior import ScorePrior
+from labelweave.solvers import SolverResult, TraceRecord
+from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
+
+__all__ = ["FitSettings", "FittedLikelihood", "LikelihoodData", "LikelihoodFit"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LikelihoodData:
+    """Rows and what is known of their labels.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of n rows
+        The rows; the kernel matrix itself where it was given.
+    is_precomputed : bool
+        Whether it was.
+    weights : ndarray of float64, shape (n,)
+        The weights of the rows; 0 where nothing was observed.
+    signs : ndarray of int8, shape (n, L), or None
+        Many labels a row.
+    codes : ndarray of int, shape (n,), or None
+        One class a row.
+    n_labels : int
+        Labels or classes.
+    partial : ndarray of int, shape (k,)
+        Rows whose class is known in part.
+    allowed : ndarray of bool, shape (k, n_labels)
+        The classes these may have.
+    """
+
+    features: FeatureMatrix
+    is_precomputed: bool
+    weights: Array
+    signs: Array | None
+    codes: Array | None
+    n_labels: int
+    partial: Array
+    allowed: Array
+
+    def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
+        """Make the loss of several fits to the rows.
+
+        Parameters
+        ----------
+        weights : ndarray of float64, shape (n, fits)
+            The weight of each row in each fit.
+        ties_labels : bool
+            Whether the labels of a fit are solved for together.
+
+        Returns
+        -------
+        ScoreLoss
+            The loss.
+        """
+        if self.codes is not None:
+            return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed)
+        assert self.signs is not None, "rows have classes or labels"
+        return LogisticLoss(self.signs, weights, is_separate=not ties_labels)
+
+    def source(self, kernel: Kernel | None) -> GramSource:
+        """Give the entries of the rows' kernel matrix.
+
+        Parameters
+        ----------
+        kernel : Kernel or None
+            The kernel, None if the matrix was given.
+
+        Returns
+        -------
+        GramSource
+            The entries.
+        """
+        if kernel is None:
+            return PrecomputedSource(np.asarray(self.features.data))
+        return KernelSource(kernel, self.features)
+
+    def certain(self) -> Array:
+        """List the rows whose labels are known in whole, as far as they are observed."""
+        whole = self.weights > 0
+        whole[self.partial] = False
+        return np.flatnonzero(whole)
+
+    def rows(self, which: Array) -> LikelihoodData:
+        """Keep some rows, none of them known in part.
+
+        Parameters
+        ----------
+        which : ndarray of int
+            The rows.
+
+        Returns
+        -------
+        LikelihoodData
+            These rows.
+        """
+        features = self.features.rows(which)
+        if self.is_precomputed:
+            features = FeatureMatrix(np.ascontiguousarray(np.asarray(features.data)[:, which]))
+        return LikelihoodData(
+            features,
+            self.is_precomputed,
+            self.weights[which],
+            None if self.signs is None else self.signs[which],
+            None if self.codes is None else self.codes[which],
+            self.n_labels,
+            np.empty(0, np.intp),
+            self.allowed[:0],
+        )
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to fit.
+
+    Parameters
+    ----------
+    tol : float
+        The relative duality gap to reach.
+    max_iter : int
+        Newton steps.
+    learning_iterations : int
+        Steps of the search for hyper-parameters; 0 to keep those that are given.
+    rank : int
+        Of the preconditioner.
+    memory_budget : float
+        Megabytes for kernel matrices.
+    workers : Workers
+        The threads.
+    seed : int
+        Fixes what is random.
+    on_check : callable
+        Gets every record of the final fit; a true result ends it.
+    on_search : callable
+        Gets every record of the search; a true result ends it.
+    """
+
+    tol: float
+    max_iter: int
+    learning_iterations: int
+    rank: int
+    memory_budget: float
+    workers: Workers
+    seed: int
+    on_check: Callable[[TraceRecord], bool]
+    on_search: Callable[[SearchRecord], bool]
+
+
+@dataclass(frozen=True)
+class FittedLikelihood:
+    """A fitted model.
+
+    Parameters
+    ----------
+    prior : ScorePrior
+        The prior, its hyper-parameters learned if asked.
+    gram : CoupledGram
+        The kernel matrices.
+    dual : ndarray of float64, shape (n, L)
+        The dual variables.
+    result : SolverResult
+        How the fit ended.
+    learned : LearnedParameters or None
+        How the search ended.
+    theta : ndarray of float64
+        The hyper-parameters.
+    """
+
+    prior: ScorePrior
+    gram: CoupledGram
+    dual: Array
+    result: SolverResult
+    learned: LearnedParameters | None
+    theta: Array
+
+
+class LikelihoodFit:
+    """One fit.
+
+    Parameters
+    ----------
+    family : PriorFamily
+        The priors.
+    data : LikelihoodData
+        The rows.
+    settings : FitSettings
+        How to fit.
+    """
+
+    def __init__(self, family: PriorFamily, data: LikelihoodData, settings: FitSettings) -> None:
+        self.family, self.data, self.settings = family, data, settings
+        self.ties_labels = family.ties_labels or data.codes is not None
+
+    def run(self, chosen: Array, held_out: Array) -> FittedLikelihood:
+        """Learn the hyper-parameters on some rows, and fit all.
+
+        Parameters
+        ----------
+        chosen : ndarray of int, shape (m,)
+            Rows on which hyper-parameters are learned.
+        held_out : ndarray of bool, shape (m, folds)
+            Which of them each fold holds out.
+
+        Returns
+        -------
+        FittedLikelihood
+            The model.
+        """
+        learned, start = None, None
+        if self.settings.learning_iterations and len(chosen):
+            learned, start = self._learn(chosen, held_out)
+        theta = self.family.start if learned is None else learned.theta
+        prior = self.family.prior(theta)
+        gram = coupled_gram(
+            prior, lambda kernel: self._gram(self.data, kernel), self.settings.workers,
+            ties_labels=self.ties_labels,
+        )  # fmt: skip
+        loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
+        problem = KernelLikelihood(gram, loss, self.settings.rank, self.settings.seed)
+        state = None
+        if start is not None:
+            state = NewtonState(start, problem.product(start, np.arange(loss.shape[1])))
+        solver = NewtonConjugateGradient(
+            self.settings.tol, self.settings.max_iter, on_check=self.settings.on_check
+        )
+        solved, state = solver.solve(problem, state)
+        dual = state.dual.reshape(len(state.dual), -1)
+        return FittedLikelihood(prior, gram, dual, solved.result, learned, theta)
+
+    def _gram(self, data: LikelihoodData, kernel: Kernel | None) -> Gram:
+        return StoredGram.from_source(data.source(kernel), 0.0, np.float64, self.settings.workers)
+
+    def _learn(self, chosen: Array, held_out: Array) -> tuple[LearnedParameters, Array | None]:
+        """Search, and give a start for the final fit if all its rows took part."""
+        part, settings = self.data.rows(chosen), self.settings
+        folded = FoldedData(
+            part.features,
+            lambda weights: part.loss(weights, ties_labels=self.ties_labels),
+            part.weights,
+            held_out,
+            lambda kernel: self._gram(part, kernel),
+            self.ties_labels,
+        )
+        criterion = CrossValidationLikelihood(
+            self.family, folded, settings.workers, rank=settings.rank, seed=settings.seed
+        )
+        learned = learn(
+            criterion,
+            self.family.start,
+            self.family.bounds,
+            max_iter=settings.learning_iterations,
+            on_record=settings.on_search,
+        )
+        if criterion.inner_state is None or len(chosen) < len(self.data.weights):
+            return learned, None
+        return learned, _mean_over_fits(criterion.inner_state, held_out, self.ties_labels)
+
+
+def _mean_over_fits(dual: Array, held_out: Array, ties_labels: bool) -> Array:
+    """Average every row's dual variables over the fits that trained on it."""
+    fits = held_out.shape[1]
+    by_fit = dual.reshape(len(dual), fits, -1)
+    trained = np.maximum(1, fits - held_out.sum(axis=1))
+    mean = by_fit.sum(axis=1) / trained[:, None]
+    return np.ascontiguousarray(mean[:, None, :] if ties_labels else mean[:, :, None])

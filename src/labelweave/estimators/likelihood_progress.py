@@ -1,0 +1,48 @@
+"""Progress of a fit that first learns hyper-parameters, through scikit-learn's callbacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labelweave.estimators.base import GapProgress
+from labelweave.hyperparameters import SearchRecord
+from labelweave.solvers import TraceRecord
+
+__all__ = ["LikelihoodProgress"]
+
+
+class LikelihoodProgress:
+    """Report evaluations of the cross-validation loss, then the duality gap of the final fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator being fitted.
+    tol : float
+        The gap at which the fit is done.
+    learning_iterations : int
+        The largest number of steps of the search; 0 for none.
+    """
+
+    def __init__(self, estimator: Any, tol: float, learning_iterations: int) -> None:
+        self.estimator, self.evaluations = estimator, learning_iterations
+        self.gap = GapProgress(estimator, tol, extra_steps=learning_iterations)
+        self.done = 0
+
+    def on_search(self, record: SearchRecord) -> bool:
+        """Note an evaluation; true if a callback asks to stop."""
+        if self.done >= self.evaluations:
+            return False
+        self.done += 1
+        return self.gap.subtask("cross-validation")
+
+    def on_check(self, record: TraceRecord) -> bool:
+        """Note a check of the gap; true if a callback asks to stop."""
+        while self.done < self.evaluations:  # the search ended early
+            self.done += 1
+            self.gap.subtask("cross-validation")
+        return self.gap(record)
+
+    def close(self) -> None:
+        """End the task."""
+        self.gap.close()

@@ -1,0 +1,152 @@
+"""From a classifier's parameters to the family of priors in which it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.features import Kernel
+from labelweave.hyperparameters import (
+    GivenCovariance,
+    LearnedCoupling,
+    NodeGroups,
+    PriorFamily,
+    TiedPriors,
+)
+from labelweave.labels import LabelCovariance, Taxonomy
+
+__all__ = ["TIES", "PriorChoice", "prior_family"]
+
+Array = npt.NDArray[Any]
+
+TIES = ("shared", "scale", "class", "level", "subtree")
+_TREE_TIES = ("level", "subtree")
+
+
+@dataclass(frozen=True)
+class PriorChoice:
+    """What a user says of the prior.
+
+    Parameters
+    ----------
+    scale : float
+        Of the kernels, to start from.
+    intercept_variance : float
+        Of the intercepts.
+    tie : str or tuple of str
+        Which nodes share hyper-parameters.
+    taxonomy : Taxonomy or None
+        The tree.
+    label_covariance : LabelCovariance, array-like or None
+        A given covariance.
+    coupling : "full", int or None
+        A covariance to be learned: ``B B^T`` with B square, or of so many columns.
+    seed : int
+        Fixes where loadings start.
+    """
+
+    scale: float
+    intercept_variance: float
+    tie: Any
+    taxonomy: Taxonomy | None
+    label_covariance: Any
+    coupling: Any
+    seed: int
+
+
+def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: Array) -> PriorFamily:
+    """Make the family.
+
+    Parameters
+    ----------
+    choice : PriorChoice
+        What the user says.
+    kernel : Kernel or None
+        The kernel to start from; None for a kernel matrix that was given.
+    classes : ndarray of shape (L,)
+        The classes or labels.
+
+    Returns
+    -------
+    PriorFamily
+        The family.
+
+    Raises
+    ------
+    ValueError
+        If two label structures are given, or one that does not fit the labels.
+    """
+    names = [str(name) for name in classes]
+    given = [
+        name for name in ("taxonomy", "label_covariance", "coupling") if getattr(choice, name) is not None
+    ]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} are given; the labels have one structure, so give one of them.")
+    if choice.coupling is not None or choice.label_covariance is not None:
+        if choice.tie != "shared":
+            raise ValueError(f"tie={choice.tie!r} does not go with {given[0]}, which shares one kernel; use tie='shared'.")
+        if choice.coupling is not None:
+            return _coupling(choice, kernel, names)
+        covariance = _covariance(choice.label_covariance, names)
+        return GivenCovariance(kernel, covariance, choice.scale, choice.intercept_variance)
+    return _tied(choice, kernel, names)
+
+
+def _covariance(given: Any, names: list[str]) -> LabelCovariance:
+    covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
+    if covariance.n_labels != len(names):
+        raise ValueError(
+            f"label_covariance is over {covariance.n_labels} labels but y has {len(names)}; they must agree."
+        )
+    covariance.check_variances(names)
+    return covariance
+
+
+def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> LearnedCoupling:
+    labels = len(names)
+    factors = labels if choice.coupling == "full" else int(choice.coupling)
+    if factors > labels:
+        raise ValueError(f"coupling is {factors}, but there are {labels} labels; give at most as many factors.")
+    if factors == labels:
+        start = np.sqrt(choice.scale) * np.eye(labels)
+    else:
+        drawn = np.random.default_rng(choice.seed).standard_normal((labels, factors))
+        start = np.sqrt(choice.scale / factors) * drawn
+    return LearnedCoupling(kernel, start, names, choice.intercept_variance)
+
+
+def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> TiedPriors:
+    scale_tie, shape_tie = _pair_of_ties(choice.tie)
+    if choice.taxonomy is None:
+        for tie in (scale_tie, shape_tie):
+            if tie in _TREE_TIES:
+                raise ValueError(f"tie={tie!r} needs a taxonomy; give one, or tie='shared', 'scale' or 'class'.")
+        membership = sp.eye_array(len(names), format="csr")
+        scales, shapes = (_flat_groups(tie, names) for tie in (scale_tie, shape_tie))
+    else:
+        tree = choice.taxonomy.restricted(names).pruned(keep=names)
+        membership = tree.membership(names)
+        scales, shapes = (_tree_groups(tie, tree) for tie in (scale_tie, shape_tie))
+    return TiedPriors(kernel, membership, scales, shapes, choice.scale, choice.intercept_variance)
+
+
+def _pair_of_ties(tie: Any) -> tuple[str, str]:
+    if isinstance(tie, str):
+        return (tie, tie) if tie != "scale" else ("class", "shared")
+    scale_tie, shape_tie = tie
+    return scale_tie, shape_tie
+
+
+def _flat_groups(tie: str, names: list[str]) -> NodeGroups:
+    if tie == "shared":
+        return NodeGroups(np.zeros(len(names), np.intp), [""])
+    return NodeGroups(np.arange(len(names)), names)
+
+
+def _tree_groups(tie: str, tree: Taxonomy) -> NodeGroups:
+    of_node, names = tree.groups(tie)
+    return NodeGroups(of_node, [""] if tie == "shared" else names)

@@ -1,0 +1,29 @@
+"""The kernel matrix of the training rows, as an operator: blocks, products, a memory budget.
+
+A constant is added to every entry for the intercept (section 3 of the M3L paper).
+The matrix is kept when the memory budget allows it, written as a product of features
+where that is cheaper (Seeger 2008, appendix D.3) or nearly the matrix (section 7.4.3), and computed
+panel by panel in every product otherwise; who asks does not see the difference.
+"""
+
+from labelweave.features.gram.base import Gram
+from labelweave.features.gram.choose import choose_gram
+from labelweave.features.gram.dense_features import FeatureGram
+from labelweave.features.gram.incomplete_cholesky import IncompleteFactor, Pivoting, incomplete_cholesky
+from labelweave.features.gram.low_rank import LowRankGram
+from labelweave.features.gram.sparse_features import SparseFeatureGram
+from labelweave.features.gram.stored import StoredGram
+from labelweave.features.gram.streamed import StreamedGram
+
+__all__ = [
+    "FeatureGram",
+    "Gram",
+    "IncompleteFactor",
+    "LowRankGram",
+    "Pivoting",
+    "SparseFeatureGram",
+    "StoredGram",
+    "StreamedGram",
+    "choose_gram",
+    "incomplete_cholesky",
+]

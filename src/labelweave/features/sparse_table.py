@@ -1,0 +1,121 @@
+"""A sparse matrix that multiplies dense ones, a tile of 16 columns at a time.
+
+A product ``A V`` adds multiples of rows of V.  In a tile such a row is one or two cache
+lines, and the sum stays in registers; the tile of V is small enough for the processor's
+caches, which all of V seldom is.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave._loops.sparse_products import multiply_rows
+from labelweave.arrays import Workers, panels
+
+__all__ = ["TILE", "SparseTable", "from_tiles", "to_tiles"]
+
+Array = npt.NDArray[Any]
+
+TILE = 16  # columns, as many as the compiled loop takes
+_PARTS = 8  # of about equal work, for threads
+_COPY_PANEL = 256  # rows, so that their pages stay known to the processor from tile to tile
+
+
+class SparseTable:
+    """A sparse matrix, read row by row.
+
+    Parameters
+    ----------
+    csr : scipy.sparse.csr_array of shape (m, k)
+        The matrix.
+    """
+
+    def __init__(self, csr: sp.csr_array) -> None:
+        self.shape: tuple[int, int] = csr.shape
+        narrow = self.shape[1] <= np.iinfo(np.int32).max
+        self.indptr = csr.indptr.astype(np.int64, copy=False)
+        self.indices = csr.indices.astype(np.int32 if narrow else np.int64, copy=False)
+        self._values: dict[np.dtype[Any], Array] = {csr.data.dtype: csr.data}
+        self._parts = _equal_parts(self.indptr)
+
+    def multiply(self, tile: Array, product: Array, workers: Workers) -> None:
+        """Multiply by a tile of columns.
+
+        Parameters
+        ----------
+        tile : ndarray of shape (k, 16)
+            The tile, float32 or float64.
+        product : ndarray of shape (m, 16)
+            Where the product goes; of the same type.
+        workers : Workers
+            The threads; every row of a product is one sum, whoever computes it.
+        """
+        values = self._values_in(tile.dtype)
+
+        def one(rows: slice) -> None:
+            multiply_rows(self.indptr[rows.start : rows.stop + 1], self.indices, values, tile, product[rows])
+
+        workers.each(one, self._parts)
+
+    def _values_in(self, dtype: np.dtype[Any]) -> Array:
+        if dtype not in self._values:
+            self._values[dtype] = next(iter(self._values.values())).astype(dtype)
+        return self._values[dtype]
+
+
+def _equal_parts(indptr: Array) -> list[slice]:
+    work = indptr + np.arange(len(indptr))  # an empty row takes time too
+    cuts = np.searchsorted(work, np.linspace(0, work[-1], _PARTS + 1)).tolist()
+    return [slice(start, stop) for start, stop in pairwise(cuts) if start < stop]
+
+
+def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
+    """Copy columns into tiles, and zeros into what is left of the last one.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n, p)
+        The columns, p > 16 (t - 1) and p <= 16 t.
+    tiles : ndarray of shape (t, n, 16)
+        The tiles.
+    workers : Workers
+        The threads.
+    """
+    full, rest = divmod(columns.shape[1], TILE)
+
+    def one(rows: slice) -> None:
+        for tile in range(full):
+            tiles[tile, rows] = columns[rows, tile * TILE : (tile + 1) * TILE]
+        if rest:
+            tiles[full, rows, :rest] = columns[rows, full * TILE :]
+            tiles[full, rows, rest:] = 0
+
+    workers.each(one, panels(len(columns), _COPY_PANEL))
+
+
+def from_tiles(tiles: Array, columns: Array, workers: Workers) -> None:
+    """Copy tiles into columns.
+
+    Parameters
+    ----------
+    tiles : ndarray of shape (t, n, 16)
+        The tiles.
+    columns : ndarray of shape (n, p)
+        The columns, p > 16 (t - 1) and p <= 16 t.
+    workers : Workers
+        The threads.
+    """
+    full, rest = divmod(columns.shape[1], TILE)
+
+    def one(rows: slice) -> None:
+        for tile in range(full):
+            columns[rows, tile * TILE : (tile + 1) * TILE] = tiles[tile, rows]
+        if rest:
+            columns[rows, full * TILE :] = tiles[full, rows, :rest]
+
+    workers.each(one, panels(len(columns), _COPY_PANEL))

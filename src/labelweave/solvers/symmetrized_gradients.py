@@ -1,0 +1,211 @@
+"""Newton's systems made symmetric, by preconditioned conjugate gradients (Seeger 2008, equation 5).
+
+With ``W = V V^T`` and g the slope of the loss the next dual variables are ``a' = V b``, where
+
+    (I + V^T K V) b = V^T u - S^-1 g,
+
+S being ``D^(1/2)`` of the paper.  The start ``b = S^-1 a`` stands for the last dual variables.
+
+Two measures of appendix B guard against entries of S near 0.  Where such an entry has a slope
+that is not small beside it, a class observed against all odds, ``S b = -g`` is as good as
+known: the entry is fixed and the system is solved in the others.  Elsewhere such an entry
+starts at 0.
+
+The preconditioner is the diagonal of the system (appendix B).  With ``p = U^2``, entry by entry,
+
+    1 + S_c^2 (K_cc - 2 (K_ii p)_c + p^T K_ii p),
+
+K_ii being the covariance of the scores of one row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.solvers.curvature_root import CurvatureRoot
+from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
+
+__all__ = ["SymmetrizedGradients"]
+
+Array = npt.NDArray[Any]
+
+_SAME = 1e-13  # of the largest dual variable; changes below it are rounding
+_FURTHER = 0.1  # how far the residual is to fall before a direction is tried again
+
+
+class SymmetrizedGradients:
+    """The paper's linear solver.
+
+    Parameters
+    ----------
+    limit : int, default=25
+        Iterations of conjugate gradients in a Newton step, the paper's k2.  More are made where the
+        direction does not descend yet.
+    diagonal : bool, default=True
+        Whether the system is preconditioned by its diagonal.
+    threshold : float, default=-23.0
+        The logarithm of a probability, kappa of appendix B: entries below it are guarded.
+    """
+
+    def __init__(self, limit: int = 25, *, diagonal: bool = True, threshold: float = -23.0) -> None:
+        self.limit, self.diagonal, self.threshold = limit, diagonal, threshold
+
+    def direction(
+        self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
+    ) -> tuple[Array, Array]:
+        """Find Newton's direction; see :meth:`LinearSolver.direction`."""
+        root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
+        start = _Start(system, root, point, float(np.exp(self.threshold)))
+        run = _Iteration(system, root, start.residual, start.free, self._variances(system, root))
+        targets, done = reduction**2 * run.square, 0
+        while True:
+            done += run.descend(targets, min(self.limit, limit - done))
+            direction, along = start.change + run.sums, start.its_image + run.images
+            ascending = inner_products(system.inner, (point.residual, along))[0] <= 0
+            if done >= limit or not (ascending & (run.square > 0)).any():
+                return direction, along
+            targets = np.where(ascending, _FURTHER**2 * run.square, targets)
+
+    def solve(
+        self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
+    ) -> tuple[Array, Array, int]:
+        """Solve for any right-hand side; see :meth:`LinearSolver.solve`.
+
+        ``x = r + V b`` with ``(I + V^T K V) b = -V^T K r``, which divides by nothing.
+        """
+        root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
+        right = np.empty_like(residual)
+
+        def one(rows: slice) -> None:
+            right[rows] = -root.transposed(image[rows], rows)
+
+        system.inner.panels.each(one)
+        run = _Iteration(system, root, right, None, self._variances(system, root))
+        # b is large beside x where K is, so the residual is to be small beside r as well
+        length = inner_products(system.inner, (residual, residual))[0]
+        done = run.descend(reduction**2 * np.minimum(run.square, length), limit)
+        return residual + run.sums, image + run.images, done
+
+    def _variances(self, system: NewtonSystem, root: CurvatureRoot) -> Array | None:
+        return _system_diagonal(system, root) if self.diagonal else None
+
+
+def _system_diagonal(system: NewtonSystem, root: CurvatureRoot) -> Array:
+    """Compute the diagonal of ``I + V^T K V``."""
+    variances, shares = system.problem.variances(system.groups), root.shares
+    if shares is not None:
+        probabilities = shares**2
+        mixed = system.problem.row_covariances(probabilities)
+        variances = variances - 2 * mixed + (probabilities * mixed).sum(axis=2, keepdims=True)
+    return np.asarray(1.0 + root.scale**2 * np.maximum(variances, 0.0))
+
+
+class _Start:
+    """Where conjugate gradients start, beside the point where the Newton step does.
+
+    With ``c = S b`` the dual variables at the start are ``A c``: the paper's ``c = a``, but -g where an
+    entry is fixed and 0 where it is guarded.
+    """
+
+    def __init__(self, system: NewtonSystem, root: CurvatureRoot, point: NewtonPoint, share: float) -> None:
+        squares, pull = root.scale**2, point.residual + point.dual  # pull is -g
+        fixed = squares < share * np.abs(pull)
+        guarded = squares <= share * squares.max(axis=(0, 2), initial=0.0)[:, None]
+        self.free = ~fixed if fixed.any() else None
+        spread = np.where(fixed, pull, np.where(guarded, 0.0, point.dual))
+        self._move(system, root, point, spread)
+        usable = ~fixed & (squares > 0)
+        own = np.divide(pull - spread, root.scale, out=np.zeros_like(pull), where=usable)
+        self.residual = own - self._pull_of(system, root)
+        if self.free is not None:
+            self.residual *= self.free
+
+    def _move(self, system: NewtonSystem, root: CurvatureRoot, point: NewtonPoint, spread: Array) -> None:
+        """Find how far the start is from the point; as far as rounding is no distance."""
+        self.change = root.centred(spread, slice(None)) - point.dual
+        rounding = _SAME * np.abs(point.dual).max(initial=0.0)
+        self.is_moved = bool(np.abs(self.change).max(initial=0.0) > rounding)
+        if self.is_moved:
+            self.its_image = system.problem.product(self.change, system.groups)
+        else:
+            self.change = np.zeros_like(point.dual)
+            self.its_image = np.zeros_like(point.dual)
+
+    def _pull_of(self, system: NewtonSystem, root: CurvatureRoot) -> Array:
+        """Compute ``V^T (u' - u)``, u' being the scores at the start."""
+        return root.transposed(self.its_image, slice(None)) if self.is_moved else self.its_image
+
+
+class _Iteration:
+    """Conjugate gradients on ``(I + V^T K V) b = right`` from 0, for the entries that are free.
+
+    ``sums`` is V b and ``images`` is K V b; b itself is not kept.
+    """
+
+    def __init__(
+        self,
+        system: NewtonSystem,
+        root: CurvatureRoot,
+        right: Array,
+        free: Array | None,
+        diagonal: Array | None,
+    ) -> None:
+        self.system, self.root, self.residual = system, root, right
+        self.free, self.diagonal = free, diagonal
+        self.sums, self.images = np.zeros_like(right), np.zeros_like(right)
+        self.spread = np.empty_like(right)
+        self.step = right.copy() if diagonal is None else right / diagonal
+        self.square = inner_products(system.inner, (right, self.step))[0]
+
+    def descend(self, targets: Array, limit: int) -> int:
+        """Iterate until every group's residual is small enough; the iterations done are given."""
+        for done in range(limit):
+            if (self.square <= targets).all():
+                return done
+            self._advance()
+        return limit
+
+    def _advance(self) -> None:
+        panels, root = self.system.inner.panels, self.root
+
+        def spread(rows: slice) -> None:
+            self.spread[rows] = root.times(self.step[rows], rows)
+
+        panels.each(spread)
+        image = self.system.problem.product(self.spread, self.system.groups)
+        forces = np.empty_like(image)
+
+        def pull(rows: slice) -> Array:
+            forces[rows] = self.step[rows] + root.transposed(image[rows], rows)
+            if self.free is not None:
+                forces[rows] *= self.free[rows]
+            return np.asarray(np.einsum("ngc,ngc->g", self.step[rows], forces[rows]))
+
+        curvature = panels.total(pull)
+        length = np.divide(self.square, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+        self._move(length[:, None], image, forces)
+
+    def _move(self, length: Array, image: Array, forces: Array) -> None:
+        panels = self.system.inner.panels
+
+        def move(rows: slice) -> Array:
+            self.sums[rows] += length * self.spread[rows]
+            self.images[rows] += length * image[rows]
+            self.residual[rows] -= length * forces[rows]
+            return np.asarray(np.einsum("ngc,ngc->g", self.residual[rows], self._preconditioned(rows)))
+
+        square = panels.total(move)
+        ratio = np.divide(square, self.square, out=np.zeros_like(square), where=self.square > 0)[:, None]
+        self.square = square
+
+        def turn(rows: slice) -> None:
+            self.step[rows] *= ratio
+            self.step[rows] += self._preconditioned(rows)
+
+        panels.each(turn)
+
+    def _preconditioned(self, rows: slice) -> Array:
+        return self.residual[rows] if self.diagonal is None else self.residual[rows] / self.diagonal[rows]
