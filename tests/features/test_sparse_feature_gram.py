@@ -20,7 +20,7 @@ def _text(n=300, d=2000, seed=0):
 
 @pytest.mark.parametrize("constant", [0.0, 2.5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("width", [1, 15, 16, 17, 128, 129, 300])
+@pytest.mark.parametrize("width", [0, 1, 3, 4, 15, 16, 17, 128, 129, 300])
 def test_products_of_any_width(width, dtype, constant):
     X = _text()
     vectors = np.random.default_rng(1).normal(size=(300, width)).astype(dtype)

@@ -26,8 +26,13 @@ def test_products_with_a_tile_are_scipys(n_rows, n_columns, density, single, see
     csr, dtype = _random_csr((n_rows, n_columns), density, seed), np.float32 if single else np.float64
     tile = np.random.default_rng(seed).normal(size=(n_columns, TILE)).astype(dtype)
     product = np.full((n_rows, TILE), np.nan, dtype)
-    SparseTable(csr).multiply(tile, product, Workers())
-    np.testing.assert_allclose(product, csr @ tile, rtol=1e-4 if single else 1e-12, atol=1e-4)
+    table = SparseTable(csr)
+    table.multiply(tile, product, Workers())
+    close = {"rtol": 1e-4, "atol": 1e-4} if single else {"rtol": 1e-12, "atol": 1e-12}
+    np.testing.assert_allclose(product, csr @ tile, **close)
+    few = table.multiply_few(tile[:, :3])
+    assert few.dtype == dtype
+    np.testing.assert_allclose(few, product[:, :3], **close)
 
 
 def test_wide_indices_serve_too():

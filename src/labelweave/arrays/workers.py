@@ -21,6 +21,7 @@ __all__ = ["PANEL", "Workers", "panels"]
 Array = npt.NDArray[Any]
 
 PANEL = 512  # rows of a panel
+_NARROW = 128  # columns of a right factor up to which its transpose goes first
 
 
 def panels(length: int, size: int = PANEL) -> list[slice]:
@@ -107,9 +108,15 @@ class Workers:
             The product.
         """
         product = np.empty((left.shape[0], right.shape[1]), right.dtype)
+        # the library copies one factor before it multiplies; here it is the smaller one
+        narrow = np.ascontiguousarray(right.T) if right.shape[1] <= _NARROW else None
 
         def one(panel: slice) -> None:
-            np.matmul(left[panel].astype(right.dtype, copy=False), right, out=product[panel])
+            part = left[panel].astype(right.dtype, copy=False)
+            if narrow is None:
+                np.matmul(part, right, out=product[panel])
+            else:
+                product[panel] = (narrow @ part.T).T
 
         self.each(one, panels(left.shape[0]))
         return product

@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.features import Kernel
+from labelweave.features.gram import LowRankGram
 from labelweave.model_files import storable
+from labelweave.problems.coupled_gram import CoupledGram
+from labelweave.problems.score_prior import ScorePrior
 
-__all__ = ["KernelExpansion"]
+__all__ = ["KernelExpansion", "expansion"]
 
 Array = npt.NDArray[Any]
 
@@ -78,3 +81,40 @@ class KernelExpansion:
             The term.
         """
         return cls(**state)
+
+
+def expansion(prior: ScorePrior, gram: CoupledGram, dual: Array) -> tuple[Array, list[KernelExpansion]]:
+    """Write the scores of a fitted model as sums of kernels to training rows.
+
+    Parameters
+    ----------
+    prior : ScorePrior
+        Kernels and label covariances.
+    gram : CoupledGram
+        The kernel matrices of the fit.
+    dual : ndarray of float64, shape (n, L)
+        The dual variables.
+
+    Returns
+    -------
+    support : ndarray of int, shape (m,)
+        The training rows that are needed.
+    terms : list of KernelExpansion
+        One a kernel, over these rows.
+    """
+    parts = []
+    for term, matrix in zip(prior.terms, gram.terms, strict=True):
+        labels = np.flatnonzero(term.covariance.diagonal())
+        mixed = np.ascontiguousarray(np.asarray(term.covariance.matmul(dual))[:, labels])
+        if isinstance(matrix.gram, LowRankGram):
+            rows, mixed = matrix.gram.active_rows, matrix.gram.active_coefficients(mixed)
+        else:
+            rows = np.flatnonzero(dual.any(axis=1))
+            mixed = mixed[rows]
+        parts.append((term.kernel, rows, labels, mixed))
+    support = np.unique(np.concatenate([rows for _, rows, _, _ in parts]))
+    terms = [
+        KernelExpansion(kernel, np.searchsorted(support, rows), labels, coefficients)
+        for kernel, rows, labels, coefficients in parts
+    ]
+    return support, terms

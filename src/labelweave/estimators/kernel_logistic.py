@@ -25,7 +25,7 @@ from labelweave.estimators.base import Array
 from labelweave.estimators.class_targets import read_classes
 from labelweave.estimators.folds import held_out_rows
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.kernel_expansion import KernelExpansion
+from labelweave.estimators.kernel_expansion import KernelExpansion, expansion
 from labelweave.estimators.likelihood_fit import FitSettings, FittedLikelihood, LikelihoodData, LikelihoodFit
 from labelweave.estimators.likelihood_progress import LikelihoodProgress
 from labelweave.estimators.prior_choice import TIES, PriorChoice, prior_family
@@ -35,7 +35,6 @@ from labelweave.hyperparameters import SearchRecord
 from labelweave.inference import best_parent, least_expected_loss, most_probable, rejected
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.model_files import storable
-from labelweave.problems.score_prior import ScorePrior
 
 __all__ = ["KernelLogisticClassifier"]
 
@@ -131,8 +130,8 @@ class KernelLogisticClassifier(KernelClassifier):
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
         Every evaluation of the cross-validation loss.
-    dual_coef_ : ndarray of shape (n, L)
-        The dual variables, ``w (y - P)`` at the optimum.
+    dual_coef_ : ndarray of shape (m, L)
+        The dual variables of the support rows, ``w (y - P)`` at the optimum.
     expansion_ : list of KernelExpansion
         The scores as sums of kernels to support rows.
     support_ : ndarray of shape (m,)
@@ -360,9 +359,13 @@ class KernelLogisticClassifier(KernelClassifier):
         if self.decision == "most_probable":
             return
         if self._form.kind == "labels":
-            raise ValueError(f"decision={self.decision!r} is for one class a row, but y has many labels a row.")
+            raise ValueError(
+                f"decision={self.decision!r} is for one class a row, but y has many labels a row."
+            )
         if self.taxonomy_ is None:
-            raise ValueError(f"decision={self.decision!r} needs a taxonomy; give one, or decision='most_probable'.")
+            raise ValueError(
+                f"decision={self.decision!r} needs a taxonomy; give one, or decision='most_probable'."
+            )
 
     def _rows_to_learn_on(self, data: LikelihoodData, seed: int) -> Array:
         certain = data.certain()
@@ -381,6 +384,7 @@ class KernelLogisticClassifier(KernelClassifier):
             max_iter=self.max_iter,
             learning_iterations=iterations,
             rank=_RANK,
+            low_rank=self.low_rank,
             memory_budget=self.memory_budget,
             workers=workers,
             seed=seed,
@@ -395,9 +399,8 @@ class KernelLogisticClassifier(KernelClassifier):
         self.learning_status_ = "fixed" if learned is None else learned.status
         self.learning_trace_ = [] if learned is None else learned.trace
         self.kernel_products_ = fitted.gram.products
-        support = np.flatnonzero(fitted.dual.any(axis=1))
         self.intercept_ = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
-        self.expansion_ = _expansion(fitted.prior, fitted.dual[support])
+        support, self.expansion_ = expansion(fitted.prior, fitted.gram, fitted.dual)
         self._keep_support(features, support, fitted.dual[support])
         self._keep_result(fitted.result)
 
@@ -493,7 +496,9 @@ class KernelLogisticClassifier(KernelClassifier):
         """
         check_is_fitted(self)
         if self._form.kind == "labels":
-            raise ValueError("predict_or_reject is for one class a row, but this model predicts many labels a row.")
+            raise ValueError(
+                "predict_or_reject is for one class a row, but this model predicts many labels a row."
+            )
         predicted = np.asarray(self.predict(X)).astype(object)
         predicted[rejected(self.predict_proba(X), confidence=confidence, fraction=fraction)] = None
         return predicted
@@ -521,13 +526,3 @@ def _paper_gamma(features: FeatureMatrix) -> float:
     mean = np.asarray(features.data.mean(axis=0)).ravel()
     scatter = float(features.squared_norms().mean() - mean @ mean)
     return 0.5 / scatter if scatter > 0 else 1.0
-
-
-def _expansion(prior: ScorePrior, dual: Array) -> list[KernelExpansion]:
-    """Multiply the dual variables by the label covariances."""
-    every, terms = np.arange(len(dual)), []
-    for term in prior.terms:
-        labels = np.flatnonzero(term.covariance.diagonal())
-        mixed = term.covariance.matmul(dual)[:, labels]
-        terms.append(KernelExpansion(term.kernel, every, labels, np.ascontiguousarray(mixed)))
-    return terms

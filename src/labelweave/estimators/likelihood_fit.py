@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, Kernel
-from labelweave.features.gram import Gram, StoredGram
+from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram
 from labelweave.features.gram_sources import GramSource, KernelSource, PrecomputedSource
 from labelweave.hyperparameters import (
     CrossValidationLikelihood,
@@ -32,6 +32,12 @@ from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 __all__ = ["FitSettings", "FittedLikelihood", "LikelihoodData", "LikelihoodFit"]
 
 Array = npt.NDArray[Any]
+Box = list[tuple[float | None, float | None]]
+
+_FIRST_ROWS = 1000
+_MANY = 3  # times that: rows enough for a first search on a part
+_NEARBY = 2.0  # how far the second search goes, in logarithms of parameters
+_SHORT_STEP = 0.3
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,8 @@ class FitSettings:
         Steps of the search for hyper-parameters; 0 to keep those that are given.
     rank : int
         Of the preconditioner.
+    low_rank : int or None
+        Columns of incomplete Cholesky factors that stand for the kernel matrices of the final fit.
     memory_budget : float
         Megabytes for kernel matrices.
     workers : Workers
@@ -168,6 +176,7 @@ class FitSettings:
     max_iter: int
     learning_iterations: int
     rank: int
+    low_rank: int | None
     memory_budget: float
     workers: Workers
     seed: int
@@ -219,6 +228,7 @@ class LikelihoodFit:
     def __init__(self, family: PriorFamily, data: LikelihoodData, settings: FitSettings) -> None:
         self.family, self.data, self.settings = family, data, settings
         self.ties_labels = family.ties_labels or data.codes is not None
+        self.n_terms = len(family.prior(family.start).terms)
 
     def run(self, chosen: Array, held_out: Array) -> FittedLikelihood:
         """Learn the hyper-parameters on some rows, and fit all.
@@ -240,10 +250,7 @@ class LikelihoodFit:
             learned, start = self._learn(chosen, held_out)
         theta = self.family.start if learned is None else learned.theta
         prior = self.family.prior(theta)
-        gram = coupled_gram(
-            prior, lambda kernel: self._gram(self.data, kernel), self.settings.workers,
-            ties_labels=self.ties_labels,
-        )  # fmt: skip
+        gram = coupled_gram(prior, self._final_gram, self.settings.workers, ties_labels=self.ties_labels)
         loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
         problem = KernelLikelihood(gram, loss, self.settings.rank, self.settings.seed)
         state = None
@@ -256,33 +263,74 @@ class LikelihoodFit:
         dual = state.dual.reshape(len(state.dual), -1)
         return FittedLikelihood(prior, gram, dual, solved.result, learned, theta)
 
-    def _gram(self, data: LikelihoodData, kernel: Kernel | None) -> Gram:
-        return StoredGram.from_source(data.source(kernel), 0.0, np.float64, self.settings.workers)
+    def _gram(self, data: LikelihoodData, kernel: Kernel | None, fits: int) -> Gram:
+        explicit = None if kernel is None else kernel.explicit_features(data.features)
+        budget = self.settings.memory_budget * 1e6 / self.n_terms
+        columns = fits * data.n_labels
+        return choose_gram(data.source(kernel), explicit, columns, budget, self.settings.workers)
+
+    def _final_gram(self, kernel: Kernel | None) -> Gram:
+        settings = self.settings
+        if settings.low_rank is None:
+            return self._gram(self.data, kernel, 1)
+        pivoting = Pivoting(min(settings.low_rank, len(self.data.weights)), seed=settings.seed)
+        source = self.data.source(kernel)
+        return LowRankGram.from_source(source, 0.0, np.float64, settings.workers, pivoting)
 
     def _learn(self, chosen: Array, held_out: Array) -> tuple[LearnedParameters, Array | None]:
-        """Search, and give a start for the final fit if all its rows took part."""
-        part, settings = self.data.rows(chosen), self.settings
+        """Search, and give a start for the final fit if all its rows took part.
+
+        With many rows a search on a part of them comes first: it costs little, and from where it ends
+        the other one takes few evaluations.
+        """
+        start, box, first_step = self.family.start, self.family.bounds, 1.0
+        if len(chosen) >= _MANY * _FIRST_ROWS:
+            some = np.sort(np.random.default_rng(self.settings.seed).permutation(len(chosen))[:_FIRST_ROWS])
+            start = self._search(self._criterion(chosen[some], held_out[some]), start, box, first_step).theta
+            box, first_step = _around(start, box), _SHORT_STEP
+        criterion = self._criterion(chosen, held_out)
+        learned = self._search(criterion, start, box, first_step)
+        if criterion.inner_state is None or len(chosen) < len(self.data.weights):
+            return learned, None
+        return learned, _mean_over_fits(criterion.inner_state, held_out, self.ties_labels)
+
+    def _criterion(self, rows: Array, held_out: Array) -> CrossValidationLikelihood:
+        part = self.data.rows(rows)
         folded = FoldedData(
             part.features,
             lambda weights: part.loss(weights, ties_labels=self.ties_labels),
             part.weights,
             held_out,
-            lambda kernel: self._gram(part, kernel),
+            lambda kernel: self._gram(part, kernel, held_out.shape[1]),
             self.ties_labels,
         )
-        criterion = CrossValidationLikelihood(
+        settings = self.settings
+        return CrossValidationLikelihood(
             self.family, folded, settings.workers, rank=settings.rank, seed=settings.seed
         )
-        learned = learn(
+
+    def _search(
+        self, criterion: CrossValidationLikelihood, start: Array, box: Box, first_step: float
+    ) -> LearnedParameters:
+        return learn(
             criterion,
-            self.family.start,
-            self.family.bounds,
-            max_iter=settings.learning_iterations,
-            on_record=settings.on_search,
+            start,
+            box,
+            first_step=first_step,
+            max_iter=self.settings.learning_iterations,
+            on_record=self.settings.on_search,
         )
-        if criterion.inner_state is None or len(chosen) < len(self.data.weights):
-            return learned, None
-        return learned, _mean_over_fits(criterion.inner_state, held_out, self.ties_labels)
+
+
+def _around(start: Array, box: Box) -> Box:
+    """Keep to the neighbourhood of a point, so that no step leads far off."""
+    return [
+        (
+            value - _NEARBY if low is None else max(low, value - _NEARBY),
+            value + _NEARBY if high is None else min(high, value + _NEARBY),
+        )
+        for value, (low, high) in zip(start.tolist(), box, strict=True)
+    ]
 
 
 def _mean_over_fits(dual: Array, held_out: Array, ties_labels: bool) -> Array:

@@ -85,10 +85,14 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: Array) -> 
         name for name in ("taxonomy", "label_covariance", "coupling") if getattr(choice, name) is not None
     ]
     if len(given) > 1:
-        raise ValueError(f"{' and '.join(given)} are given; the labels have one structure, so give one of them.")
+        raise ValueError(
+            f"{' and '.join(given)} are given; the labels have one structure, so give one of them."
+        )
     if choice.coupling is not None or choice.label_covariance is not None:
         if choice.tie != "shared":
-            raise ValueError(f"tie={choice.tie!r} does not go with {given[0]}, which shares one kernel; use tie='shared'.")
+            raise ValueError(
+                f"tie={choice.tie!r} does not go with {given[0]}, which shares one kernel; use tie='shared'."
+            )
         if choice.coupling is not None:
             return _coupling(choice, kernel, names)
         covariance = _covariance(choice.label_covariance, names)
@@ -110,7 +114,9 @@ def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> L
     labels = len(names)
     factors = labels if choice.coupling == "full" else int(choice.coupling)
     if factors > labels:
-        raise ValueError(f"coupling is {factors}, but there are {labels} labels; give at most as many factors.")
+        raise ValueError(
+            f"coupling is {factors}, but there are {labels} labels; give at most as many factors."
+        )
     if factors == labels:
         start = np.sqrt(choice.scale) * np.eye(labels)
     else:
@@ -124,7 +130,9 @@ def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> TiedP
     if choice.taxonomy is None:
         for tie in (scale_tie, shape_tie):
             if tie in _TREE_TIES:
-                raise ValueError(f"tie={tie!r} needs a taxonomy; give one, or tie='shared', 'scale' or 'class'.")
+                raise ValueError(
+                    f"tie={tie!r} needs a taxonomy; give one, or tie='shared', 'scale' or 'class'."
+                )
         membership = sp.eye_array(len(names), format="csr")
         scales, shapes = (_flat_groups(tie, names) for tie in (scale_tie, shape_tie))
     else:

@@ -40,7 +40,7 @@ class SparseTable:
         narrow = self.shape[1] <= np.iinfo(np.int32).max
         self.indptr = csr.indptr.astype(np.int64, copy=False)
         self.indices = csr.indices.astype(np.int32 if narrow else np.int64, copy=False)
-        self._values: dict[np.dtype[Any], Array] = {csr.data.dtype: csr.data}
+        self._tables: dict[np.dtype[Any], sp.csr_array] = {csr.dtype: csr}
         self._parts = _equal_parts(self.indptr)
 
     def multiply(self, tile: Array, product: Array, workers: Workers) -> None:
@@ -55,17 +55,34 @@ class SparseTable:
         workers : Workers
             The threads; every row of a product is one sum, whoever computes it.
         """
-        values = self._values_in(tile.dtype)
+        values = self._table(tile.dtype).data
 
         def one(rows: slice) -> None:
             multiply_rows(self.indptr[rows.start : rows.stop + 1], self.indices, values, tile, product[rows])
 
         workers.each(one, self._parts)
 
-    def _values_in(self, dtype: np.dtype[Any]) -> Array:
-        if dtype not in self._values:
-            self._values[dtype] = next(iter(self._values.values())).astype(dtype)
-        return self._values[dtype]
+    def multiply_few(self, columns: Array) -> Array:
+        """Multiply by so few columns that a tile would be mostly empty.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (k, p)
+            The columns, float32 or float64.
+
+        Returns
+        -------
+        ndarray of shape (m, p)
+            The product, computed on one thread.
+        """
+        return np.asarray(self._table(columns.dtype) @ columns)
+
+    def _table(self, dtype: np.dtype[Any]) -> sp.csr_array:
+        if dtype not in self._tables:
+            first = next(iter(self._tables.values()))
+            parts = first.data.astype(dtype), first.indices, first.indptr
+            self._tables[dtype] = sp.csr_array(parts, shape=self.shape)
+        return self._tables[dtype]
 
 
 def _equal_parts(indptr: Array) -> list[slice]:

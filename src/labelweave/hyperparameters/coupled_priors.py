@@ -111,7 +111,9 @@ class LearnedCoupling:
 
     def prior(self, theta: Array) -> ScorePrior:
         """Make the prior; see :meth:`PriorFamily.prior`."""
-        kernel = self.kernel if self.kernel is None else self.kernel.with_log_parameters(theta[: self.n_shape])
+        kernel = (
+            self.kernel if self.kernel is None else self.kernel.with_log_parameters(theta[: self.n_shape])
+        )
         term = PriorTerm(kernel, FactorCovariance(self._coupling(theta).copy()))
         return ScorePrior((term,), self.intercept_variance)
 

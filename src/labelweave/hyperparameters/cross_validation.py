@@ -116,6 +116,8 @@ class CrossValidationLikelihood:
         The residual reduction in the solve for the gradient.
     max_iter : int
         Newton steps of a fit.
+    max_inner : int
+        Conjugate gradient iterations of a step.
     rank : int
         Of the preconditioner.
     seed : int
@@ -128,14 +130,15 @@ class CrossValidationLikelihood:
         data: FoldedData,
         workers: Workers,
         *,
-        tol: float = 1e-7,
+        tol: float = 1e-6,
         solved: float = 1e-4,
-        max_iter: int = 60,
+        max_iter: int = 30,
+        max_inner: int = 200,
         rank: int = 100,
         seed: int = 0,
     ) -> None:
         self.family, self.data, self.workers = family, data, workers
-        self.tol, self.solved, self.max_iter = tol, solved, max_iter
+        self.tol, self.solved, self.max_iter, self.max_inner = tol, solved, max_iter, max_inner
         self.rank, self.seed = rank, seed
         weights = np.broadcast_to(data.weights[:, None], data.held_out.shape)
         self.training = data.make_loss(np.where(data.held_out, 0.0, weights))
@@ -160,9 +163,7 @@ class CrossValidationLikelihood:
         """
         begin = time.perf_counter()
         prior = self.family.prior(theta)
-        gram = coupled_gram(
-            prior, self.data.make_gram, self.workers, ties_labels=self.data.ties_labels
-        )
+        gram = coupled_gram(prior, self.data.make_gram, self.workers, ties_labels=self.data.ties_labels)
         problem = KernelLikelihood(gram, self.training, self.rank, self.seed)
         fitted, state = self._fit(problem)
         value, slope = np.nan, np.full(len(theta), np.nan)
@@ -183,7 +184,7 @@ class CrossValidationLikelihood:
         )
 
     def _fit(self, problem: KernelLikelihood) -> tuple[NewtonResult, NewtonState]:
-        solver = NewtonConjugateGradient(self.tol, self.max_iter)
+        solver = NewtonConjugateGradient(self.tol, self.max_iter, self.max_inner)
         if self.inner_state is None:
             return solver.solve(problem)
         dual = self.inner_state.copy()

@@ -80,6 +80,7 @@ def learn(
     *,
     max_iter: int = 50,
     tol: float = 1e-4,
+    first_step: float = 1.0,
     on_record: Callable[[SearchRecord], bool] | None = None,
 ) -> LearnedParameters:
     """Minimise the criterion.
@@ -96,6 +97,8 @@ def learn(
         The largest number of quasi-Newton steps.
     tol : float, default=1e-4
         A step that lowers the mean held-out loss by a smaller share ends the search.
+    first_step : float, default=1.0
+        The length of the first step, in logarithms of parameters.
     on_record : callable or None, default=None
         Gets every record; a true result ends the search.
 
@@ -109,11 +112,15 @@ def learn(
     ValueError
         If the fits fail at the start already.
     """
-    search = _Search(criterion, on_record)
+    search = _Search(criterion, first_step, on_record)
     try:
+        value, slope = search(start)
+        # SciPy's first step is the gradient where that is shorter than 1, and its tolerance is absolute for
+        # values below 1
+        limits = {"ftol": tol * min(1.0, abs(value)), "gtol": 1e-4 * float(np.abs(slope).max(initial=0.0))}
         found = minimize(
             search, start, method="L-BFGS-B", jac=True, bounds=bounds,
-            options={"maxiter": max_iter, "maxfun": 3 * max_iter, "ftol": tol, "gtol": 1e-6, "maxls": 10},
+            options={"maxiter": max_iter, "maxfun": 3 * max_iter, "maxls": 5, **limits},
         )  # fmt: skip
         status = {0: "converged", 1: "iteration_limit"}.get(found.status, "stalled")
     except (_Stop, KeyboardInterrupt):
@@ -134,15 +141,31 @@ class _Search:
     """The criterion as SciPy calls it."""
 
     def __init__(
-        self, criterion: Callable[[Array], Evaluation], on_record: Callable[[SearchRecord], bool] | None
+        self,
+        criterion: Callable[[Array], Evaluation],
+        first_step: float,
+        on_record: Callable[[SearchRecord], bool] | None,
     ) -> None:
         self.criterion, self.on_record = criterion, on_record or (lambda record: False)
+        self.first_step, self.factor = first_step, 0.0
+        self.last: tuple[Array, Evaluation] | None = None
         self.trace: list[SearchRecord] = []
         self.best: tuple[Array, Evaluation] | None = None
         self.begin = time.perf_counter()
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Give value and gradient, scaled so that the first step has its length."""
+        found = self._evaluate(theta)
+        if not self.factor:
+            self.factor = self.first_step / max(float(np.linalg.norm(found.slope)), 1e-12)
+        value, slope = (found.value, found.slope) if found.converged else self._bracket(theta)
+        return self.factor * value, self.factor * slope
+
+    def _evaluate(self, theta: Array) -> Evaluation:
+        if self.last is not None and np.array_equal(theta, self.last[0]):
+            return self.last[1]  # SciPy begins where the scaling was found
         found = self.criterion(theta)
+        self.last = theta.copy(), found
         if found.converged and (self.best is None or found.value < self.best[1].value):
             self.best = theta.copy(), found
         self.trace.append(
@@ -157,7 +180,7 @@ class _Search:
         )
         if self.on_record(self.trace[-1]) or (self.best is None and not found.converged):
             raise _Stop
-        return (found.value, found.slope) if found.converged else self._bracket(theta)
+        return found
 
     def _bracket(self, theta: Array) -> tuple[float, Array]:
         """Pretend that the criterion rises along the failed step as it had promised to fall."""

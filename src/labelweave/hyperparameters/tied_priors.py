@@ -93,7 +93,9 @@ class TiedPriors:
     def _split(self, theta: Array) -> tuple[Array, Array]:
         """Give the variance of every node, and the shapes, one a row."""
         n_scales = len(self.scales.names)
-        return np.exp(theta[:n_scales])[self.scales.of_node], theta[n_scales:].reshape(len(self.shapes.names), -1)
+        return np.exp(theta[:n_scales])[self.scales.of_node], theta[n_scales:].reshape(
+            len(self.shapes.names), -1
+        )
 
     def prior(self, theta: Array) -> ScorePrior:
         """Make the prior; see :meth:`PriorFamily.prior`."""

@@ -28,6 +28,7 @@ __all__ = ["KernelLikelihood"]
 Array = npt.NDArray[Any]
 
 _MOST_MODES = 2500  # labels; eigenvectors of so many take seconds
+_FEWEST_MODES = 20  # labels; for fewer, making the basis costs more products than it saves
 
 
 class KernelLikelihood:
@@ -69,9 +70,10 @@ class KernelLikelihood:
     def _panels(self, scores: Array) -> RowPanels:
         return RowPanels(self.workers, len(scores), scores[0].size)
 
-    def values(self, scores: Array, groups: Array, rows: slice) -> npt.NDArray[np.float64]:
-        """Compute the losses of some rows; see :meth:`NewtonProblem.values`."""
-        return self.loss.values(scores, rows, groups)
+    def along(self, scores: Array, direction: Array, groups: Array, rows: slice) -> tuple[Array, Array]:
+        """Evaluate the losses of some rows along a direction; see :meth:`NewtonProblem.along`."""
+        found = self.loss.evaluate(scores, rows, groups)
+        return found.values, -np.einsum("ngc,ngc->g", found.residuals, direction)
 
     def curve(self, curvature: Array, vectors: Array, groups: Array, rows: slice) -> Array:
         """Multiply by the curvature; see :meth:`NewtonProblem.curve`."""
@@ -102,12 +104,13 @@ class KernelLikelihood:
         There is one for tied labels that share one kernel matrix.
         """
         gram = self.gram
-        is_apt = len(gram.terms) == 1 and not gram.is_separate and gram.n_labels <= _MOST_MODES
+        is_apt = len(gram.terms) == 1 and not gram.is_separate
+        is_apt = is_apt and _FEWEST_MODES <= gram.n_labels <= _MOST_MODES
         if self.rank == 0 or not is_apt:
             return None
         term = gram.terms[0]
         if self._leading is None:
-            rank = min(self.rank, gram.n_rows)
+            rank = min(self.rank, gram.n_labels, gram.n_rows)
             found = leading_spectrum(term.gram, rank, self.workers, self.seed)
             self._leading = found.vectors.astype(np.float64)
             self._constant = gram.intercept_variance / _largest(term.covariance)

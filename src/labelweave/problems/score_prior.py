@@ -78,4 +78,6 @@ class ScorePrior:
             The prior.
         """
         pairs = zip(state["kernels"], state["covariances"], strict=True)
-        return cls(tuple(PriorTerm(kernel, covariance) for kernel, covariance in pairs), state["intercept_variance"])
+        return cls(
+            tuple(PriorTerm(kernel, covariance) for kernel, covariance in pairs), state["intercept_variance"]
+        )

@@ -19,6 +19,12 @@ __all__ = ["FunctionGradients", "Inner", "NewtonSystem", "inner_products", "solv
 
 Array = npt.NDArray[Any]
 
+# duality gaps so many times the objective are far from the optimum; plain gradients serve better there
+_NEAR = 1e4
+# a preconditioner that does not do this much in so many iterations does harm: few rows with all of the
+# curvature are not what it stands for
+_PATIENCE, _PROGRESS = 40, 0.1
+
 
 class FunctionGradients:
     """Newton's systems by conjugate gradients in the function space."""
@@ -26,9 +32,17 @@ class FunctionGradients:
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction; see :meth:`LinearSolver.direction`."""
-        found = solve_newton_system(system, point.residual.copy(), point.image.copy(), reduction, limit)
-        return found[0], found[1]
+        """Find Newton's direction; see :meth:`LinearSolver.direction`.
+
+        The quadratic model is followed no further than it promises a lower objective than 0.
+        """
+        residual, image = point.residual.copy(), point.image.copy()
+        run = _Iteration(system, residual, image, point.values)
+        gaps = inner_products(system.inner, (residual, image))[0] / 2
+        if (gaps <= _NEAR * point.values).all():
+            run.precondition()
+        run.descend(reduction, limit)
+        return run.solution, run.its_image
 
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
@@ -64,31 +78,57 @@ def solve_newton_system(
     iterations : int
         Iterations done.
     """
-    iteration = _Iteration(system, residual, image)
-    targets = reduction**2 * iteration.square
-    done = 0
-    while done < limit:
-        iteration.advance()
-        done += 1
-        if (iteration.square <= targets).all():
-            break
-        iteration.turn()
-    return iteration.solution, iteration.its_image, done
+    run = _Iteration(system, residual, image)
+    run.precondition()
+    done = run.descend(reduction, limit)
+    return run.solution, run.its_image, done
 
 
 class _Iteration:
-    """The vectors of one solve, every one with its image under K."""
+    """The vectors of one solve, every one with its image under K.
 
-    def __init__(self, system: NewtonSystem, residual: Array, image: Array) -> None:
-        self.system, self.residual, self.image = system, residual, image
-        self.preconditioner: Preconditioner | None = system.problem.preconditioner(
-            system.curvature, system.groups
-        )
+    A group rests once the model has fallen by what is allowed.
+    """
+
+    def __init__(
+        self, system: NewtonSystem, residual: Array, image: Array, allowed: Array | float = np.inf
+    ) -> None:
+        self.system, self.residual, self.image, self.allowed = system, residual, image, allowed
+        self.preconditioner: Preconditioner | None = None
         self.solution, self.its_image = np.zeros_like(residual), np.zeros_like(residual)
         self.curved = np.empty_like(residual)
+        self.fall = np.zeros(residual.shape[1])
+        self.start()
+
+    def start(self) -> None:
+        """Go on from the residual itself."""
         self.direction, self.along = (part.copy() for part in self._preconditioned())
         self.square = self._square()
-        self.ratio = np.zeros_like(self.square)
+
+    def precondition(self) -> None:
+        """Use the problem's preconditioner, if it has one."""
+        system = self.system
+        self.preconditioner = system.problem.preconditioner(system.curvature, system.groups)
+        if self.preconditioner is not None:
+            self.start()
+
+    def descend(self, reduction: Array, limit: int) -> int:
+        """Iterate until every group rests or has a small residual; the iterations done are given."""
+        whole = inner_products(self.system.inner, (self.residual, self.image))[0]
+        targets, last, done = reduction**2 * self.square, self.square, 0
+        while done < limit and ((self.square > targets) & ~self.rests()).any():
+            self.advance()
+            done += 1
+            if self.preconditioner is not None and done % _PATIENCE == 0:
+                if (self.square > np.maximum(targets, _PROGRESS * last)).any():
+                    self.preconditioner, targets = None, reduction**2 * whole
+                    self.start()
+                last = self.square
+        return done
+
+    def rests(self) -> Array:
+        """Tell which groups have come as far as they may."""
+        return np.asarray(self.fall >= self.allowed)
 
     def _preconditioned(self) -> tuple[Array, Array]:
         if self.preconditioner is None:
@@ -102,7 +142,7 @@ class _Iteration:
         return np.asarray(np.maximum(inner_products(self.system.inner, (self.residual, image))[0], 0.0))
 
     def advance(self) -> None:
-        """Go along the direction to the least value, and renew the residual."""
+        """Go along the direction to the least value, and turn to the next direction."""
         panels = self.system.inner.panels
 
         def curve(rows: slice) -> Array:
@@ -113,6 +153,8 @@ class _Iteration:
         curvature = panels.total(curve)
         image = self.system.problem.product(self.curved, self.system.groups)
         length = np.divide(self.square, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+        length[self.rests()] = 0.0
+        self.fall += length * self.square / 2
         step = length[:, None]
 
         def move(rows: slice) -> None:
@@ -123,14 +165,14 @@ class _Iteration:
             self.image[rows] -= step * (along + image[rows])
 
         panels.each(move)
-        self.new = self._preconditioned()
-        square = self._square()
-        self.ratio = np.divide(square, self.square, out=np.zeros_like(square), where=self.square > 0)
-        self.square = square
+        self._turn()
 
-    def turn(self) -> None:
+    def _turn(self) -> None:
         """Make the next direction conjugate to the last ones."""
-        ratio, (new, new_image) = self.ratio[:, None], self.new
+        new, new_image = self._preconditioned()
+        square = self._square()
+        ratio = np.divide(square, self.square, out=np.zeros_like(square), where=self.square > 0)[:, None]
+        self.square = square
 
         def one(rows: slice) -> None:
             self.direction[rows] *= ratio

@@ -1,6 +1,8 @@
 """A line search along a direction whose scores are known, for many groups at once.
 
-``Phi(a + t d)`` for ``u + t K d`` takes no product with K (Seeger 2008, section 5.1.2).
+``Phi(a + t d)`` and its derivative for ``u + t K d`` take no product with K (Seeger 2008, section
+5.1.2), so lengths are sought until the derivative is small: Newton's model is poor where scores are
+sure, and whole steps are often too long there, or too short.
 """
 
 from __future__ import annotations
@@ -10,70 +12,106 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.solvers.newton_system import NewtonSystem, inner_products
+from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
 __all__ = ["search_along"]
 
 Array = npt.NDArray[Any]
 
 _SUFFICIENT = 1e-4  # of the decrease that the slope promises (Armijo)
-_SHORTEST, _LEAST_CUT, _MOST_CUT = 1e-10, 0.5, 0.1
+_FLAT = 0.25  # of the slope at the start: flat enough (Wolfe)
+_SHORTEST, _LONGEST = 1e-10, 64.0
+_EDGE = 0.1  # of a bracket, which the next length keeps away from both ends
+_LEAST_GROWTH, _MOST_GROWTH = 1.5, 4.0
 _ROUNDING = 1e-13  # of the objective; changes below it are not told from none
+_MOST_TRIALS = 40
 
 
-def search_along(
-    system: NewtonSystem,
-    point: tuple[Array, Array],
-    direction: tuple[Array, Array],
-    residual: Array,
-    values: Array,
-) -> Array:
-    """Find step lengths that lower the objective of every group enough, 1 where it does.
+def search_along(system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array) -> Array:
+    """Find step lengths that lower the objective of every group about as far as the direction does.
 
     Parameters
     ----------
     system : NewtonSystem
         The groups.
-    point : tuple of ndarray
-        Dual variables a and scores K a, of shape (n, groups, columns).
-    direction : tuple of ndarray
-        d and K d.
-    residual : ndarray of shape (n, groups, columns)
-        Minus the gradient in the function space.
-    values : ndarray of float64, shape (groups,)
-        The objective at the point.
+    point : NewtonPoint
+        Where the direction starts.
+    direction : ndarray of shape (n, groups, columns)
+        d.
+    along : ndarray of shape (n, groups, columns)
+        K d.
 
     Returns
     -------
     ndarray of float64, shape (groups,)
-        The step lengths; 0 where none was found.
+        The step lengths; 0 where no length lowers the objective.
     """
-    (dual, scores), (step, along) = point, direction
-    slope, still, cross, square = inner_products(
-        system.inner, (residual, along), (dual, scores), (step, scores), (step, along)
-    )
-    lengths, open_groups = np.ones(len(values)), slope > 0
-    lengths[~open_groups] = 0.0
-    while open_groups.any():
-        losses = _losses(system, scores, along, lengths)
-        reached = losses + (still + 2 * lengths * cross + lengths**2 * square) / 2
-        allowed = values - _SUFFICIENT * lengths * slope + _ROUNDING * np.maximum(1.0, np.abs(values))
-        failed = open_groups & ~(reached <= allowed)
-        lengths[failed] *= _cut(reached[failed] - values[failed], lengths[failed] * slope[failed])
-        lengths[failed & (lengths < _SHORTEST)] = 0.0
-        open_groups = failed & (lengths > 0)
-    return lengths
+    search = _Search(system, point, direction, along)
+    for _ in range(_MOST_TRIALS):
+        if not search.open.any():
+            break
+        search.try_lengths()
+    return search.best
 
 
-def _losses(system: NewtonSystem, scores: Array, along: Array, lengths: Array) -> Array:
-    def one(rows: slice) -> Array:
-        return system.problem.values(scores[rows] + lengths[:, None] * along[rows], system.groups, rows)
+class _Search:
+    """Brackets of the best lengths; the derivative is negative at the low ends and not at the high ones."""
 
-    return system.inner.panels.total(one)
+    def __init__(self, system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array) -> None:
+        self.system, self.point, self.along = system, point, along
+        self.slope, self.cross, self.square = inner_products(
+            system.inner, (point.residual, along), (direction, point.scores), (direction, along)
+        )
+        self.still = inner_products(system.inner, (point.dual, point.scores))[0]
+        self.open = self.slope > 0
+        self.lengths = np.where(self.open, 1.0, 0.0)
+        self.low, self.low_slope = np.zeros(len(self.slope)), -self.slope
+        self.high, self.high_slope = np.full(len(self.slope), np.inf), np.zeros(len(self.slope))
+        self.best, self.least = np.zeros(len(self.slope)), np.full(len(self.slope), np.inf)
+
+    def try_lengths(self) -> None:
+        """Evaluate the present lengths, keep those that are good, and choose others for the rest."""
+        lengths, start = self.lengths, self.point.values
+        values, slopes = self._evaluate()
+        rounding = _ROUNDING * np.maximum(1.0, np.abs(start))
+        lower = values <= start - _SUFFICIENT * lengths * self.slope + rounding
+        better = self.open & lower & (values < self.least)
+        self.best[better], self.least[better] = lengths[better], values[better]
+        flat = np.abs(slopes) <= np.maximum(_FLAT * self.slope, rounding / np.maximum(lengths, _SHORTEST))
+        self.open &= ~(lower & flat)
+        self._narrow(~(slopes < 0) | ~lower, slopes)
+        self._choose()
+        self.open &= (self.high > _SHORTEST) & (self.lengths <= _LONGEST)
+
+    def _evaluate(self) -> tuple[Array, Array]:
+        """Compute objectives and derivatives at the present lengths."""
+        lengths, along, scores = self.lengths[:, None], self.along, self.point.scores
+
+        def one(rows: slice) -> Array:
+            there = scores[rows] + lengths * along[rows]
+            return np.stack(self.system.problem.along(there, along[rows], self.system.groups, rows))
+
+        losses, slopes = self.system.inner.panels.total(one)
+        penalty = self.still + 2 * self.lengths * self.cross + self.lengths**2 * self.square
+        return losses + penalty / 2, slopes + self.cross + self.lengths * self.square
+
+    def _narrow(self, is_high: Array, slopes: Array) -> None:
+        """Put the present lengths in the place of one end of the bracket."""
+        high, low = self.open & is_high, self.open & ~is_high
+        self.high[high], self.high_slope[high] = self.lengths[high], slopes[high]
+        self.low[low], self.low_slope[low] = self.lengths[low], slopes[low]
+
+    def _choose(self) -> None:
+        """Choose the next lengths where a line through both derivatives is 0, or go further out."""
+        fall, bounded = -self.low_slope, np.isfinite(self.high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            share = fall / (self.high_slope + fall)
+            growth = self.slope / (self.slope - fall)
+            inside = self.low + (self.high - self.low) * _within(share, _EDGE, 1 - _EDGE)
+        outside = self.low * _within(growth, _LEAST_GROWTH, _MOST_GROWTH)
+        self.lengths = np.where(self.open, np.where(bounded, inside, outside), self.lengths)
 
 
-def _cut(rise: Array, promised: Array) -> Array:
-    """Interpolate by the parabola through both values and the slope, within bounds."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        best = promised / (2 * (rise + promised))
-    return np.clip(np.where(np.isfinite(best), best, _MOST_CUT), _MOST_CUT, _LEAST_CUT)
+def _within(values: Array, least: float, most: float) -> Array:
+    """Clip, and take the least for what is no number."""
+    return np.asarray(np.where(np.isfinite(values), np.clip(values, least, most), least))

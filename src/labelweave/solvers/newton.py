@@ -44,7 +44,9 @@ __all__ = ["NewtonConjugateGradient", "NewtonResult", "NewtonState"]
 
 Array = npt.NDArray[Any]
 
-_LOOSEST, _TIGHTEST = 0.5, 0.03  # residual reductions asked of conjugate gradients
+# residual reductions asked of conjugate gradients; with looser ones steps go astray where scores are sure
+_LOOSEST, _TIGHTEST = 0.25, 0.1
+_FOLLOWED = 2.0  # times what the last step did to the gap (Eisenstat and Walker, choice 2)
 _SHORTEST_STEP = 1e-8
 
 
@@ -148,7 +150,7 @@ class _Run:
         n_groups = problem.shape[1]
         self.every = np.arange(n_groups)
         self.gaps, self.values = np.full(n_groups, np.inf), np.full(n_groups, np.inf)
-        self.first_gaps = np.full(n_groups, np.inf)
+        self.last_gaps = np.full(n_groups, np.inf)
         self.active = self.every
         self.trace: list[TraceRecord] = []
         self.steps, self.begin = 0, time.perf_counter()
@@ -185,10 +187,9 @@ class _Run:
         image = problem.product(residual, active)
         inner = Inner(RowPanels(problem.workers, len(dual), dual[0].size))
         squares, energies = inner_products(inner, (residual, image), (dual, scores))
+        self.last_gaps[active] = self.gaps[active]
         self.gaps[active] = np.maximum(squares, 0.0) / 2
         self.values[active] = values + energies / 2
-        first = np.isinf(self.first_gaps[active])
-        self.first_gaps[active[first]] = self.gaps[active[first]]
         self.record()
         return NewtonSystem(problem, curvature, active, inner), residual, image
 
@@ -205,9 +206,10 @@ class _Run:
             residual, image = residual[:, which], image[:, which]
         active = self.active
         dual, scores = self.state.dual[:, active], self.state.scores[:, active]
-        point, solver = NewtonPoint(dual, scores, residual, image), self.solver
+        point = NewtonPoint(dual, scores, residual, image, self.values[active])
+        solver = self.solver
         direction, along = solver.directions.direction(system, point, self.forcing(), solver.max_inner)
-        lengths = search_along(system, (dual, scores), (direction, along), residual, self.values[active])
+        lengths = search_along(system, point, direction, along)
         self.state.dual[:, active] = dual + lengths[:, None] * direction
         self.state.scores[:, active] = scores + lengths[:, None] * along
         self.steps += 1
@@ -217,8 +219,9 @@ class _Run:
     def forcing(self) -> Array:
         """Say how far the linear systems are solved: further as the gaps fall, but not past the target."""
         active = self.active
-        tightening = np.sqrt(self.gaps[active] / np.maximum(self.first_gaps[active], 1e-300))
-        enough = 0.3 * np.sqrt(self.targets()[active] / np.maximum(self.gaps[active], 1e-300))
+        gaps, last = self.gaps[active], self.last_gaps[active]
+        tightening = np.where(np.isinf(last), _LOOSEST, _FOLLOWED * gaps / np.maximum(last, 1e-300))
+        enough = 0.3 * np.sqrt(self.targets()[active] / np.maximum(gaps, 1e-300))
         return np.asarray(np.clip(np.maximum(tightening, enough), _TIGHTEST, _LOOSEST))
 
     def refresh(self) -> None:

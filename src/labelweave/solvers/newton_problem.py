@@ -22,7 +22,10 @@ class Preconditioner(Protocol):
 
 
 class NewtonProblem(Protocol):
-    """Groups of columns, each with an objective ``sum_i loss_i(u_i) + 1/2 <a, K a>``, ``u = K a``."""
+    """Groups of columns, each with an objective ``sum_i loss_i(u_i) + 1/2 <a, K a>``, ``u = K a``.
+
+    Losses are convex and nowhere below 0.
+    """
 
     shape: tuple[int, int, int]
     """Rows, groups, columns of a group."""
@@ -34,8 +37,8 @@ class NewtonProblem(Protocol):
     def evaluate(self, scores: Array, groups: Array) -> tuple[npt.NDArray[np.float64], Array, Array]:
         """Compute the losses, shape (groups,), their negative slopes, and what :meth:`curve` needs."""
 
-    def values(self, scores: Array, groups: Array, rows: slice) -> npt.NDArray[np.float64]:
-        """Compute the losses of some rows from their scores, shape (groups,)."""
+    def along(self, scores: Array, direction: Array, groups: Array, rows: slice) -> tuple[Array, Array]:
+        """Compute the losses of some rows and their derivatives along a direction, each a number a group."""
 
     def curve(self, curvature: Array, vectors: Array, groups: Array, rows: slice) -> Array:
         """Compute W times vectors, for some rows."""

@@ -63,12 +63,15 @@ class NewtonPoint:
         r = -loss'(u) - a.
     image : ndarray of float64, shape (n, groups, columns)
         K r.
+    values: ndarray of float64, shape (groups,)
+        Phi.
     """
 
     dual: Array
     scores: Array
     residual: Array
     image: Array
+    values: Array
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ __all__ = ["SymmetrizedGradients"]
 Array = npt.NDArray[Any]
 
 _SAME = 1e-13  # of the largest dual variable; changes below it are rounding
+_SHORT = 0.1  # of Newton's step: a direction that is good for no longer one asks for more iterations
 _FURTHER = 0.1  # how far the residual is to fall before a direction is tried again
 
 
@@ -43,15 +44,21 @@ class SymmetrizedGradients:
     ----------
     limit : int, default=25
         Iterations of conjugate gradients in a Newton step, the paper's k2.  More are made where the
-        direction does not descend yet.
+        direction does not descend, or not far, yet (footnote 17).
     diagonal : bool, default=True
         Whether the system is preconditioned by its diagonal.
+    reduction : float, default=0.03
+        The factor by which the residual is to shrink, or less where Newton's method asks for less.
+        Short of it directions are poor: the system's quadratic form is not Newton's model.
     threshold : float, default=-23.0
         The logarithm of a probability, kappa of appendix B: entries below it are guarded.
     """
 
-    def __init__(self, limit: int = 25, *, diagonal: bool = True, threshold: float = -23.0) -> None:
-        self.limit, self.diagonal, self.threshold = limit, diagonal, threshold
+    def __init__(
+        self, limit: int = 25, *, diagonal: bool = True, reduction: float = 0.03, threshold: float = -23.0
+    ) -> None:
+        self.limit, self.diagonal = limit, diagonal
+        self.reduction, self.threshold = reduction, threshold
 
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
@@ -60,14 +67,14 @@ class SymmetrizedGradients:
         root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
         start = _Start(system, root, point, float(np.exp(self.threshold)))
         run = _Iteration(system, root, start.residual, start.free, self._variances(system, root))
-        targets, done = reduction**2 * run.square, 0
+        targets, done = np.minimum(reduction, self.reduction) ** 2 * run.square, 0
         while True:
             done += run.descend(targets, min(self.limit, limit - done))
             direction, along = start.change + run.sums, start.its_image + run.images
-            ascending = inner_products(system.inner, (point.residual, along))[0] <= 0
-            if done >= limit or not (ascending & (run.square > 0)).any():
+            poor = _best_lengths(system, point, direction, along) < _SHORT
+            if done >= limit or not (poor & (run.square > 0)).any():
                 return direction, along
-            targets = np.where(ascending, _FURTHER**2 * run.square, targets)
+            targets = np.where(poor, _FURTHER**2 * run.square, targets)
 
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
@@ -91,6 +98,13 @@ class SymmetrizedGradients:
 
     def _variances(self, system: NewtonSystem, root: CurvatureRoot) -> Array | None:
         return _system_diagonal(system, root) if self.diagonal else None
+
+
+def _best_lengths(system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array) -> Array:
+    """Compute the step lengths that Newton's model asks for: 1 for its own direction."""
+    slope, square = inner_products(system.inner, (point.residual, along), (direction, along))
+    curvature = inner_products(system.inner, (along, system.curve_all(along)))[0] + square
+    return np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0)
 
 
 def _system_diagonal(system: NewtonSystem, root: CurvatureRoot) -> Array:

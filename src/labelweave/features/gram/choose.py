@@ -4,7 +4,7 @@ Work is counted in multiplications of a dense matrix product.  A fit takes about
 p columns; n rows, d features, z entries that are not zero, c_j of them in feature j:
 
     dense features     2 n d p                a product
-    sparse features    10 z p + 200 n p       a product
+    sparse features    8 z p + 130 n p        a product
     kept               n^2 p                  a product, and making the matrix once
     computed anew      n^2 p                  a product, and making the matrix each time
 
@@ -35,11 +35,11 @@ from labelweave.features.sparse_table import TILE
 __all__ = ["choose_gram"]
 
 # Measured on one core of an EPYC with AVX-512, float64, n = 10,000, 100 entries a row, p = 160:
-# OpenBLAS makes 22 multiplications a nanosecond, the sparse product 4.5 (in float32 47 and 9); copies to
+# OpenBLAS makes 22 multiplications a nanosecond, the sparse product 5.5 (in float32 47 and 11); copies to
 # and from tiles take 6 ns an entry; products of two sparse rows 1.2 to 4.5 ns a common entry
 # and 10 ns a pair.
-_SPARSE_WORK = 5.0
-_COPY_WORK = 200.0
+_SPARSE_WORK = 4.0
+_COPY_WORK = 130.0
 _PAIR_WORK = 60.0
 _ENTRY_WORK = 200.0
 _PRODUCTS = 100  # in a fit
@@ -142,7 +142,7 @@ def _work_of_making(n_rows: int, features: FeatureMatrix | None) -> float:
         return of_entries
     if not features.is_sparse:
         return of_entries + n_rows**2 * features.shape[1] / 2
-    counts = np.bincount(features.data.indices, minlength=1)
+    _, counts = np.unique(features.data.indices, return_counts=True)
     return of_entries + _PAIR_WORK * float(np.square(counts, dtype=np.float64).sum()) / 2
 
 

@@ -18,6 +18,7 @@ from labelweave.features.sparse_table import TILE, SparseTable, from_tiles, to_t
 
 __all__ = ["SparseFeatureGram"]
 
+_FEW = 3  # vectors, with which a tile would be slower
 _TILES_AT_ONCE = 8  # copied together; one after the other is multiplied, within the cache
 
 
@@ -76,6 +77,15 @@ class SparseFeatureGram(Gram):
 
         It is fastest for multiples of 16 vectors whose rows are contiguous.
         """
+        if vectors.shape[1] <= _FEW:
+            product = self.table.multiply_few(self.transposed.multiply_few(vectors))
+        else:
+            product = self._product_in_tiles(vectors)
+        if self.constant:
+            product += vectors.dtype.type(self.constant) * vectors.sum(axis=0)
+        return product
+
+    def _product_in_tiles(self, vectors: Array) -> Array:
         product = np.empty(vectors.shape, vectors.dtype)
         n_tiles = min(_TILES_AT_ONCE, -(-vectors.shape[1] // TILE))
         tiles = aligned_empty((n_tiles, self.n_rows, TILE), vectors.dtype)
@@ -87,8 +97,6 @@ class SparseFeatureGram(Gram):
                 self.transposed.multiply(tile, inner, self.workers)
                 self.table.multiply(inner, tile, self.workers)
             from_tiles(used, product[:, some], self.workers)
-        if self.constant:
-            product += vectors.dtype.type(self.constant) * vectors.sum(axis=0)
         return product
 
 
@@ -99,11 +107,9 @@ def _by_frequency(csr: sp.csr_array) -> sp.csr_array:
     """
     kept = csr.copy()
     kept.eliminate_zeros()
-    counts = np.bincount(kept.indices, minlength=kept.shape[1])
-    order = np.argsort(-counts, kind="stable")
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    parts = kept.data, places[kept.indices], kept.indptr
-    ordered = sp.csr_array(parts, shape=(kept.shape[0], int(np.count_nonzero(counts))))
+    used, numbers, counts = np.unique(kept.indices, return_inverse=True, return_counts=True)
+    places = np.empty_like(used)
+    places[np.argsort(-counts, kind="stable")] = np.arange(len(used))
+    ordered = sp.csr_array((kept.data, places[numbers], kept.indptr), shape=(kept.shape[0], len(used)))
     ordered.sort_indices()
     return ordered
