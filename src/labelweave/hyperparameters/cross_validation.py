@@ -34,6 +34,7 @@ from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.prior_grams import MakeGram, coupled_gram
 from labelweave.problems.score_prior import ScorePrior
 from labelweave.solvers.function_gradients import Inner, NewtonSystem, solve_newton_system
+from labelweave.solvers import Status
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonResult, NewtonState
 
 __all__ = ["CrossValidationLikelihood", "Evaluation", "FoldedData"]
@@ -185,10 +186,14 @@ class CrossValidationLikelihood:
 
     def _fit(self, problem: KernelLikelihood) -> tuple[NewtonResult, NewtonState]:
         solver = NewtonConjugateGradient(self.tol, self.max_iter, self.max_inner)
-        if self.inner_state is None:
-            return solver.solve(problem)
-        dual = self.inner_state.copy()
-        return solver.solve(problem, NewtonState(dual, problem.product(dual, self.every)))
+        start = None
+        if self.inner_state is not None:
+            dual = self.inner_state.copy()
+            start = NewtonState(dual, problem.product(dual, self.every))
+        fitted, state = solver.solve(problem, start)
+        if fitted.result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # the solver keeps its point and ends; here the search is to end
+        return fitted, state
 
     def _held_out(self, scores: Array) -> tuple[float, Array]:
         """Compute the criterion and its slope by the scores."""

@@ -125,6 +125,8 @@ def learn(
         status = {0: "converged", 1: "iteration_limit"}.get(found.status, "stalled")
     except (_Stop, KeyboardInterrupt):
         status = "interrupted"
+    if search.best is None and status == "interrupted" and not search.has_failed:
+        return LearnedParameters(np.asarray(start, np.float64), np.nan, status, search.trace)
     if search.best is None:
         raise ValueError(
             "The fits to the folds did not converge at the first hyper-parameters; start from a smaller "
@@ -147,7 +149,7 @@ class _Search:
         on_record: Callable[[SearchRecord], bool] | None,
     ) -> None:
         self.criterion, self.on_record = criterion, on_record or (lambda record: False)
-        self.first_step, self.factor = first_step, 0.0
+        self.first_step, self.factor, self.has_failed = first_step, 0.0, False
         self.last: tuple[Array, Evaluation] | None = None
         self.trace: list[SearchRecord] = []
         self.best: tuple[Array, Evaluation] | None = None
@@ -166,6 +168,7 @@ class _Search:
             return self.last[1]  # SciPy begins where the scaling was found
         found = self.criterion(theta)
         self.last = theta.copy(), found
+        self.has_failed |= not found.converged
         if found.converged and (self.best is None or found.value < self.best[1].value):
             self.best = theta.copy(), found
         self.trace.append(

@@ -33,7 +33,7 @@ __all__ = ["SymmetrizedGradients"]
 Array = npt.NDArray[Any]
 
 _SAME = 1e-13  # of the largest dual variable; changes below it are rounding
-_SHORT = 0.1  # of Newton's step: a direction that is good for no longer one asks for more iterations
+_SHORT = 0.5  # of Newton's step: a direction that is good for no longer one asks for more iterations
 _FURTHER = 0.1  # how far the residual is to fall before a direction is tried again
 
 
@@ -47,15 +47,15 @@ class SymmetrizedGradients:
         direction does not descend, or not far, yet (footnote 17).
     diagonal : bool, default=True
         Whether the system is preconditioned by its diagonal.
-    reduction : float, default=0.03
-        The factor by which the residual is to shrink, or less where Newton's method asks for less.
-        Short of it directions are poor: the system's quadratic form is not Newton's model.
+    reduction : float, default=0.1
+        The factor by which the residual is to shrink, or less where Newton's method asks for less; 0 makes
+        the same number of iterations in every step.
     threshold : float, default=-23.0
         The logarithm of a probability, kappa of appendix B: entries below it are guarded.
     """
 
     def __init__(
-        self, limit: int = 25, *, diagonal: bool = True, reduction: float = 0.03, threshold: float = -23.0
+        self, limit: int = 25, *, diagonal: bool = True, reduction: float = 0.1, threshold: float = -23.0
     ) -> None:
         self.limit, self.diagonal = limit, diagonal
         self.reduction, self.threshold = reduction, threshold
