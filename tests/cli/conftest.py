@@ -75,3 +75,47 @@ def matrix_files(rows, run, tmp_path):
     write_xmc(rows, tmp_path / "d.txt")
     write_svmlight(rows, tmp_path / "d.svm")
     return {"mulan": "d.arff", "xmc": "d.txt", "svmlight": "d.svm"}
+
+
+THINGS = {
+    "fruit/apple": "red sweet tree crunchy",
+    "fruit/pear": "green sweet tree soft",
+    "animal/dog": "bark fur tail loyal",
+    "animal/cat": "purr fur tail sleepy",
+    "rock": "hard grey heavy",
+}
+
+
+def things(n_rows, seed=0, *, paths=True, partial=0):
+    """Write a table of things with one class a row; of the first ``partial`` ones less is known."""
+    rng, lines = np.random.default_rng(seed), ["id,text,kind"]
+    for row in range(n_rows):
+        kind = list(THINGS)[row % len(THINGS)]
+        words = " ".join(rng.choice(THINGS[kind].split(), 3))
+        known = ["", "?", kind.split("/")[0]][row % 3] if row < partial else kind
+        lines.append(f"r{row},a {words} thing,{known if paths else known.split('/')[-1]}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def fit_things(run, tmp_path):
+    """Fit classes to ``things.csv``, with more flags; the model goes to ``m.lw``, ``test.csv`` is there."""
+    (tmp_path / "things.csv").write_text(things(60, partial=6))
+    (tmp_path / "test.csv").write_text(things(30, 1))
+    flags = [
+        "--model",
+        "kernel-logistic",
+        "--text",
+        "text",
+        "--labels",
+        "kind",
+        "--id",
+        "id",
+        "--out",
+        "m.lw",
+    ]
+
+    def call(*words, code=0):
+        return run("fit", "things.csv", *flags, *words, code=code)
+
+    return call

@@ -79,8 +79,9 @@ def test_models_of_classes(run, tmp_path, rows):
     for file, names in (("three.lw", {"a", "b", "c"}), ("two.lw", {"True", "False"})):
         found = _lines(run("predict", file, "d.svm"))
         predicted = labelweave.load(file).predict(rows.X)
-        assert [row["labels"][0]["label"] for row in found] == [str(label) for label in predicted]
-        assert {row["labels"][0]["label"] for row in found} <= names
+        assert [row["class"] for row in found] == [str(label) for label in predicted]
+        assert {row["class"] for row in found} <= names
+        assert set(found[0]) == {"id", "class", "score"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import labelweave
-from labelweave import MaxMarginClassifier
+from labelweave import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.cli import program
 from labelweave.cli.messages import print_json, size_of
 from labelweave.cli.progress import GapBar, GapLines
@@ -128,6 +128,36 @@ def test_the_bar_shows_the_gap_and_goes_away():
     assert "gap about 1.0e-02" in terminal.getvalue()
 
 
+def _learning_model():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    return KernelLogisticClassifier(tol=1e-2, max_learning_iter=20), X, (X[:, 0] > 0).astype(int)
+
+
+def test_learning_is_told_from_the_gap():
+    states = []
+    lines = GapLines()
+    lines.show = lambda: states.append(lines.state)
+    model, X, y = _learning_model()
+    model.set_callbacks(lines).fit(X, y)
+    evaluations = len(model.learning_trace_)
+    assert 3 < evaluations < 20
+    told = [f"learning {k} of at most 20" for k in range(1, 20)]
+    assert states[:20] == [*told, "at the end of learning"]
+    assert states[20] == "gap about 7.9e-01"
+    assert states[-1] == "gap about 1.0e-02"
+    MaxMarginClassifier().set_callbacks(lines).fit(X, np.eye(2)[y])
+    assert states[-1] == "gap about 1.0e-03"  # nothing is left of the learning
+
+
+def test_the_bar_shows_learning():
+    terminal = io.StringIO()
+    bar = GapBar(Console(file=terminal, force_terminal=True, width=80))
+    model, X, y = _learning_model()
+    model.set_callbacks(bar).fit(X, y)
+    assert bar.done == bar.steps == 40
+    assert "gap about 1.0e-02" in terminal.getvalue()
+
+
 def test_lines_come_only_after_a_while(capsys):
     MaxMarginClassifier().set_callbacks(GapLines("fitting")).fit(np.eye(4), np.eye(4))
     assert capsys.readouterr().err == ""
@@ -141,7 +171,10 @@ def test_lines_come_also_while_the_gap_stays(capsys):
     time.sleep(0.5)
     lines.teardown(None, None)
     time.sleep(0.2)  # for a line that was being written
-    assert set(capsys.readouterr().err.splitlines()) == {"labelweave: fitting, 0 s"}
+    assert set(capsys.readouterr().err.splitlines()) <= {
+        "labelweave: fitting, 0 s",
+        "labelweave: fitting, 1 s",
+    }
     time.sleep(0.3)
     assert capsys.readouterr().err == ""
 

@@ -1,9 +1,8 @@
-"""Label covariances from files: a taxonomy as pairs of names, a matrix, or signatures of classes."""
+"""Label covariances from files: a matrix, or signatures of classes; and from a tree that came with data."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,55 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.cli.taxonomy_files import lines_of_cells
 from labelweave.datasets import DataFileError
-from labelweave.datasets.data_file import finite_number, numbered_lines
+from labelweave.datasets.data_file import finite_number
 
-__all__ = ["read_covariance", "read_signatures", "read_taxonomy", "tree_covariance"]
+__all__ = ["read_covariance", "read_signatures", "tree_covariance"]
 
-_TAB_SUFFIXES = (".tsv", ".tab")
 _PRIOR = "prior"
-
-
-def read_taxonomy(path: str) -> Taxonomy:
-    """Read a taxonomy from a file of parent and child names.
-
-    Parameters
-    ----------
-    path : str
-        A ``.csv`` or ``.tsv`` file, one pair a line; a first line ``parent,child`` is passed over.
-
-    Returns
-    -------
-    Taxonomy
-        The tree.
-
-    Raises
-    ------
-    DataFileError
-        If a line is no pair, or the pairs make no tree.
-    """
-    pairs = list(_pairs(path))
-    try:
-        return Taxonomy(pairs)
-    except ValueError as error:
-        raise DataFileError(path, None, "no tree", f"one ({str(error).rstrip('.')})") from None
-
-
-def _pairs(path: str) -> Iterator[tuple[str, str]]:
-    for line, cells in _cells(path):
-        if len(cells) != 2 or not all(cells):
-            raise DataFileError(path, line, f"{len(cells)} cells", "a parent and a child")
-        if line > 1 or [cell.lower() for cell in cells] != ["parent", "child"]:
-            yield cells[0], cells[1]
-
-
-def _cells(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the cells of every line that is not empty."""
-    suffix = Path(path.lower().removesuffix(".gz")).suffix
-    delimiter = "\t" if suffix in _TAB_SUFFIXES else ","
-    for line, text in numbered_lines(path):
-        if text.strip():
-            yield line, [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))]
 
 
 def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
@@ -105,7 +62,7 @@ def _npy(path: str) -> npt.NDArray[Any]:
 
 
 def _named_matrix(path: str, names: list[str]) -> npt.NDArray[np.float64]:
-    lines = _cells(path)
+    lines = lines_of_cells(path)
     _, header = next(lines)
     rows: dict[str, list[float]] = {}
     for line, cells in lines:
@@ -152,7 +109,7 @@ def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
         If the file is malformed or lacks a label.
     """
     names = [str(name) for name in label_names]
-    lines = _cells(path)
+    lines = lines_of_cells(path)
     _, header = next(lines)
     columns = _label_columns(path, header, names)
     weighs = _PRIOR in header[1:] and _PRIOR not in names

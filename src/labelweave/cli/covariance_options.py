@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import click
 
-from labelweave.cli.covariance_files import read_covariance, read_signatures, read_taxonomy, tree_covariance
+from labelweave import Taxonomy
+from labelweave.cli.class_rows import Targets, label_words
+from labelweave.cli.covariance_files import read_covariance, read_signatures, tree_covariance
 from labelweave.cli.data_options import Command, Options, given_options, with_options
 from labelweave.cli.model_rows import with_last_labels
+from labelweave.cli.taxonomy_files import read_taxonomy
 from labelweave.datasets import (
     DataFileError,
-    LabeledData,
     TableColumns,
     detect_format,
     read_any,
@@ -20,7 +22,7 @@ from labelweave.datasets import (
 )
 from labelweave.labels import LabelCovariance, LabelMatrix
 
-__all__ = ["check_covariance_options", "covariance_options", "given_covariance"]
+__all__ = ["check_covariance_options", "covariance_options", "given_covariance", "given_taxonomy"]
 
 _SOURCES = ("taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures")
 
@@ -40,7 +42,8 @@ def covariance_options(command: Command) -> Command:
     """
     return with_options(
         click.option("--taxonomy", metavar="FILE",
-                     help="Labels share what they learn along this tree: lines parent,child (.csv, .tsv)."),
+                     help="Labels share what they learn along this tree: lines parent,child (.csv, .tsv), "
+                     "lines a/b/c, or nested JSON (.json)."),
         click.option("--data-taxonomy", is_flag=True, help="The same with the tree that DATA itself holds."),
         click.option("--covariance", metavar="FILE",
                      help="Prior covariance of the labels: .npy, or .csv with label names."),
@@ -67,7 +70,7 @@ def check_covariance_options(options: Options) -> None:
     click.UsageError
         If two flags describe the labels, or none does and there is something to shrink.
     """
-    flags = [f"--{name.replace('_', '-')}" for name in _SOURCES if options[name]]
+    flags = [f"--{name.replace('_', '-')}" for name in (*_SOURCES, "class_paths") if options[name]]
     if len(flags) > 1:
         raise click.UsageError(f"{flags[0]} and {flags[1]} both describe the labels; give one of them.")
     if options["shrink"] is not None and not flags:
@@ -76,7 +79,7 @@ def check_covariance_options(options: Options) -> None:
 
 
 def given_covariance(
-    data: str, rows: LabeledData, columns: TableColumns | None, options: Options
+    data: str, targets: Targets, columns: TableColumns | None, options: Options
 ) -> LabelCovariance | None:
     """Make the covariance that the flags stand for.
 
@@ -84,8 +87,8 @@ def given_covariance(
     ----------
     data : str
         The file of the training rows.
-    rows : LabeledData
-        The training rows.
+    targets : Targets
+        The training rows and their labels or classes.
     columns : TableColumns or None
         What the columns of their table were; None for other formats.
     options : dict
@@ -94,7 +97,7 @@ def given_covariance(
     Returns
     -------
     LabelCovariance or None
-        The covariance in the order of the training labels; None for independent labels.
+        The covariance in the order of the training labels or classes; None for independent ones.
 
     Raises
     ------
@@ -103,9 +106,14 @@ def given_covariance(
     ValueError
         If a file is malformed or lacks a label.
     """
-    covariance = _from_source(data, rows, columns, options)
+    covariance = _from_source(data, targets, columns, options)
     if covariance is None:
         return None
+    if options["model"] == "max-margin" and targets.are_classes and len(targets.names) == 2:
+        raise click.UsageError(
+            "Two classes are one label to a max-margin model, which leaves nothing to relate; leave out the "
+            "flags about relations, or give --model kernel-logistic."
+        )
     if options["factorization"] == "cholesky" and not covariance.is_diagonal:
         raise click.UsageError(
             "--factorization cholesky serves independent labels only; with a covariance give eigenvalues "
@@ -115,17 +123,15 @@ def given_covariance(
 
 
 def _from_source(
-    data: str, rows: LabeledData, columns: TableColumns | None, options: Options
+    data: str, targets: Targets, columns: TableColumns | None, options: Options
 ) -> LabelCovariance | None:
-    names = _label_names(rows.Y)
+    names = targets.names
     if options["covariance"]:
         return read_covariance(options["covariance"], names)
     if options["taxonomy"]:
         return LabelCovariance.from_taxonomy(read_taxonomy(options["taxonomy"]), names)
     if options["data_taxonomy"]:
-        if not rows.parents:
-            raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
-        return tree_covariance(rows.parents, names)
+        return tree_covariance(_parents(targets), names)
     if options["signatures"]:
         return read_signatures(options["signatures"], names)
     if options["covariance_from"]:
@@ -134,8 +140,41 @@ def _from_source(
     return None
 
 
-def _label_names(Y: LabelMatrix) -> list[str]:
-    return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+def _parents(targets: Targets) -> tuple[tuple[str, str], ...]:
+    parents = targets.rows.parents
+    if not parents:
+        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
+    return parents
+
+
+def given_taxonomy(targets: Targets, options: Options) -> Taxonomy | None:
+    """Make the taxonomy that the flags stand for.
+
+    Parameters
+    ----------
+    targets : Targets
+        The training rows and their labels or classes.
+    options : dict
+        The values of all flags.
+
+    Returns
+    -------
+    Taxonomy or None
+        The tree; None if there is to be none.
+
+    Raises
+    ------
+    click.UsageError
+        If it is to be that of the data, which hold none.
+    ValueError
+        If a file is malformed, or classes are no paths.
+    """
+    if options["taxonomy"]:
+        return read_taxonomy(options["taxonomy"])
+    if options["data_taxonomy"]:
+        _parents(targets)
+        return targets.rows.taxonomy
+    return Taxonomy.from_paths(targets.names) if options["class_paths"] else None
 
 
 def _other_labels(path: str, data: str, columns: TableColumns | None, options: Options) -> LabelMatrix:
@@ -161,7 +200,7 @@ def _in_order(Y: LabelMatrix, names: Sequence[str], path: str) -> LabelMatrix:
     """Give the labels of another file in the order of the training labels."""
     if Y.names is None and detect_format(path) == "svmlight":
         Y = with_last_labels(Y, len(names))
-    place = {name: column for column, name in enumerate(_label_names(Y))}
+    place = {name: column for column, name in enumerate(label_words(Y))}
     absent = next((name for name in names if name not in place), None)
     if absent is not None:
         nameless = "labels without names" if Y.names is None else f"{Y.n_labels} labels"

@@ -10,17 +10,19 @@ import numpy.typing as npt
 from rich import box
 from rich.table import Table
 
+from labelweave.cli.class_metrics import class_metrics
 from labelweave.cli.data_options import file_options, label_column_options
 from labelweave.cli.messages import console, note, print_json
-from labelweave.cli.model_rows import (
-    Model,
+from labelweave.cli.model_outputs import (
     has_one_class_a_row,
-    open_model,
-    read_labeled_rows,
+    has_probabilities,
+    probabilities_of,
     scores_of,
 )
+from labelweave.cli.model_rows import Model, open_model, read_labeled_rows
+from labelweave.datasets import LabeledData
 from labelweave.labels import LabelMatrix
-from labelweave.metrics import score_table
+from labelweave.metrics import log_loss, score_table
 
 __all__ = ["evaluate", "metric_table"]
 
@@ -38,24 +40,34 @@ def evaluate(model: str, data: str, as_json: bool, **options: Any) -> None:
     """Compare a model's predictions with the labels of a data file.
 
     Labels are matched by name, or by number where a file has no names.  Labels
-    that are missing in DATA are not counted.  A table has its labels where the
-    training table had them, unless flags say else.
+    and classes that are missing in DATA are not counted.  A table has its labels
+    where the training table had them, unless flags say else.
 
     \b
     Examples:
       labelweave evaluate tags.lw test.jsonl
       labelweave evaluate bibtex.lw bibtex-test.arff --json
+      labelweave evaluate animals.lw test.csv
     """
     loaded = open_model(model)
     rows = read_labeled_rows(loaded, data, options)
-    Y, columns = _matched(rows.Y, loaded.label_names_, options["ignore_unknown_labels"])
-    scores = scores_of(loaded, rows.X)[:, columns]
-    metrics = score_table(Y, scores, _predicted(loaded, scores))
+    ignore = options["ignore_unknown_labels"]
+    measure = class_metrics if has_one_class_a_row(loaded) else _label_metrics
+    counts, metrics = measure(loaded, rows, ignore)
     if as_json:
-        print_json({"rows": len(Y), "labels": Y.n_labels} | metrics)
+        print_json(counts | metrics)
         return
-    console().print(f"{len(Y)} rows, {Y.n_labels} labels")
+    console().print(", ".join(f"{count} {what}" for what, count in counts.items()))
     console().print(metric_table({"value": metrics}))
+
+
+def _label_metrics(model: Model, rows: LabeledData, ignore: bool) -> tuple[dict[str, int], dict[str, float]]:
+    """Measure a model of many labels a row."""
+    Y, columns = _matched(rows.Y, model.label_names_, ignore)
+    metrics = score_table(Y, scores_of(model, rows.X)[:, columns])
+    if has_probabilities(model):
+        metrics |= {"log_loss": log_loss(Y, probabilities_of(model, rows.X)[:, columns])}
+    return {"rows": len(Y), "labels": Y.n_labels}, metrics
 
 
 def _matched(Y: LabelMatrix, names: Array, ignore: bool) -> tuple[LabelMatrix, Array]:
@@ -76,13 +88,6 @@ def _matched(Y: LabelMatrix, names: Array, ignore: bool) -> tuple[LabelMatrix, A
     if len(known) < len(names):
         note(f"{len(names) - len(known)} of the model's {len(names)} labels are not in the data.")
     return Y.select_labels(known), columns[known]
-
-
-def _predicted(model: Model, scores: Array) -> Array:
-    if not has_one_class_a_row(model):
-        return np.greater(scores, 0)
-    best: Array = scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1])
-    return best
 
 
 def metric_table(metrics: dict[str, dict[str, float]]) -> Table:

@@ -1,4 +1,4 @@
-"""``labelweave fit``: read rows, fit a max-margin model, save it."""
+"""``labelweave fit``: read rows, fit a model, save it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,35 @@ import click
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave import LabelCovariance, MaxMarginClassifier
+from labelweave import KernelLogisticClassifier, MaxMarginClassifier
+from labelweave.cli.class_rows import (
+    Targets,
+    check_class_options,
+    class_options,
+    hint_at_classes,
+    training_targets,
+)
 from labelweave.cli.covariance_options import (
     check_covariance_options,
     covariance_options,
     given_covariance,
+    given_taxonomy,
 )
 from labelweave.cli.data_options import (
     Options,
     column_options,
     file_options,
     label_column_options,
-    with_options,
 )
+from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.kernel_options import kernel_options, kernel_parameters
-from labelweave.cli.messages import note, size_of
-from labelweave.cli.model_words import kernel_words, n_support_rows
+from labelweave.cli.model_options import (
+    check_model_options,
+    logistic_options,
+    logistic_parameters,
+    margin_parameters,
+    model_options,
+)
 from labelweave.cli.progress import show_progress
 from labelweave.cli.training_rows import read_training_rows, vectorizer_options
 from labelweave.datasets import LabeledData, TableColumns
@@ -34,37 +47,16 @@ from labelweave.estimators import TableModel
 
 __all__ = ["fit"]
 
-_INTERRUPTED = 130
-_POSITIVE = click.FloatRange(min=0, min_open=True)
-_NOT_NEGATIVE = click.FloatRange(min=0)
-
-
-def _model_options(command: Any) -> Any:
-    return with_options(
-        click.option("--C", "C", type=_POSITIVE, default=1.0, show_default=True,
-                     help="Weight of the losses; larger fits more closely."),
-        click.option("--tol", type=_POSITIVE, default=1e-3, show_default=True,
-                     help="Relative duality gap to reach."),
-        click.option("--max-iter", type=click.IntRange(1), default=1000, show_default=True,
-                     help="Largest number of rounds."),
-        click.option("--no-intercept", is_flag=True, help="Leave the constant feature out."),
-        click.option("--false-negative-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
-                     help="Cost of missing a label that is there."),
-        click.option("--false-positive-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
-                     help="Cost of predicting a label that is not there."),
-        click.option("--jobs", type=int, help="Threads, -1 for all [1]."),
-        click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
-                     help="Fixes the order in which rows are visited."),
-    )(command)  # fmt: skip
-
 
 @click.command()
 @click.argument("data")
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
-@_model_options
+@model_options
 @kernel_options
+@logistic_options
 @covariance_options
 @label_column_options
+@class_options
 @column_options
 @vectorizer_options
 @file_options
@@ -86,18 +78,31 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
           --label-column drama --out movies.lw
       labelweave fit scene-train.arff --kernel rbf --gamma 0.5 \\
           --covariance-from scene-old.arff --shrink 0.1 --out scene.lw
+      labelweave fit animals.csv --model kernel-logistic --text description \\
+          --labels species --one-class --out animals.lw
+      labelweave fit images.arff --model kernel-logistic --data-taxonomy \\
+          --tie level --out images.lw
     """
     _require_writable(out)
-    kernel = kernel_parameters(options)
-    check_covariance_options(options)
+    kernel = _checked_flags(context, options)
     rows, columns = read_training_rows(data, options)
-    model = _classifier(options, kernel, given_covariance(data, rows, columns, options))
-    seconds = _fit(model if quiet else show_progress(model), rows)
+    targets = training_targets(rows, options)
+    if not quiet:
+        hint_at_classes(targets, options)
+    model = _classifier(data, targets, columns, options | {"kernel": kernel})
+    seconds = _fit(model if quiet else show_progress(model), targets)
     _storable(model, rows, columns).save(out)
     if not quiet:
-        _print_summary(model, rows, seconds, out)
-    if not model.converged_:
-        context.exit(_explain_early_end(model, out))
+        print_summary(model, len(targets.y), seconds, out)
+    context.exit(explain_end(model, out))
+
+
+def _checked_flags(context: click.Context, options: Options) -> Options:
+    """Refuse flags that make no sense together; give those of the kernel in the words of the classifier."""
+    check_class_options(options)
+    check_covariance_options(options)
+    check_model_options(context, options)
+    return kernel_parameters(options)
 
 
 def _require_writable(out: str) -> None:
@@ -108,62 +113,30 @@ def _require_writable(out: str) -> None:
         raise click.UsageError(f"--out {out} lies in a directory that does not exist; make it first.")
 
 
-def _classifier(options: Options, kernel: Options, covariance: LabelCovariance | None) -> MaxMarginClassifier:
-    same = ("C", "tol", "max_iter", "false_negative_cost", "false_positive_cost")
-    make: Any = MaxMarginClassifier
-    classifier: MaxMarginClassifier = make(
-        **{name: options[name] for name in same},
-        **kernel,
-        fit_intercept=not options["no_intercept"],
-        label_covariance=covariance,
-        n_jobs=options["jobs"],
-        random_state=options["seed"],
-    )
-    return classifier
+def _classifier(data: str, targets: Targets, columns: TableColumns | None, options: Options) -> Any:
+    kernel = options["kernel"]
+    make: Any = MaxMarginClassifier  # scikit-learn's classes carry no types
+    if options["model"] == "max-margin":
+        covariance = given_covariance(data, targets, columns, options)
+        return make(**margin_parameters(options), **kernel, label_covariance=covariance)
+    taxonomy = given_taxonomy(targets, options)
+    covariance = None if taxonomy is not None else given_covariance(data, targets, columns, options)
+    make, own = KernelLogisticClassifier, logistic_parameters(options)
+    return make(**own, **kernel, taxonomy=taxonomy, label_covariance=covariance)
 
 
-def _fit(model: MaxMarginClassifier, rows: LabeledData) -> float:
+def _fit(model: Any, targets: Targets) -> float:
     """Fit and give the seconds it took."""
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
-        model.fit(rows.X, rows.Y)
+        model.fit(targets.rows.X, targets.y)
     return time.perf_counter() - started
 
 
-def _storable(model: MaxMarginClassifier, rows: LabeledData, columns: TableColumns | None) -> Any:
+def _storable(model: Any, rows: LabeledData, columns: TableColumns | None) -> Any:
     if rows.vectorizer is not None:
         return TableModel(rows.vectorizer, model, columns)
     if rows.feature_names is not None:
         model.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
     return model
-
-
-def _print_summary(model: MaxMarginClassifier, rows: LabeledData, seconds: float, out: str) -> None:
-    support = n_support_rows(model)
-    lines = {
-        "rows": str(len(rows)),
-        "features": str(rows.X.shape[1]),
-        "labels": str(rows.Y.n_labels),
-        "kernel": kernel_words(model),
-        **({} if support is None else {"support": f"{support} of {len(rows)} rows"}),
-        "rounds": str(model.n_iter_),
-        "gap": f"{model.duality_gap_:.2e} (asked for {model.tol:g})",
-        "seconds": f"{seconds:.1f}",
-        "model": f"{out} ({size_of(out)})",
-    }
-    for name, value in lines.items():
-        click.echo(f"{name:10}{value}", err=True)
-
-
-def _explain_early_end(model: MaxMarginClassifier, out: str) -> int:
-    """Say in one line why the fit ended before its gap was reached; give the exit code."""
-    reached = f"after {model.n_iter_} rounds at a gap of {model.duality_gap_:.2e}"
-    if model.status_ == "interrupted":
-        note(f"interrupted {reached}; the best model so far is saved in {out}.")
-        return _INTERRUPTED
-    note(
-        f"warning: the fit ended {reached}, above --tol {model.tol:g}; raise --max-iter, lower --C, "
-        "or scale the features."
-    )
-    return 0

@@ -8,10 +8,18 @@ from typing import Any
 import click
 import numpy as np
 
+from labelweave import Taxonomy
 from labelweave.cli.label_relations import covariance_facts, covariance_of, draw_covariance
 from labelweave.cli.messages import note, print_json, size_of
 from labelweave.cli.model_rows import Model, classifier_of, open_model
-from labelweave.cli.model_words import kernel_words, n_support_rows, words_of
+from labelweave.cli.model_words import (
+    hyperparameter_words,
+    kernel_words,
+    learning_words,
+    n_support_rows,
+    taxonomy_words,
+    words_of,
+)
 from labelweave.estimators import TableModel
 from labelweave.features.kernels import Kernel
 from labelweave.model_files import read_model_file
@@ -85,7 +93,42 @@ def _facts(model: Model, path: str) -> Facts:
         "support_rows": n_support_rows(classifier),
         "fit": _fit_facts(classifier),
     }
-    return facts | ({"columns": _columns(model)} if isinstance(model, TableModel) else {})
+    facts |= {"columns": _columns(model)} if isinstance(model, TableModel) else {}
+    return facts | _prior_facts(classifier)
+
+
+def _prior_facts(classifier: Any) -> Facts:
+    """Say what was learned of the prior, for models that learn it."""
+    if not hasattr(classifier, "learning_status_"):
+        return {}
+    taxonomy, names = classifier.taxonomy_, [str(name) for name in classifier.classes_]
+    tree = {} if taxonomy is None else {"taxonomy": _taxonomy_facts(taxonomy, names)}
+    return tree | {
+        "one_class_a_row": classifier._form.kind != "labels",
+        "kernels": [
+            words_of(term.kernel) if term.kernel else "precomputed" for term in classifier.prior_.terms
+        ],
+        "hyperparameters": classifier.hyperparameters_,
+        "prior": hyperparameter_words(classifier),
+        "learning": {
+            "status": classifier.learning_status_,
+            "evaluations": len(classifier.learning_trace_),
+            "cross_validation_loss": float(classifier.cross_validation_loss_),
+            "first_loss": float(classifier.learning_trace_[0].value) if classifier.learning_trace_ else None,
+            "seconds": round(classifier.learning_trace_[-1].time, 3) if classifier.learning_trace_ else 0.0,
+            "summary": learning_words(classifier),
+        },
+        "kernel_products": float(classifier.kernel_products_),
+    }
+
+
+def _taxonomy_facts(taxonomy: Taxonomy, names: list[str]) -> Facts:
+    return {
+        "nodes": len(taxonomy),
+        "roots": len(taxonomy.roots),
+        "leaves": len(taxonomy.leaves),
+        "summary": taxonomy_words(taxonomy, names),
+    }
 
 
 def _fit_facts(classifier: Any) -> Facts:
@@ -113,6 +156,10 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, Kernel) or callable(value):
         return words_of(value)
+    if isinstance(value, Taxonomy):
+        return f"Taxonomy of {len(value)} nodes"
+    if isinstance(value, (tuple, list)) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
     size = getattr(value, "n_labels", None) or np.size(value)
     return f"{type(value).__name__} over {size} labels"
 
@@ -127,7 +174,7 @@ def _weights(model: Model, label: str, count: int) -> Facts:
     if not hasattr(classifier, "coef_"):
         raise ValueError(
             f"The model has the kernel {kernel_words(classifier)}, with which features have no weights to "
-            "show; --label goes with linear and cosine kernels."
+            "show; --label goes with max-margin models of linear and cosine kernels."
         )
     weights = classifier.coef_[column]
     names = _feature_names(model)
@@ -160,7 +207,7 @@ def _column(model: Model, label: str) -> int:
 
 
 def _print_facts(facts: Facts) -> None:
-    fit, labels = facts["fit"], facts["labels"]
+    fit, labels, is_learned = facts["fit"], facts["labels"], "learning" in facts
     more = " ..." if len(labels) > _MOST_NAMES else ""
     lines = {
         "kind": facts["kind"] if "columns" not in facts else f"{facts['kind']} with {facts['classifier']}",
@@ -168,15 +215,27 @@ def _print_facts(facts: Facts) -> None:
         "written by": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
         "parameters": ", ".join(f"{name}={value}" for name, value in facts["parameters"].items()),
         **({"columns": _column_line(facts["columns"])} if "columns" in facts else {}),
-        "labels": f"{len(labels)}: {', '.join(labels[:_MOST_NAMES])}{more}",
+        (
+            "classes" if facts.get("one_class_a_row") else "labels"
+        ): f"{len(labels)}: {', '.join(labels[:_MOST_NAMES])}{more}",
         "features": f"{facts['features']}, {'with' if facts['feature_names'] else 'without'} names",
+        **({"taxonomy": facts["taxonomy"]["summary"]} if "taxonomy" in facts else {}),
         "kernel": _kernel_line(facts),
+        **({"prior": facts["prior"], "learning": _learning_line(facts)} if is_learned else {}),
         "gap": f"{fit['gap']:.2e} ({'converged' if fit['converged'] else 'not converged'})",
-        "fit": f"{fit['rounds']} rounds in {fit['seconds']:.1f} s, objective {fit['objective']:.6g}; "
+        "fit": f"{fit['rounds']} {'Newton steps' if is_learned else 'rounds'} in {fit['seconds']:.1f} s, "
+        f"objective {fit['objective']:.6g}; "
         f"gap {fit['first_gap']:.1e} at the first of {fit['checks']} checks",
     }
     for name, value in lines.items():
         click.echo(click.wrap_text(f"{name:12}{value}", 79, "", " " * 12))
+
+
+def _learning_line(facts: Facts) -> str:
+    learning = facts["learning"]
+    if not learning["evaluations"]:
+        return str(learning["summary"])
+    return f"{learning['summary']} from {learning['first_loss']:.4f} in {learning['seconds']:.1f} s"
 
 
 def _kernel_line(facts: Facts) -> str:

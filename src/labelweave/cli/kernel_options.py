@@ -51,17 +51,20 @@ def kernel_options(command: Command) -> Command:
         The same one, with more flags.
     """
     return with_options(
-        click.option("--kernel", type=click.Choice(_KERNELS), help="The kernel between rows [linear]."),
+        click.option("--kernel", type=click.Choice(_KERNELS),
+                     help="The kernel between rows [linear; kernel-logistic rbf]."),
         click.option("--gamma", metavar="NUMBER|scale|auto", callback=_width,
-                     help="rbf, polynomial, laplacian: their width [scale]."),
+                     help="rbf, polynomial, laplacian: their width; for kernel-logistic to start from "
+                     "[scale; kernel-logistic 1 / (2 x sum of variances)]."),
         click.option("--degree", type=click.IntRange(1), help="polynomial: its degree [3]."),
         click.option("--coef0", type=click.FloatRange(0), help="polynomial: its constant [1]."),
-        click.option("--solver", type=click.Choice(_SOLVERS), help="How to solve [auto]."),
+        click.option("--solver", type=click.Choice(_SOLVERS), help="max-margin: how to solve [auto]."),
         click.option("--factorization", type=click.Choice(_FACTORIZATIONS),
-                     help="alternating_directions: of the kernel matrix [auto]."),
+                     help="max-margin, alternating_directions: of the kernel matrix [auto]."),
         click.option("--memory-budget", metavar="MB", type=click.FloatRange(0, min_open=True),
-                     help="Memory for kernel matrices and their factors [2000]."),
-        click.option("--precision", type=click.Choice(_PRECISIONS), help="Arithmetic while solving [auto]."),
+                     help="Memory for kernel matrices and their factors [2000; kernel-logistic 8000]."),
+        click.option("--precision", type=click.Choice(_PRECISIONS),
+                     help="max-margin: arithmetic while solving [auto]."),
     )(command)  # fmt: skip
 
 
@@ -76,7 +79,7 @@ def kernel_parameters(options: Options) -> Options:
     Returns
     -------
     dict
-        Keywords of :class:`labelweave.MaxMarginClassifier`.
+        Keywords of the class of the model.
 
     Raises
     ------
@@ -84,7 +87,8 @@ def kernel_parameters(options: Options) -> Options:
         If a flag makes no sense with the kernel or the solver.
     """
     given = {name: options[name] for name in _PARAMETERS if options[name] is not None}
-    kernel, solver = given.get("kernel", "linear"), given.get("solver", "auto")
+    usual = "rbf" if options["model"] == "kernel-logistic" else "linear"
+    kernel, solver = given.get("kernel", usual), given.get("solver", "auto")
     for flag, kernels in _KERNELS_OF.items():
         if flag in given and kernel not in kernels:
             raise click.UsageError(f"--{flag} goes with --kernel {_either(kernels)}, not with {kernel}.")

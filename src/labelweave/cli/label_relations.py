@@ -36,6 +36,8 @@ def covariance_of(classifier: Any) -> LabelCovariance:
         If it has none.
     """
     covariance = getattr(classifier, "label_covariance_", None)
+    if hasattr(classifier, "prior_"):
+        covariance = _of_prior(classifier.prior_)
     if not isinstance(covariance, LabelCovariance):
         raise ValueError(f"The model is a {type(classifier).__name__}, which has no label covariance.")
     names = classifier.label_names_
@@ -44,6 +46,20 @@ def covariance_of(classifier: Any) -> LabelCovariance:
     named = copy.copy(covariance)
     named.label_names = names
     return named
+
+
+def _of_prior(prior: Any) -> LabelCovariance:
+    """Give the covariance of the labels' scores at a row where all kernels are one."""
+    covariances: list[LabelCovariance] = [term.covariance for term in prior.terms]
+    first, *others = covariances
+    if not others:
+        return first
+    if first.n_labels > _MOST_WRITTEN:
+        raise ValueError(
+            f"The model has {len(others) + 1} kernels over {first.n_labels} labels; their covariances "
+            f"are put together for at most {_MOST_WRITTEN} labels."
+        )
+    return LabelCovariance.dense(sum((term.to_dense() for term in others), first.to_dense()))
 
 
 def covariance_facts(covariance: LabelCovariance) -> dict[str, Any]:

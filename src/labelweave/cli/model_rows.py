@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 
 import labelweave
 from labelweave.cli.data_options import Options, given_options, table_columns
@@ -31,15 +30,12 @@ __all__ = [
     "Model",
     "RowBlock",
     "classifier_of",
-    "has_one_class_a_row",
     "open_model",
     "read_labeled_rows",
     "row_blocks",
-    "scores_of",
     "with_last_labels",
 ]
 
-Array = npt.NDArray[Any]
 Model = TableModel | LabelClassifier
 
 _SCORES_AT_ONCE = 4_000_000
@@ -84,41 +80,6 @@ def classifier_of(model: Model) -> LabelClassifier:
         The classifier.
     """
     return model.classifier if isinstance(model, TableModel) else model
-
-
-def has_one_class_a_row(model: Model) -> bool:
-    """Say whether the model picks one class a row, as one fitted in Python to a vector does.
-
-    Parameters
-    ----------
-    model : TableModel or LabelClassifier
-        The model.
-
-    Returns
-    -------
-    bool
-        Whether it does.
-    """
-    return classifier_of(model)._form.kind != "labels"
-
-
-def scores_of(model: Model, X: Any) -> Array:
-    """Score rows.
-
-    Parameters
-    ----------
-    model : TableModel or LabelClassifier
-        The model.
-    X : DataFrame or array of n rows
-        The rows, in the form the model takes.
-
-    Returns
-    -------
-    ndarray of shape (n, L)
-        The scores, two columns for two classes as well.
-    """
-    scores = model.decision_function(X)
-    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
 @dataclass(frozen=True)
@@ -277,6 +238,8 @@ def read_labeled_rows(model: Model, path: str, options: Options) -> LabeledData:
     columns = _columns(model, options)
     if columns.labels is None:
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
+    if classifier_of(model)._form.kind != "labels":  # classes may be inner nodes, which are no labels
+        return read_table_columns(path, columns)
     unknown: UnknownLabels = "ignore" if options["ignore_unknown_labels"] else "error"
     try:
         return read_table_columns(path, columns, label_names=list(model.label_names_), unknown_labels=unknown)

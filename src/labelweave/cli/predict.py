@@ -1,25 +1,24 @@
-"""``labelweave predict``: rows in, labels with scores out, block by block."""
+"""``labelweave predict``: rows in, labels, classes or probabilities out, block by block."""
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
 
 import click
-import numpy as np
-import numpy.typing as npt
 
-from labelweave.cli.data_options import file_options
-from labelweave.cli.model_rows import Model, has_one_class_a_row, open_model, row_blocks, scores_of
+from labelweave.cli.answers import AllProbabilities, Answers, LabelLists, OneClass
+from labelweave.cli.data_options import Options, file_options
+from labelweave.cli.model_outputs import has_one_class_a_row, has_probabilities
+from labelweave.cli.model_rows import Model, RowBlock, classifier_of, open_model, row_blocks
 from labelweave.datasets.data_file import replaced_file
 
 __all__ = ["predict"]
-
-Found = list[tuple[str, float]]
 
 
 @click.command()
@@ -27,32 +26,92 @@ Found = list[tuple[str, float]]
 @click.argument("data")
 @click.option("--top", type=click.IntRange(1), help="Print so many labels a row, the best first.")
 @click.option("--threshold", type=float, help="Print labels with scores above this [0, without --top].")
-@click.option("--output-format", type=click.Choice(["jsonl", "tsv"]), default="jsonl", show_default=True,
-              help="JSON lines, or a line of id, label and score for each label.")  # fmt: skip
+@click.option(
+    "--probabilities",
+    is_flag=True,
+    help="Print probabilities: of everything, or with --top or --threshold in place of scores.",
+)
+@click.option(
+    "--reject-below",
+    metavar="P",
+    type=click.FloatRange(0, 1),
+    help="One class a row: print none where the most probable one is less probable.",
+)
+@click.option(
+    "--output-format",
+    type=click.Choice(["jsonl", "tsv"]),
+    default="jsonl",
+    show_default=True,
+    help="JSON lines, or a table with tabs.",
+)
 @click.option("--out", "-o", metavar="FILE", help="Write to a file in place of stdout.")
 @click.option("--id", metavar="COLUMN", help="Table: the column that names the rows.")
 @file_options
-def predict(model: str, data: str, output_format: str, out: str | None, **options: Any) -> None:
+def predict(model: str, data: str, output_format: str, out: str | None, **options: Any) -> None:  # fmt: skip
     """Predict the labels of the rows of a data file.
 
-    Prints the labels with positive scores, the best first; rows without a name
-    are numbered from zero.  A table needs the feature columns that the model
-    was fitted to, and no labels.
+    Prints the labels with positive scores, the best first, or the class of each
+    row if the model has one class a row; rows without a name are numbered from
+    zero.  A table needs the feature columns that the model was fitted to, and
+    no labels.
 
     \b
     Examples:
       labelweave predict tags.lw new.jsonl --top 5
       labelweave predict tags.lw new.csv --threshold -0.5 --output-format tsv
       labelweave predict bibtex.lw bibtex-test.arff --out labels.jsonl
+      labelweave predict animals.lw new.csv --reject-below 0.8
+      labelweave predict animals.lw new.csv --probabilities --output-format tsv
     """
     loaded = open_model(model)
-    rows = _predictions(loaded, row_blocks(loaded, data, options), options["top"], options["threshold"])
+    answers = _answers(loaded, options)
+    blocks = row_blocks(loaded, data, options)
     with _destination(out) as stream:
-        if output_format == "jsonl":
-            _write_json_lines(stream, rows)
-        else:
-            _write_tab_separated(stream, rows)
+        _WRITERS[output_format](stream, answers, blocks)
         stream.flush()
+
+
+def _answers(model: Model, options: Options) -> Answers:
+    """Choose the form of the answers."""
+    top, threshold, reject_below = options["top"], options["threshold"], options["reject_below"]
+    one_class, is_list = has_one_class_a_row(model), top is not None or threshold is not None
+    _check_wishes(model, options)
+    wants = options["probabilities"]
+    if is_list:
+        return LabelLists(model, top, threshold, "probability" if wants else "score")
+    if wants:
+        return AllProbabilities(model, reject_below, one_class)
+    if one_class:
+        return OneClass(model, reject_below, "probability" if has_probabilities(model) else "score")
+    return LabelLists(model, None, 0.0, "score")
+
+
+def _check_wishes(model: Model, options: Options) -> None:
+    """Refuse what the model cannot give."""
+    wish = next(
+        (flag for flag in ("reject_below", "probabilities") if options[flag] not in (None, False)), None
+    )
+    if wish is None:
+        return
+    flag = f"--{wish.replace('_', '-')}"
+    if not has_probabilities(model):
+        kind = type(classifier_of(model)).__name__
+        raise click.UsageError(
+            f"{flag} needs probabilities, which a {kind} does not give; fit one with --model kernel-logistic."
+        )
+    if options["reject_below"] is None:
+        return
+    if math.isnan(options["reject_below"]):
+        raise click.UsageError("--reject-below is nan; give a number from 0 to 1.")
+    if not has_one_class_a_row(model):
+        raise click.UsageError(
+            "--reject-below is for one class a row, but this model predicts many labels a row."
+        )
+    listing = next((name for name in ("top", "threshold") if options[name] is not None), None)
+    if listing is not None:
+        raise click.UsageError(
+            f"--reject-below leaves one class a row or none, but --{listing} lists several."
+        )
 
 
 def _destination(out: str | None) -> AbstractContextManager[TextIO]:
@@ -61,35 +120,18 @@ def _destination(out: str | None) -> AbstractContextManager[TextIO]:
     return replaced_file(out)
 
 
-def _predictions(
-    model: Model, blocks: Iterable[Any], top: int | None, threshold: float | None
-) -> Iterator[tuple[Any, Found]]:
-    """Give every row's name and labels."""
-    if top is None and threshold is None:
-        top, threshold = (1, None) if has_one_class_a_row(model) else (None, 0.0)
-    names = model.label_names_
+def _write_json_lines(stream: TextIO, answers: Answers, blocks: Iterable[RowBlock]) -> None:
     for block in blocks:
-        for name, scores in zip(block.ids, scores_of(model, block.X), strict=True):
-            labels = _chosen(scores, top, threshold)
-            yield name, [(str(names[label]), float(f"{scores[label]:.6g}")) for label in labels]
+        for record in answers.records(block):
+            stream.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def _chosen(scores: npt.NDArray[Any], top: int | None, threshold: float | None) -> npt.NDArray[np.intp]:
-    """Pick labels, best first; ties go to the lower number."""
-    candidates = np.arange(len(scores)) if threshold is None else np.flatnonzero(scores > threshold)
-    return candidates[np.argsort(-scores[candidates], kind="stable")][:top]
-
-
-def _write_json_lines(stream: TextIO, rows: Iterable[tuple[Any, Found]]) -> None:
-    for name, found in rows:
-        labels = [{"label": label, "score": score} for label, score in found]
-        stream.write(json.dumps({"id": name, "labels": labels}, ensure_ascii=False) + "\n")
-
-
-def _write_tab_separated(stream: TextIO, rows: Iterable[tuple[Any, Found]]) -> None:
+def _write_tab_separated(stream: TextIO, answers: Answers, blocks: Iterable[RowBlock]) -> None:
     writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-    writer.writerow(["id", "label", "score"])
-    for name, found in rows:
-        writer.writerows([name, label, score] for label, score in found)
-        if not found:
-            writer.writerow([name, "", ""])  # a row without labels is still a row
+    writer.writerow(answers.header)
+    for block in blocks:
+        for record in answers.records(block):
+            writer.writerows(answers.lines(record))
+
+
+_WRITERS = {"jsonl": _write_json_lines, "tsv": _write_tab_separated}

@@ -1,8 +1,10 @@
 """The progress of a fit on stderr, through scikit-learn's callbacks.
 
-The estimators report ten subtasks for each tenfold smaller duality gap, so the
-number of subtasks done tells the gap.  Between two of its measurements some solvers
-report an estimate; the gap that a fit ends with is measured.
+The estimators report ten subtasks "duality gap" for each tenfold smaller gap, so their
+number tells the gap.  Between two of its measurements some solvers report an estimate; the gap
+that a fit ends with is measured.  Estimators that learn hyper-parameters report each evaluation
+of their loss before, as a subtask "cross-validation"; where fewer were needed than
+there could be, the rest are reported as done at once when the final fit begins.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from labelweave.cli.messages import console, note
 __all__ = ["GapBar", "GapLines", "show_progress"]
 
 _STEPS_A_DECADE = 10
+_LEARNING = "cross-validation"
 _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
 _SHORTEST_WAIT = 0.1
@@ -44,15 +47,22 @@ def show_progress(estimator: Any, title: str = "fitting") -> Any:
 
 
 class _GapCallback:
-    """Count the subtasks of a fit; subclasses show the gap they stand for."""
+    """Count the subtasks of a fit; subclasses show what they stand for."""
 
     def __init__(self, title: str) -> None:
         self.title, self.done, self.steps = title, 0, 1
+        self.learned, self.most_learned = 0, 0
 
     @property
-    def gap(self) -> str:
-        """About where the relative duality gap is."""
-        return f"gap about {10 ** (-self.done / _STEPS_A_DECADE):.1e}" if self.done else ""
+    def state(self) -> str:
+        """How far learning is, or about where the relative duality gap is."""
+        if self.done > self.learned:
+            return f"gap about {10 ** ((self.learned - self.done) / _STEPS_A_DECADE):.1e}"
+        if not self.learned:
+            return ""
+        if self.learned >= self.most_learned:  # all, or the rest at once
+            return "at the end of learning"
+        return f"learning {self.learned} of at most {self.most_learned}"
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Begin a fit.
@@ -64,7 +74,9 @@ class _GapCallback:
         context : CallbackContext
             The task.
         """
-        self.done = 0
+        self.done = self.learned = 0
+        learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
+        self.most_learned = int(estimator.max_learning_iter) if learns else 0
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Learn how many steps there are.
@@ -91,6 +103,7 @@ class _GapCallback:
         """
         if context.parent is not None:
             self.done += 1
+            self.learned += context.task_name == _LEARNING
             self.show()
 
     def teardown(self, estimator: Any, context: Any) -> None:
@@ -135,15 +148,15 @@ class GapBar(_GapCallback):
             The task.
         """
         super().setup(estimator, context)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[gap]}"))
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
         self.bar = Progress(*columns, TimeElapsedColumn(), console=self.on, transient=True)
-        self.bar.add_task(self.title, total=None, gap="")
+        self.bar.add_task(self.title, total=None, state="")
         self.bar.start()
 
     def show(self) -> None:
         """Move the bar."""
         if self.bar is not None:
-            self.bar.update(TaskID(0), total=self.steps, completed=self.done, gap=self.gap)
+            self.bar.update(TaskID(0), total=self.steps, completed=self.done, state=self.state)
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Take the bar away.
@@ -162,12 +175,12 @@ class GapBar(_GapCallback):
 class GapLines(_GapCallback):
     """Write a line every few seconds, where stderr is a file; nothing for quick fits.
 
-    Lines come also while the gap stays where it is, or a kernel matrix is factorised.
+    Lines come also while nothing moves on, or a kernel matrix is factorised.
 
     Parameters
     ----------
     title : str
-        What stands before the gap.
+        What stands before the state.
     seconds : float, default=2.0
         The least time between lines.
     """
@@ -203,7 +216,7 @@ class GapLines(_GapCallback):
         now = time.monotonic()
         if now - self.last >= self._pause():
             self.last = now
-            note(f"{self.title}, {now - self.started:.0f} s{self.gap and ': '}{self.gap}")
+            note(f"{self.title}, {now - self.started:.0f} s{self.state and ': '}{self.state}")
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Stop the clock.

@@ -15,19 +15,19 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labelweave.estimators.targets import TargetForm
+from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import subset_accuracy
 from labelweave.model_files import save_object
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
-__all__ = ["GapProgress", "LabelClassifier"]
+__all__ = ["CALLER", "GapProgress", "LabelClassifier"]
 
 Array = npt.NDArray[Any]
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _STEPS_A_DECADE = 10
-_CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
+CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
 
 
 class GapProgress:
@@ -61,7 +61,18 @@ class GapProgress:
         return stop
 
     def subtask(self, name: str) -> bool:
-        """Report a subtask as done; true if a callback asks to stop."""
+        """Report a subtask as done.
+
+        Parameters
+        ----------
+        name : str
+            What it is.
+
+        Returns
+        -------
+        bool
+            Whether a callback asks to stop.
+        """
         subtask = self.context.subcontext(task_name=name)
         subtask.call_on_fit_task_begin(estimator=self.estimator)
         return bool(subtask.call_on_fit_task_end(estimator=self.estimator))
@@ -92,10 +103,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return FeatureMatrix(checked, getattr(self, "feature_names_in_", None))
 
     def _check_lengths(self, features: FeatureMatrix, labels: Sized) -> None:
-        if len(features) != len(labels):
-            raise ValueError(
-                f"X has {len(features)} rows but y has {len(labels)}; give one row of labels a row of X."
-            )
+        check_lengths(len(features), len(labels))
 
     def _keep_result(self, result: SolverResult) -> None:
         if result.status is Status.INDEFINITE:
@@ -107,7 +115,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.trace_ = result.trace
         if not result.converged:
             message = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
-            warnings.warn(message, ConvergenceWarning, stacklevel=_CALLER)
+            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)
 
     @property
     def label_names_(self) -> Array:
@@ -184,10 +192,9 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             If k is not between 1 and the number of labels.
         """
         check_is_fitted(self)
-        if not 1 <= k <= len(self.intercept_):
-            raise ValueError(
-                f"k is {k}; it must be between 1 and the number of labels, {len(self.intercept_)}."
-            )
+        n_scores = 1 if self._form.kind == "binary" else len(self.intercept_)
+        if not 1 <= k <= n_scores:
+            raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {n_scores}.")
         labels, scores = [], []
         for block in self._score_blocks(X):
             best = np.argsort(-block, axis=1, kind="stable")[:, :k]

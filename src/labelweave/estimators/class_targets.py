@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.labels import Taxonomy
 
-__all__ = ["ClassTargets", "read_classes"]
+__all__ = ["ClassTargets", "node_name", "read_classes"]
 
 Array = npt.NDArray[Any]
 
@@ -24,7 +26,7 @@ class ClassTargets:
     Parameters
     ----------
     classes : ndarray of shape (C,)
-        The classes: the distinct entries of y, or leaves of the taxonomy.
+        The classes, sorted: the distinct entries of y, or leaves of the taxonomy.
     codes : ndarray of int, shape (n,)
         The class of each row; any it may have where it is not known for certain.
     is_observed : ndarray of bool, shape (n,)
@@ -65,6 +67,10 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     y = column_or_1d(y, warn=True)
     missing = _missing(y)
     known = y[~missing]
+    if len(known) == 0:
+        raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
+    if known.dtype.kind == "O":
+        known = _typed(known)
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
     if known.dtype.kind != "O":
@@ -74,12 +80,40 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     return _leaves(known, missing, taxonomy)
 
 
+def node_name(entry: Any) -> str:
+    """Write a class as a taxonomy names it.
+
+    Parameters
+    ----------
+    entry : object
+        The class.
+
+    Returns
+    -------
+    str
+        Its text; a whole number without a point: 3.0 is 3.
+    """
+    is_whole = isinstance(entry, (float, np.floating)) and float(entry).is_integer()
+    return str(int(entry)) if is_whole else str(entry)
+
+
 def _missing(y: Array) -> Array:
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype.kind == "O":
-        return np.array([entry is None or entry != entry for entry in y], dtype=bool)
+        return np.array([_is_missing(entry) for entry in y], dtype=bool)
     return np.zeros(len(y), bool)
+
+
+def _is_missing(entry: Any) -> bool:
+    return entry is None or is_pandas_na(entry) or (isinstance(entry, Real) and bool(np.isnan(float(entry))))
+
+
+def _typed(known: Array) -> Array:
+    """Give numbers that came with None among them the type they have without."""
+    if all(isinstance(entry, (Real, np.bool_)) for entry in known):
+        return np.array(known.tolist())
+    return known
 
 
 def _flat(known: Array, missing: Array) -> ClassTargets:
@@ -98,42 +132,44 @@ def _flat(known: Array, missing: Array) -> ClassTargets:
 
 def _require_two(classes: Array) -> None:
     if len(classes) < 2:
-        shown = f"one class only, {classes[0]!r}" if len(classes) else "no class that is observed"
-        raise ValueError(f"y has {shown}; a classifier needs at least 2 classes.")
+        raise ValueError(
+            f"y has one class only, {classes.tolist()[0]!r}; a classifier needs at least 2 classes."
+        )
 
 
 def _leaves(known: Array, missing: Array, taxonomy: Taxonomy) -> ClassTargets:
     rows = np.flatnonzero(~missing)
-    names = np.array([_name(entry) for entry in known], dtype=object)
-    for row, name in zip(rows, names, strict=True):
-        if name not in taxonomy:
-            raise ValueError(
-                f"y at row {row} is {name!r}, which is no node of the taxonomy; give the name of a leaf, of an "
-                "inner node if no more is known, or None."
-            )
-    targets = list(dict.fromkeys(names))
-    below = taxonomy.under(targets, taxonomy.leaves).toarray() > 0
+    entries, which = np.unique([node_name(entry) for entry in known], return_inverse=True)
+    _refuse_unknown(entries, which, rows, taxonomy)
+    below = taxonomy.under(entries.tolist(), taxonomy.leaves).toarray() > 0
     kept = np.flatnonzero(below.any(axis=0))
-    leaves = [taxonomy.leaves[leaf] for leaf in kept]
-    allowed = below[[targets.index(name) for name in names]][:, kept]
-    is_partial = allowed.sum(axis=1) > 1
-    codes = np.zeros(len(missing), np.intp)
-    codes[rows] = allowed.argmax(axis=1)
-    classes = _as_given(leaves, known)
+    leaves = _as_given([taxonomy.leaves[leaf] for leaf in kept], known)
+    classes, order = np.unique(leaves, return_index=True)
     _require_two(classes)
-    return ClassTargets(classes, codes, ~missing, rows[is_partial], allowed[is_partial])
+    below = below[:, kept[order]]
+    is_partial = below.sum(axis=1)[which] > 1
+    codes = np.zeros(len(missing), np.intp)
+    codes[rows] = below.argmax(axis=1)[which]
+    return ClassTargets(classes, codes, ~missing, rows[is_partial], below[which[is_partial]])
 
 
-def _name(entry: Any) -> str:
-    """Write a class as the taxonomy names it: 3.0 as 3."""
-    return str(int(entry)) if isinstance(entry, (float, np.floating)) and entry == int(entry) else str(entry)
+def _refuse_unknown(entries: Array, which: Array, rows: Array, taxonomy: Taxonomy) -> None:
+    unknown = np.array([name not in taxonomy for name in entries.tolist()])[which]
+    if unknown.any():
+        first = int(unknown.argmax())
+        raise ValueError(
+            f"y at row {rows[first]} is {str(entries[which[first]])!r}, which is no node of the taxonomy; "
+            "give the name of a leaf, of an inner node if no more is known, or None."
+        )
 
 
 def _as_given(leaves: list[str], known: Array) -> Array:
-    """Give the leaves the type that y has, where each is an entry of y."""
+    """Give the leaves the type that y has, where their names allow it."""
     if known.dtype.kind in "OU":
         return np.array(leaves, dtype=object if known.dtype.kind == "O" else None)
-    values = {_name(entry): entry for entry in known.tolist()}
-    if all(leaf in values for leaf in leaves):
-        return np.array([values[leaf] for leaf in leaves], dtype=known.dtype)
-    return np.array(leaves)
+    values = {node_name(entry): entry for entry in np.unique(known).tolist()}
+    try:
+        typed = np.array([values[leaf] if leaf in values else int(leaf) for leaf in leaves], known.dtype)
+    except (ValueError, OverflowError):
+        return np.array(leaves)
+    return typed if [node_name(entry) for entry in typed] == leaves else np.array(leaves)

@@ -8,32 +8,33 @@ in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameter
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.sparsefuncs import mean_variance_axis
+from sklearn.utils.validation import _check_sample_weight
 
-from labelweave.arrays import Workers, panels
-from labelweave.estimators.base import Array
-from labelweave.estimators.class_targets import read_classes
+from labelweave.arrays import Workers
+from labelweave.estimators.base import CALLER, Array
 from labelweave.estimators.folds import held_out_rows
-from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.kernel_expansion import KernelExpansion, expansion
-from labelweave.estimators.likelihood_fit import FitSettings, FittedLikelihood, LikelihoodData, LikelihoodFit
+from labelweave.estimators.kernel_expansion import expansion
+from labelweave.estimators.kernel_probabilities import KernelProbabilities
+from labelweave.estimators.likelihood_data import LikelihoodData, read_likelihood_data
+from labelweave.estimators.likelihood_fit import FitSettings, FittedLikelihood, LikelihoodFit
 from labelweave.estimators.likelihood_progress import LikelihoodProgress
 from labelweave.estimators.prior_choice import TIES, PriorChoice, prior_family
-from labelweave.estimators.targets import TargetForm, read_targets
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.hyperparameters import SearchRecord
-from labelweave.inference import best_parent, least_expected_loss, most_probable, rejected
-from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import storable
 
 __all__ = ["KernelLogisticClassifier"]
@@ -41,12 +42,12 @@ __all__ = ["KernelLogisticClassifier"]
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
+_ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may show
 _RANK = 100  # of the preconditioner
-_KERNEL_VALUES_AT_ONCE = 8_000_000
 
 
 @storable("KernelLogisticClassifier")
-class KernelLogisticClassifier(KernelClassifier):
+class KernelLogisticClassifier(KernelProbabilities):
     """Probabilities of related classes or labels from a kernel model whose kernels are learned.
 
     It minimises (Seeger 2008, equation 1)
@@ -76,14 +77,16 @@ class KernelLogisticClassifier(KernelClassifier):
     scale : float, default=10.0
         The factor v of the kernel, the prior variance of scores, to start from; it plays the part
         of C elsewhere.
-    intercept_variance : float, default=1.0
-        The prior variance of the intercepts, which are independent; 0 for none.  It is not learned.
+    intercept_variance : "learn" or float, default="learn"
+        The prior variance of the intercepts, which are independent of each other; a number is kept, 0
+        is for none.  "learn" starts at 1, and stays there with ``hyperparameters="fixed"``.
     taxonomy : Taxonomy, nested dict, list of pairs or paths, graph or None, default=None
         A tree whose leaves are the classes: every node has a function of its own, and a class adds up
         those on its path (section 3).  For one class a row y may also name inner nodes, for rows of
         which no more is known.
-    label_covariance : LabelCovariance, array-like of shape (L, L) or None, default=None
-        A given prior covariance R between labels; it is scaled, and otherwise kept.
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
+        A given prior covariance R between labels; it is scaled, and otherwise kept.  Where it names
+        the same labels as y they are matched by name.
     coupling : None, "full" or int, default=None
         Learn the covariance ``B B^T`` between labels, with B square or of so many columns
         (section 7.4.1).  Needs ``hyperparameters="learn"``.
@@ -94,8 +97,8 @@ class KernelLogisticClassifier(KernelClassifier):
         A pair ties scale and shape in two ways.
     hyperparameters : {"learn", "fixed"}, default="learn"
         Whether scales and kernel parameters are learned or kept.
-    cv : int, splitter or iterable, default=5
-        The folds on which hyper-parameters are learned; a number means random parts.
+    cv : int, splitter, iterable or None, default=5
+        The folds on which hyper-parameters are learned; a number means random parts, None 5 of them.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
     max_learning_iter : int, default=50
@@ -129,7 +132,7 @@ class KernelLogisticClassifier(KernelClassifier):
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
-        Every evaluation of the cross-validation loss.
+        Every evaluation of the cross-validation loss on the rows learned on.
     dual_coef_ : ndarray of shape (m, L)
         The dual variables of the support rows, ``w (y - P)`` at the optimum.
     expansion_ : list of KernelExpansion
@@ -173,16 +176,16 @@ class KernelLogisticClassifier(KernelClassifier):
     >>> model.predict([[1.05]])
     array(['pear'], dtype='<U5')
     >>> model.predict_proba([[1.05]]).round(1)
-    array([[0.1, 0.9, 0. ]])
+    array([[0.1, 0. , 0.9]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelClassifier._kernel_constraints,
+        **KernelProbabilities._kernel_constraints,
         "gamma": [StrOptions({"scale", "auto"}), _POSITIVE, None],
         "scale": [_POSITIVE],
-        "intercept_variance": [Interval(Real, 0, None, closed="left")],
-        "taxonomy": "no_validation",
-        "label_covariance": [LabelCovariance, "array-like", None],
+        "intercept_variance": [StrOptions({"learn"}), Interval(Real, 0, None, closed="left")],
+        "taxonomy": "no_validation",  # type: ignore[dict-item]
+        "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
         "coupling": [StrOptions({"full"}), _COUNT, None],
         "tie": [StrOptions(set(TIES)), tuple, list],
         "hyperparameters": [StrOptions({"learn", "fixed"})],
@@ -206,7 +209,7 @@ class KernelLogisticClassifier(KernelClassifier):
         degree=3,
         coef0=1.0,
         scale=10.0,
-        intercept_variance=1.0,
+        intercept_variance="learn",
         taxonomy=None,
         label_covariance=None,
         coupling=None,
@@ -272,66 +275,47 @@ class KernelLogisticClassifier(KernelClassifier):
             column or label is named.
         """
         features = self._read_features(X, reset=True)
+        if self._is_precomputed and features.is_sparse:
+            features = FeatureMatrix(features.data.toarray())
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
-        weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
-        data, targets = self._read_data(features, y, weights)
+        data = self._read_data(features, y, sample_weight)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kernel = self._starting_kernel(features, seed)
         family = prior_family(self._prior_choice(seed), kernel, self.classes_[-data.n_labels :])
-        self._check_decision()
         self._forget_expansion()
-        chosen = self._rows_to_learn_on(data, seed)
-        held_out = held_out_rows(self.cv, len(chosen), targets[chosen], seed)
-        progress = LikelihoodProgress(self, self.tol, self._learning_iterations(held_out))
+        chosen, held_out = self._folds(data, seed)
+        iterations = self.max_learning_iter if held_out.shape[1] else 0
+        progress = LikelihoodProgress(self, self.tol, iterations)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running():
-            settings = self._settings(progress, workers, seed, self._learning_iterations(held_out))
+            settings = self._settings(progress, workers, seed, iterations)
             fitted = LikelihoodFit(family, data, settings).run(chosen, held_out)
         progress.close()
         self._keep(fitted, features, family.values(fitted.theta))
         return self
 
-    def _read_data(self, features: FeatureMatrix, y: Any, weights: Array) -> tuple[LikelihoodData, Array]:
-        """Read the labels; the targets are what a splitter may stratify by."""
-        is_many = isinstance(y, LabelMatrix) or hasattr(y, "toarray") or _is_table(y)
-        if is_many:
-            labels, self._form = read_targets(y)
-            is_many = self._form.kind == "labels"
-        if is_many:
-            self._check_lengths(features, labels)
-            self.classes_ = self._form.classes
-            signs = labels.to_signs()
-            return self._data(features, weights * (signs != 0).any(axis=1), signs=signs), signs
-        found = read_classes(y, self.taxonomy_)
-        self._check_lengths(features, found.codes)
-        self.classes_ = found.classes
-        kind: Any = "binary" if len(found.classes) == 2 else "multiclass"
-        self._form = TargetForm(kind, "array", 0, found.classes)
-        weights = weights * found.is_observed
-        if kind == "binary" and self._is_flat():
-            signs = np.where(found.is_observed, 2 * found.codes - 1, 0).astype(np.int8)[:, None]
-            return self._data(features, weights, signs=signs), found.codes
-        parts = {"partial": found.partial, "allowed": found.allowed, "n_labels": len(found.classes)}
-        return self._data(features, weights, codes=found.codes, **parts), found.codes
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _data(self, features: FeatureMatrix, weights: Array, **given: Any) -> LikelihoodData:
-        signs = given.get("signs")
-        return LikelihoodData(
-            features=features,
-            is_precomputed=isinstance(self.kernel, str) and self.kernel == "precomputed",
-            weights=weights,
-            signs=signs,
-            codes=given.get("codes"),
-            n_labels=signs.shape[1] if signs is not None else given["n_labels"],
-            partial=given.get("partial", np.empty(0, np.intp)),
-            allowed=given.get("allowed", np.empty((0, 0), bool)),
+    def _read_data(self, features: FeatureMatrix, y: Any, sample_weight: Any) -> LikelihoodData:
+        weights = _check_sample_weight(
+            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
         )
-
-    def _is_flat(self) -> bool:
-        return self.taxonomy is None and self.label_covariance is None and self.coupling is None
+        is_flat = self.taxonomy is None and self.label_covariance is None and self.coupling is None
+        data, self._form = read_likelihood_data(
+            features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat
+        )
+        self.classes_ = self._form.classes
+        self._check_decision()
+        if not data.weights.any():
+            raise ValueError(
+                "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
+            )
+        return replace(data, is_precomputed=self._is_precomputed)
 
     def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if self._is_precomputed:
             self._read_kernel(features, seed)
             return None
         gamma = _paper_gamma(features) if self.gamma is None else self.gamma
@@ -347,7 +331,7 @@ class KernelLogisticClassifier(KernelClassifier):
             )
         return PriorChoice(
             float(self.scale),
-            float(self.intercept_variance),
+            self.intercept_variance,
             self.tie,
             self.taxonomy_,
             self.label_covariance,
@@ -367,14 +351,14 @@ class KernelLogisticClassifier(KernelClassifier):
                 f"decision={self.decision!r} needs a taxonomy; give one, or decision='most_probable'."
             )
 
-    def _rows_to_learn_on(self, data: LikelihoodData, seed: int) -> Array:
-        certain = data.certain()
-        if self.learning_rows is None or self.learning_rows >= len(certain):
-            return certain
-        return np.sort(np.random.default_rng(seed).permutation(certain)[: self.learning_rows])
-
-    def _learning_iterations(self, held_out: Array) -> int:
-        return self.max_learning_iter if self.hyperparameters == "learn" and held_out.shape[1] > 1 else 0
+    def _folds(self, data: LikelihoodData, seed: int) -> tuple[Array, Array]:
+        """Give the rows to learn on, and which of them each fold holds out; no folds to learn nothing."""
+        chosen = data.certain()
+        if self.hyperparameters == "fixed":
+            return chosen, np.zeros((len(chosen), 0), bool)
+        if self.learning_rows is not None and self.learning_rows < len(chosen):
+            chosen = np.sort(np.random.default_rng(seed).permutation(chosen)[: self.learning_rows])
+        return chosen, held_out_rows(self.cv, chosen, data.targets, seed)
 
     def _settings(
         self, progress: LikelihoodProgress, workers: Workers, seed: int, iterations: int
@@ -402,127 +386,33 @@ class KernelLogisticClassifier(KernelClassifier):
         self.intercept_ = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
         support, self.expansion_ = expansion(fitted.prior, fitted.gram, fitted.dual)
         self._keep_support(features, support, fitted.dual[support])
+        if self.learning_status_ == "interrupted":
+            message = (
+                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER - 1)
         self._keep_result(fitted.result)
 
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        scores = np.tile(self.intercept_, (len(features), 1))
-        for term in self.expansion_:
-            rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(term.rows)))
-            for rows in panels(len(features), rows_at_once):
-                term.add_to(scores[rows], self._term_block(term, features.rows(rows)))
-        is_pair = self._form.kind == "binary" and scores.shape[1] == 2
-        return scores[:, 1:] - scores[:, :1] if is_pair else scores
-
-    def _term_block(self, term: KernelExpansion, features: FeatureMatrix) -> Array:
-        if term.kernel is None:
-            return np.asarray(features.data.toarray() if features.is_sparse else features.data)[
-                :, self.support_[term.rows]
-            ]
-        return term.kernel.block(features, FeatureMatrix(self.support_vectors_[term.rows]))
-
-    def _decide(self, scores: Array) -> Any:
-        if self._form.kind != "multiclass" or self.decision == "most_probable":
-            return super()._decide(scores)
-        return self.classes_[self._choose(softmax(scores, axis=1))]
-
-    def _choose(self, probabilities: Array) -> Array:
-        assert self.taxonomy_ is not None, "checked in fit"
-        names = self.label_names_
-        if self.decision == "least_expected_loss":
-            return least_expected_loss(probabilities, self.taxonomy_.distances(names))
-        if self.decision == "best_parent":
-            return best_parent(probabilities, self.taxonomy_.parents_of(names))
-        return most_probable(probabilities)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Compute the probabilities of classes or labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n, C) or (n, L)
-            One distribution over the classes a row, or the probability of each label.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Compute the logarithms of the probabilities of classes or labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n, C) or (n, L)
-            The logarithms, exact where probabilities are too small for floating point.
-        """
-        check_is_fitted(self)
-        scores = np.concatenate(list(self._score_blocks(X)))
-        if self._form.kind == "labels":
-            return np.asarray(log_expit(scores))
-        if self._form.kind == "binary":
-            return np.hstack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(scores, axis=1))
-
-    def predict_or_reject(
-        self, X: Any, *, confidence: float | None = None, fraction: float | None = None
-    ) -> Array:
-        """Predict one class a row, or None where the model is not certain enough.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-        confidence : float or None, default=None
-            Reject rows whose most probable class is less probable.
-        fraction : float or None, default=None
-            Reject this share of the rows, the least certain ones.
-
-        Returns
-        -------
-        ndarray of object, shape (n,)
-            Classes, and None for rejected rows.
-
-        Raises
-        ------
-        ValueError
-            If the model predicts many labels a row, or not exactly one of the limits is given.
-        """
-        check_is_fitted(self)
-        if self._form.kind == "labels":
-            raise ValueError(
-                "predict_or_reject is for one class a row, but this model predicts many labels a row."
-            )
-        predicted = np.asarray(self.predict(X)).astype(object)
-        predicted[rejected(self.predict_proba(X), confidence=confidence, fraction=fraction)] = None
-        return predicted
-
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`LabelClassifier.to_state`."""
+        """Give what a model file keeps; see :meth:`KernelProbabilities.to_state`."""
         state = super().to_state()
         state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
         return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> KernelLogisticClassifier:
-        """Make the fitted model again; see :meth:`LabelClassifier.from_state`."""
+        """Make the fitted model again; see :meth:`KernelProbabilities.from_state`."""
         model: Any = super().from_state(state)
         model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
         return model
 
 
-def _is_table(y: Any) -> bool:
-    return hasattr(y, "columns") or np.ndim(y) == 2
-
-
 def _paper_gamma(features: FeatureMatrix) -> float:
     """Compute 1 / (2 sum of variances), or 1 for features that do not vary."""
-    mean = np.asarray(features.data.mean(axis=0)).ravel()
-    scatter = float(features.squared_norms().mean() - mean @ mean)
-    return 0.5 / scatter if scatter > 0 else 1.0
+    if features.is_sparse:
+        means, variances = mean_variance_axis(features.data, axis=0)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows that are too long
+            means, variances = (f(features.data, axis=0, dtype=np.float64) for f in (np.mean, np.var))
+    scatter = float(np.where(np.abs(variances) > (_ROUNDING * means) ** 2, variances, 0.0).sum())
+    return float(np.clip(0.5 / scatter, 1e-300, 1e300)) if scatter > 0 else 1.0

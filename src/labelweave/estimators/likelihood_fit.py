@@ -10,18 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import Workers
-from labelweave.features import FeatureMatrix, Kernel
+from labelweave.estimators.likelihood_data import LikelihoodData
+from labelweave.features import Kernel
 from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram
-from labelweave.features.gram_sources import GramSource, KernelSource, PrecomputedSource
 from labelweave.hyperparameters import (
     CrossValidationLikelihood,
     FoldedData,
+    InnerSettings,
     LearnedParameters,
     PriorFamily,
     SearchRecord,
+    SearchSettings,
     learn,
 )
-from labelweave.losses import LogisticLoss, ScoreLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.prior_grams import coupled_gram
@@ -29,7 +30,7 @@ from labelweave.problems.score_prior import ScorePrior
 from labelweave.solvers import SolverResult, TraceRecord
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 
-__all__ = ["FitSettings", "FittedLikelihood", "LikelihoodData", "LikelihoodFit"]
+__all__ = ["FitSettings", "FittedLikelihood", "LikelihoodFit"]
 
 Array = npt.NDArray[Any]
 Box = list[tuple[float | None, float | None]]
@@ -38,110 +39,6 @@ _FIRST_ROWS = 1000
 _MANY = 3  # times that: rows enough for a first search on a part
 _NEARBY = 2.0  # how far the second search goes, in logarithms of parameters
 _SHORT_STEP = 0.3
-
-
-@dataclass(frozen=True)
-class LikelihoodData:
-    """Rows and what is known of their labels.
-
-    Parameters
-    ----------
-    features : FeatureMatrix of n rows
-        The rows; the kernel matrix itself where it was given.
-    is_precomputed : bool
-        Whether it was.
-    weights : ndarray of float64, shape (n,)
-        The weights of the rows; 0 where nothing was observed.
-    signs : ndarray of int8, shape (n, L), or None
-        Many labels a row.
-    codes : ndarray of int, shape (n,), or None
-        One class a row.
-    n_labels : int
-        Labels or classes.
-    partial : ndarray of int, shape (k,)
-        Rows whose class is known in part.
-    allowed : ndarray of bool, shape (k, n_labels)
-        The classes these may have.
-    """
-
-    features: FeatureMatrix
-    is_precomputed: bool
-    weights: Array
-    signs: Array | None
-    codes: Array | None
-    n_labels: int
-    partial: Array
-    allowed: Array
-
-    def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
-        """Make the loss of several fits to the rows.
-
-        Parameters
-        ----------
-        weights : ndarray of float64, shape (n, fits)
-            The weight of each row in each fit.
-        ties_labels : bool
-            Whether the labels of a fit are solved for together.
-
-        Returns
-        -------
-        ScoreLoss
-            The loss.
-        """
-        if self.codes is not None:
-            return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed)
-        assert self.signs is not None, "rows have classes or labels"
-        return LogisticLoss(self.signs, weights, is_separate=not ties_labels)
-
-    def source(self, kernel: Kernel | None) -> GramSource:
-        """Give the entries of the rows' kernel matrix.
-
-        Parameters
-        ----------
-        kernel : Kernel or None
-            The kernel, None if the matrix was given.
-
-        Returns
-        -------
-        GramSource
-            The entries.
-        """
-        if kernel is None:
-            return PrecomputedSource(np.asarray(self.features.data))
-        return KernelSource(kernel, self.features)
-
-    def certain(self) -> Array:
-        """List the rows whose labels are known in whole, as far as they are observed."""
-        whole = self.weights > 0
-        whole[self.partial] = False
-        return np.flatnonzero(whole)
-
-    def rows(self, which: Array) -> LikelihoodData:
-        """Keep some rows, none of them known in part.
-
-        Parameters
-        ----------
-        which : ndarray of int
-            The rows.
-
-        Returns
-        -------
-        LikelihoodData
-            These rows.
-        """
-        features = self.features.rows(which)
-        if self.is_precomputed:
-            features = FeatureMatrix(np.ascontiguousarray(np.asarray(features.data)[:, which]))
-        return LikelihoodData(
-            features,
-            self.is_precomputed,
-            self.weights[which],
-            None if self.signs is None else self.signs[which],
-            None if self.codes is None else self.codes[which],
-            self.n_labels,
-            np.empty(0, np.intp),
-            self.allowed[:0],
-        )
 
 
 @dataclass(frozen=True)
@@ -286,7 +183,10 @@ class LikelihoodFit:
         start, box, first_step = self.family.start, self.family.bounds, 1.0
         if len(chosen) >= _MANY * _FIRST_ROWS:
             some = np.sort(np.random.default_rng(self.settings.seed).permutation(len(chosen))[:_FIRST_ROWS])
-            start = self._search(self._criterion(chosen[some], held_out[some]), start, box, first_step).theta
+            first = self._search(self._criterion(chosen[some], held_out[some]), start, box, first_step)
+            if first.status == "interrupted":
+                return first, None
+            start = first.theta
             box, first_step = _around(start, box), _SHORT_STEP
         criterion = self._criterion(chosen, held_out)
         learned = self._search(criterion, start, box, first_step)
@@ -304,22 +204,18 @@ class LikelihoodFit:
             lambda kernel: self._gram(part, kernel, held_out.shape[1]),
             self.ties_labels,
         )
-        settings = self.settings
-        return CrossValidationLikelihood(
-            self.family, folded, settings.workers, rank=settings.rank, seed=settings.seed
-        )
+        inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed)
+        return CrossValidationLikelihood(self.family, folded, self.settings.workers, inner)
 
     def _search(
         self, criterion: CrossValidationLikelihood, start: Array, box: Box, first_step: float
     ) -> LearnedParameters:
-        return learn(
-            criterion,
-            start,
-            box,
-            first_step=first_step,
+        settings = SearchSettings(
             max_iter=self.settings.learning_iterations,
+            first_step=first_step,
             on_record=self.settings.on_search,
         )
+        return learn(criterion, start, box, settings, retreat=self.family.retreated)
 
 
 def _around(start: Array, box: Box) -> Box:

@@ -30,14 +30,36 @@ class LikelihoodProgress:
         self.done = 0
 
     def on_search(self, record: SearchRecord) -> bool:
-        """Note an evaluation; true if a callback asks to stop."""
+        """Note an evaluation.
+
+        Parameters
+        ----------
+        record : SearchRecord
+            What there is to note.
+
+        Returns
+        -------
+        bool
+            Whether a callback asks to stop.
+        """
         if self.done >= self.evaluations:
             return False
         self.done += 1
         return self.gap.subtask("cross-validation")
 
     def on_check(self, record: TraceRecord) -> bool:
-        """Note a check of the gap; true if a callback asks to stop."""
+        """Note a check of the gap.
+
+        Parameters
+        ----------
+        record : TraceRecord
+            What there is to note.
+
+        Returns
+        -------
+        bool
+            Whether a callback asks to stop.
+        """
         while self.done < self.evaluations:  # the search ended early
             self.done += 1
             self.gap.subtask("cross-validation")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.estimators.class_targets import node_name
 from labelweave.features import Kernel
 from labelweave.hyperparameters import (
     GivenCovariance,
     LearnedCoupling,
+    LearnedIntercepts,
     NodeGroups,
     PriorFamily,
     TiedPriors,
@@ -23,7 +25,11 @@ __all__ = ["TIES", "PriorChoice", "prior_family"]
 
 Array = npt.NDArray[Any]
 
+Grouping = Literal["shared", "class", "level", "subtree"]
+
 TIES = ("shared", "scale", "class", "level", "subtree")
+_GROUPINGS = ("shared", "class", "level", "subtree")
+_FIRST_INTERCEPT_VARIANCE = 1.0
 _TREE_TIES = ("level", "subtree")
 
 
@@ -35,13 +41,13 @@ class PriorChoice:
     ----------
     scale : float
         Of the kernels, to start from.
-    intercept_variance : float
+    intercept_variance : float or "learn"
         Of the intercepts.
     tie : str or tuple of str
         Which nodes share hyper-parameters.
     taxonomy : Taxonomy or None
         The tree.
-    label_covariance : LabelCovariance, array-like or None
+    label_covariance : LabelCovariance, Taxonomy, array-like or None
         A given covariance.
     coupling : "full", int or None
         A covariance to be learned: ``B B^T`` with B square, or of so many columns.
@@ -50,7 +56,7 @@ class PriorChoice:
     """
 
     scale: float
-    intercept_variance: float
+    intercept_variance: Any
     tie: Any
     taxonomy: Taxonomy | None
     label_covariance: Any
@@ -80,7 +86,10 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: Array) -> 
     ValueError
         If two label structures are given, or one that does not fit the labels.
     """
-    names = [str(name) for name in classes]
+    if choice.intercept_variance == "learn":
+        start = replace(choice, intercept_variance=_FIRST_INTERCEPT_VARIANCE)
+        return LearnedIntercepts(prior_family(start, kernel, classes))
+    names = [node_name(name) for name in classes]
     given = [
         name for name in ("taxonomy", "label_covariance", "coupling") if getattr(choice, name) is not None
     ]
@@ -101,13 +110,24 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: Array) -> 
 
 
 def _covariance(given: Any, names: list[str]) -> LabelCovariance:
+    if isinstance(given, Taxonomy):
+        given = LabelCovariance.from_taxonomy(given, names)
     covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
     if covariance.n_labels != len(names):
         raise ValueError(
             f"label_covariance is over {covariance.n_labels} labels but y has {len(names)}; they must agree."
         )
+    covariance = _in_order(covariance, names)
     covariance.check_variances(names)
     return covariance
+
+
+def _in_order(covariance: LabelCovariance, names: list[str]) -> LabelCovariance:
+    """Order a covariance whose labels have the names of y as y has them."""
+    theirs = [] if covariance.label_names is None else [str(name) for name in covariance.label_names]
+    if theirs == names or sorted(theirs) != sorted(names) or len(set(names)) < len(names):
+        return covariance
+    return covariance.columns(np.array([theirs.index(name) for name in names]))
 
 
 def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> LearnedCoupling:
@@ -142,19 +162,23 @@ def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> TiedP
     return TiedPriors(kernel, membership, scales, shapes, choice.scale, choice.intercept_variance)
 
 
-def _pair_of_ties(tie: Any) -> tuple[str, str]:
-    if isinstance(tie, str):
-        return (tie, tie) if tie != "scale" else ("class", "shared")
-    scale_tie, shape_tie = tie
-    return scale_tie, shape_tie
+def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
+    """Say how scales and how shapes are tied."""
+    pair = ("class", "shared") if tie == "scale" else (tie, tie) if isinstance(tie, str) else tuple(tie)
+    if len(pair) != 2 or not all(part in _GROUPINGS for part in pair):
+        raise ValueError(
+            f"tie={tie!r}; give one of {', '.join(map(repr, TIES))}, or a pair of "
+            f"{', '.join(map(repr, _GROUPINGS))}, for the scales and for the shapes."
+        )
+    return pair
 
 
-def _flat_groups(tie: str, names: list[str]) -> NodeGroups:
+def _flat_groups(tie: Grouping, names: list[str]) -> NodeGroups:
     if tie == "shared":
         return NodeGroups(np.zeros(len(names), np.intp), [""])
     return NodeGroups(np.arange(len(names)), names)
 
 
-def _tree_groups(tie: str, tree: Taxonomy) -> NodeGroups:
+def _tree_groups(tie: Grouping, tree: Taxonomy) -> NodeGroups:
     of_node, names = tree.groups(tie)
     return NodeGroups(of_node, [""] if tie == "shared" else names)

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.labels import LabelMatrix
 
-__all__ = ["TargetForm", "read_targets"]
+__all__ = ["TargetForm", "check_lengths", "has_many_labels", "read_targets"]
 
 Array = npt.NDArray[Any]
 
@@ -124,23 +124,60 @@ def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
     ValueError
         If y has one class only, or its entries are no labels.
     """
-    if isinstance(y, LabelMatrix) or sp.issparse(y) or hasattr(y, "columns"):
-        return _read_labels(y)
-    y = np.asarray(y)
-    if y.ndim == 2 and not _is_column_of_classes(y):
+    if has_many_labels(y):
         return _read_labels(y)
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y has one class only, {classes[0]!r}; a classifier needs at least 2 classes.")
+        raise ValueError(
+            f"y has one class only, {classes.tolist()[0]!r}; a classifier needs at least 2 classes."
+        )
     if len(classes) == 2:
         labels = LabelMatrix(sp.csr_array((codes[:, None] == 1).astype(np.int8)))
         return labels, TargetForm("binary", "array", 0, classes)
     n = len(codes)
     one_hot = sp.csr_array((np.ones(n, np.int8), codes, np.arange(n + 1)), shape=(n, len(classes)))
     return LabelMatrix(one_hot), TargetForm("multiclass", "array", 0, classes)
+
+
+def check_lengths(n_rows: int, n_targets: int) -> None:
+    """Check that there is a target a row.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of X.
+    n_targets : int
+        Rows of y.
+
+    Raises
+    ------
+    ValueError
+        If they differ.
+    """
+    if n_rows != n_targets:
+        raise ValueError(f"X has {n_rows} rows but y has {n_targets}; give one row of labels a row of X.")
+
+
+def has_many_labels(y: Any) -> bool:
+    """Tell many labels a row from one class a row.
+
+    Parameters
+    ----------
+    y : array-like, sparse matrix, DataFrame or LabelMatrix
+        The targets.
+
+    Returns
+    -------
+    bool
+        Whether y has a column a label.
+    """
+    if isinstance(y, LabelMatrix) or sp.issparse(y) or hasattr(y, "columns"):
+        return True
+    y = np.asarray(y)
+    return y.ndim == 2 and not _is_column_of_classes(y)
 
 
 def _is_column_of_classes(y: Array) -> bool:

@@ -1,9 +1,15 @@
 """Learning the parameters of kernels and label covariances from the cross-validation likelihood."""
 
 from labelweave.hyperparameters.coupled_priors import GivenCovariance, LearnedCoupling
-from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood, Evaluation, FoldedData
-from labelweave.hyperparameters.prior_family import PriorFamily, TermSlopes
-from labelweave.hyperparameters.search import LearnedParameters, SearchRecord, learn
+from labelweave.hyperparameters.cross_validation import (
+    CrossValidationLikelihood,
+    Evaluation,
+    FoldedData,
+    InnerSettings,
+)
+from labelweave.hyperparameters.learned_intercepts import LearnedIntercepts
+from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes, TermSlopes
+from labelweave.hyperparameters.search import LearnedParameters, SearchRecord, SearchSettings, learn
 from labelweave.hyperparameters.tied_priors import NodeGroups, TiedPriors
 
 __all__ = [
@@ -11,11 +17,15 @@ __all__ = [
     "Evaluation",
     "FoldedData",
     "GivenCovariance",
+    "InnerSettings",
     "LearnedCoupling",
+    "LearnedIntercepts",
     "LearnedParameters",
     "NodeGroups",
     "PriorFamily",
+    "PriorSlopes",
     "SearchRecord",
+    "SearchSettings",
     "TermSlopes",
     "TiedPriors",
     "learn",

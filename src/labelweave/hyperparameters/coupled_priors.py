@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.features import Kernel
-from labelweave.hyperparameters.prior_family import TermSlopes
+from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.score_prior import PriorTerm, ScorePrior
@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
 
 
-class GivenCovariance:
+class GivenCovariance(PriorFamily):
     """``v K ⊗ R`` with R given.
 
     Parameters
@@ -41,6 +41,7 @@ class GivenCovariance:
     """
 
     ties_labels = True
+    learns_covariance = False
 
     def __init__(
         self,
@@ -61,21 +62,24 @@ class GivenCovariance:
         scaled = self.covariance.scaled(float(np.exp(theta[0])))
         return ScorePrior((PriorTerm(kernel, scaled),), self.intercept_variance)
 
-    def slope(self, theta: Array, slopes: list[TermSlopes]) -> npt.NDArray[np.float64]:
+    def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
         """Turn derivatives back to theta; see :meth:`PriorFamily.slope`."""
-        (term,) = slopes
-        if term.covariance.ndim == 1:
-            by_scale = term.covariance @ self.covariance.diagonal()
-        else:
-            by_scale = float(np.sum(term.covariance * self.covariance.to_dense()))
+        (term,) = slopes.terms
+        is_diagonal = term.covariance.ndim == 1
+        given = self.covariance.diagonal() if is_diagonal else self.covariance.to_dense()
+        by_scale = float(np.sum(term.covariance * given))
         return np.concatenate([[np.exp(theta[0]) * by_scale], term.kernel])
+
+    def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
+        """Lower all prior variances tenfold; see :meth:`PriorFamily.retreated`."""
+        return np.concatenate([theta[:1] - np.log(10.0), theta[1:]])
 
     def values(self, theta: Array) -> dict[str, float]:
         """Give the hyper-parameters by name; see :meth:`PriorFamily.values`."""
         return dict(zip(self.names, np.exp(theta).tolist(), strict=True))
 
 
-class LearnedCoupling:
+class LearnedCoupling(PriorFamily):
     """``K ⊗ B B^T`` with B to be learned.
 
     Parameters
@@ -91,6 +95,7 @@ class LearnedCoupling:
     """
 
     ties_labels = True
+    learns_covariance = True
 
     def __init__(
         self, kernel: Kernel | None, start: Array, label_names: Any, intercept_variance: float
@@ -117,10 +122,14 @@ class LearnedCoupling:
         term = PriorTerm(kernel, FactorCovariance(self._coupling(theta).copy()))
         return ScorePrior((term,), self.intercept_variance)
 
-    def slope(self, theta: Array, slopes: list[TermSlopes]) -> npt.NDArray[np.float64]:
+    def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
         """Turn derivatives back to theta; see :meth:`PriorFamily.slope`."""
-        (term,) = slopes
+        (term,) = slopes.terms
         return np.concatenate([term.kernel, 2.0 * (term.covariance @ self._coupling(theta)).ravel()])
+
+    def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
+        """Lower all prior variances tenfold; see :meth:`PriorFamily.retreated`."""
+        return np.concatenate([theta[: self.n_shape], theta[self.n_shape :] / np.sqrt(10.0)])
 
     def values(self, theta: Array) -> dict[str, float]:
         """Give the hyper-parameters by name; see :meth:`PriorFamily.values`."""

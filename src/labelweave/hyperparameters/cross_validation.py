@@ -28,16 +28,16 @@ import numpy.typing as npt
 from labelweave.arrays import RowPanels, Workers
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.kernel_slopes import term_slopes
-from labelweave.hyperparameters.prior_family import PriorFamily
+from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes
 from labelweave.losses import ScoreLoss
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.prior_grams import MakeGram, coupled_gram
 from labelweave.problems.score_prior import ScorePrior
-from labelweave.solvers.function_gradients import Inner, NewtonSystem, solve_newton_system
 from labelweave.solvers import Status
+from labelweave.solvers.function_gradients import Inner, NewtonSystem, solve_newton_system
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonResult, NewtonState
 
-__all__ = ["CrossValidationLikelihood", "Evaluation", "FoldedData"]
+__all__ = ["CrossValidationLikelihood", "Evaluation", "FoldedData", "InnerSettings"]
 
 Array = npt.NDArray[Any]
 
@@ -70,6 +70,35 @@ class FoldedData:
     held_out: Array
     make_gram: MakeGram
     ties_labels: bool
+
+
+@dataclass(frozen=True)
+class InnerSettings:
+    """How the fits to the folds are done.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Their relative duality gap.  The error of the value is of the order of the gap, that of the
+        gradient of the order of its square root.
+    solved : float, default=1e-4
+        The residual reduction in the solve for the gradient.
+    max_iter : int, default=30
+        Newton steps of a fit.
+    max_inner : int, default=200
+        Conjugate gradient iterations of a step.
+    rank : int, default=100
+        Of the preconditioner.
+    seed : int, default=0
+        Fixes what is random.
+    """
+
+    tol: float = 1e-6
+    solved: float = 1e-4
+    max_iter: int = 30
+    max_inner: int = 200
+    rank: int = 100
+    seed: int = 0
 
 
 class Evaluation(NamedTuple):
@@ -110,19 +139,8 @@ class CrossValidationLikelihood:
         The rows and folds.
     workers : Workers
         The threads.
-    tol : float
-        The relative duality gap of the fits.  The error of the value is of the order of the gap, that
-        of the gradient of the order of its square root.
-    solved : float
-        The residual reduction in the solve for the gradient.
-    max_iter : int
-        Newton steps of a fit.
-    max_inner : int
-        Conjugate gradient iterations of a step.
-    rank : int
-        Of the preconditioner.
-    seed : int
-        Fixes what is random.
+    settings : InnerSettings or None, default=None
+        How the fits to the folds are done; None for the defaults.
     """
 
     def __init__(
@@ -130,17 +148,10 @@ class CrossValidationLikelihood:
         family: PriorFamily,
         data: FoldedData,
         workers: Workers,
-        *,
-        tol: float = 1e-6,
-        solved: float = 1e-4,
-        max_iter: int = 30,
-        max_inner: int = 200,
-        rank: int = 100,
-        seed: int = 0,
+        settings: InnerSettings | None = None,
     ) -> None:
         self.family, self.data, self.workers = family, data, workers
-        self.tol, self.solved, self.max_iter, self.max_inner = tol, solved, max_iter, max_inner
-        self.rank, self.seed = rank, seed
+        self.settings = InnerSettings() if settings is None else settings
         weights = np.broadcast_to(data.weights[:, None], data.held_out.shape)
         self.training = data.make_loss(np.where(data.held_out, 0.0, weights))
         self.testing = data.make_loss(np.where(data.held_out, weights, 0.0))
@@ -165,15 +176,17 @@ class CrossValidationLikelihood:
         begin = time.perf_counter()
         prior = self.family.prior(theta)
         gram = coupled_gram(prior, self.data.make_gram, self.workers, ties_labels=self.data.ties_labels)
-        problem = KernelLikelihood(gram, self.training, self.rank, self.seed)
+        problem = KernelLikelihood(gram, self.training, self.settings.rank, self.settings.seed)
         fitted, state = self._fit(problem)
         value, slope = np.nan, np.full(len(theta), np.nan)
         if fitted.result.converged:
             self.inner_state = state.dual
             value, sources = self._held_out(state.scores)
-            correction, adjoint = self._adjoint(problem, state, sources)
-            value += correction
-            slope = self._slope(theta, prior, problem, state.dual, adjoint)
+            # at the optimum these are the dual variables, and unlike them exact in the null space of K
+            _, dual, curvature = problem.evaluate(state.scores, self.every)
+            adjoint = self._adjoint(problem, curvature, sources)
+            value += float(np.vdot(adjoint, problem.product(dual - state.dual, self.every)))
+            slope = self._slope(theta, prior, problem, dual, adjoint)
         seconds = time.perf_counter() - begin
         return Evaluation(
             value / self.mass,
@@ -185,7 +198,8 @@ class CrossValidationLikelihood:
         )
 
     def _fit(self, problem: KernelLikelihood) -> tuple[NewtonResult, NewtonState]:
-        solver = NewtonConjugateGradient(self.tol, self.max_iter, self.max_inner)
+        settings = self.settings
+        solver = NewtonConjugateGradient(settings.tol, settings.max_iter, settings.max_inner)
         start = None
         if self.inner_state is not None:
             dual = self.inner_state.copy()
@@ -209,25 +223,27 @@ class CrossValidationLikelihood:
     def _panels(self, scores: Array) -> RowPanels:
         return RowPanels(self.workers, len(scores), scores[0].size)
 
-    def _adjoint(self, problem: KernelLikelihood, state: NewtonState, sources: Array) -> tuple[float, Array]:
-        """Compute f from e, and what it corrects of the value."""
-        _, residual, curvature = problem.evaluate(state.scores, self.every)
-        residual -= state.dual
-        system = NewtonSystem(problem, curvature, self.every, Inner(self._panels(state.scores)))
+    def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:
+        """Compute f from e.
+
+        The solver knows its solution x up to the null space of K; ``W K e - W (K x)`` is x there too.
+        """
+        system = NewtonSystem(problem, curvature, self.every, Inner(self._panels(sources)))
         right = system.curve_all(problem.product(sources, self.every))
-        reduction = np.full(len(self.every), self.solved)
+        reduction = np.full(len(self.every), self.settings.solved)
         image = problem.product(right, self.every)
-        solution, _, _ = solve_newton_system(system, right, image, reduction, _MOST_ITERATIONS)
-        adjoint = sources - solution
-        return float(np.vdot(adjoint, problem.product(residual, self.every))), adjoint
+        _, solved, _ = solve_newton_system(system, right.copy(), image, reduction, _MOST_ITERATIONS)
+        return np.asarray(sources - right + system.curve_all(solved))
 
     def _slope(
         self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array
     ) -> Array:
         fits = self.data.held_out.shape[1]
-        left, right = (part.reshape(len(part), fits, -1) for part in (dual, adjoint))
+        pair = dual.reshape(len(dual), fits, -1), adjoint.reshape(len(adjoint), fits, -1)
+        features, workers, whole = self.data.features, self.workers, self.family.learns_covariance
         slopes = [
-            term_slopes(gram_term, term.kernel, self.data.features, left, right, self.workers)
+            term_slopes(gram_term, term.kernel, features, pair, workers, all_entries=whole)
             for gram_term, term in zip(problem.gram.terms, prior.terms, strict=True)
         ]
-        return self.family.slope(theta, slopes)
+        by_intercept = float(np.vdot(*(part.sum(axis=0) for part in pair)))
+        return self.family.slope(theta, PriorSlopes(slopes, by_intercept))

@@ -30,11 +30,12 @@ def term_slopes(
     term: GramTerm,
     kernel: Kernel | None,
     features: FeatureMatrix,
-    left: Array,
-    right: Array,
+    pair: tuple[Array, Array],
     workers: Workers,
+    *,
+    all_entries: bool,
 ) -> TermSlopes:
-    """Differentiate ``<left, (K ⊗ R) right>`` by the parameters of one term.
+    """Differentiate ``<E, (K ⊗ R) F>`` by the parameters of one term.
 
     Parameters
     ----------
@@ -44,18 +45,20 @@ def term_slopes(
         The kernel; None for a kernel matrix that was given, which has no parameters.
     features : FeatureMatrix of n rows
         The rows.
-    left, right : ndarray of float64, shape (n, fits, L)
+    pair : tuple of ndarray of float64, shape (n, fits, L)
         E and F.
     workers : Workers
         The threads.
+    all_entries : bool
+        Whether the derivatives by entries of R off its diagonal are wanted where R is diagonal.
 
     Returns
     -------
     TermSlopes
         The derivatives.
     """
-    covariance = term.covariance
-    if has_separate_labels(covariance):
+    covariance, (left, right) = term.covariance, pair
+    if not all_entries and has_separate_labels(covariance):
         variances = covariance.diagonal()
         used = np.flatnonzero(variances)
         left, right = (np.ascontiguousarray(part[:, :, used]) for part in (left, right))

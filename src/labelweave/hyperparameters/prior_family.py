@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from labelweave.problems.score_prior import ScorePrior
 
-__all__ = ["PriorFamily", "TermSlopes"]
+__all__ = ["PriorFamily", "PriorSlopes", "TermSlopes"]
 
 Array = npt.NDArray[Any]
 
@@ -26,11 +26,27 @@ class TermSlopes(NamedTuple):
     kernel : ndarray of float64, shape (p,)
         By the logarithms of the kernel's parameters, in the order of its ``parameter_names``.
     covariance : ndarray of float64, shape (L, L) or (L,)
-        By the entries of R_g, symmetric; by its diagonal alone where R_g is diagonal.
+        By the entries of R_g, symmetric; by its diagonal alone where R_g is diagonal
+        and stays so.
     """
 
     kernel: Array
     covariance: Array
+
+
+class PriorSlopes(NamedTuple):
+    """Derivatives of a function of the prior.
+
+    Parameters
+    ----------
+    terms : list of TermSlopes
+        By every term.
+    intercept_variance : float
+        By the variance of the intercepts.
+    """
+
+    terms: list[TermSlopes]
+    intercept_variance: float
 
 
 class PriorFamily(Protocol):
@@ -44,12 +60,63 @@ class PriorFamily(Protocol):
     """The box in which theta is sought."""
     ties_labels: bool
     """Whether some prior of the family ties labels together."""
+    learns_covariance: bool
+    """Whether :meth:`slope` needs derivatives by all entries of label covariances, also where they are 0."""
 
     def prior(self, theta: Array) -> ScorePrior:
-        """Make the prior for theta, of shape (p,)."""
+        """Make the prior.
 
-    def slope(self, theta: Array, slopes: list[TermSlopes]) -> npt.NDArray[np.float64]:
-        """Turn the derivatives by every term of the prior into those by theta."""
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            The hyper-parameters, mostly logarithms.
+
+        Returns
+        -------
+        ScorePrior
+            The prior.
+        """
+
+    def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
+        """Turn the derivatives by every term of the prior into those by theta.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            The hyper-parameters.
+        slopes : PriorSlopes
+            The derivatives.
+
+        Returns
+        -------
+        ndarray of float64, shape (p,)
+            The derivatives by theta.
+        """
+
+    def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
+        """Lower all prior variances tenfold, which makes fits easier.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            The hyper-parameters.
+
+        Returns
+        -------
+        ndarray of float64, shape (p,)
+            Other ones.
+        """
 
     def values(self, theta: Array) -> dict[str, float]:
-        """Give the hyper-parameters themselves, by name."""
+        """Give the hyper-parameters themselves.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            The hyper-parameters, mostly logarithms.
+
+        Returns
+        -------
+        dict of str to float
+            Their values by name.
+        """

@@ -19,9 +19,15 @@ from scipy.optimize import minimize
 
 from labelweave.hyperparameters.cross_validation import Evaluation
 
-__all__ = ["LearnedParameters", "SearchRecord", "learn"]
+__all__ = ["LearnedParameters", "SearchRecord", "SearchSettings", "learn"]
 
 Array = npt.NDArray[Any]
+
+Box = list[tuple[float | None, float | None]]
+
+_MOST_STARTS, _MOST_FAILURES = 20, 7
+_WORSE = 1.01  # times the best loss: the search does not go on to where it is higher
+_FAR = 1e8
 
 
 class SearchRecord(NamedTuple):
@@ -73,15 +79,35 @@ class LearnedParameters:
     trace: list[SearchRecord]
 
 
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search.
+
+    Parameters
+    ----------
+    max_iter : int, default=50
+        The largest number of quasi-Newton steps.
+    tol : float, default=1e-4
+        A step that lowers the mean held-out loss by a smaller share ends the search.
+    first_step : float, default=1.0
+        The length of the first step, in logarithms of parameters.
+    on_record : callable or None, default=None
+        Gets every record; a true result ends the search.
+    """
+
+    max_iter: int = 50
+    tol: float = 1e-4
+    first_step: float = 1.0
+    on_record: Callable[[SearchRecord], bool] | None = None
+
+
 def learn(
     criterion: Callable[[Array], Evaluation],
     start: Array,
-    bounds: list[tuple[float | None, float | None]],
+    bounds: Box,
+    settings: SearchSettings | None = None,
     *,
-    max_iter: int = 50,
-    tol: float = 1e-4,
-    first_step: float = 1.0,
-    on_record: Callable[[SearchRecord], bool] | None = None,
+    retreat: Callable[[Array], Array] | None = None,
 ) -> LearnedParameters:
     """Minimise the criterion.
 
@@ -93,14 +119,10 @@ def learn(
         Where to start.
     bounds : list of tuple
         The box.
-    max_iter : int, default=50
-        The largest number of quasi-Newton steps.
-    tol : float, default=1e-4
-        A step that lowers the mean held-out loss by a smaller share ends the search.
-    first_step : float, default=1.0
-        The length of the first step, in logarithms of parameters.
-    on_record : callable or None, default=None
-        Gets every record; a true result ends the search.
+    settings : SearchSettings or None, default=None
+        How to search; None for the defaults.
+    retreat : callable or None, default=None
+        Gives easier hyper-parameters to start from where the fits fail; the box moves along.
 
     Returns
     -------
@@ -110,84 +132,115 @@ def learn(
     Raises
     ------
     ValueError
-        If the fits fail at the start already.
+        If the fits fail wherever the search starts.
     """
-    search = _Search(criterion, first_step, on_record)
+    settings = SearchSettings() if settings is None else settings
+    search = _Search(criterion, settings)
     try:
-        value, slope = search(start)
-        # SciPy's first step is the gradient where that is shorter than 1, and its tolerance is absolute for
-        # values below 1
-        limits = {"ftol": tol * min(1.0, abs(value)), "gtol": 1e-4 * float(np.abs(slope).max(initial=0.0))}
-        found = minimize(
-            search, start, method="L-BFGS-B", jac=True, bounds=bounds,
-            options={"maxiter": max_iter, "maxfun": 3 * max_iter, "maxls": 5, **limits},
-        )  # fmt: skip
-        status = {0: "converged", 1: "iteration_limit"}.get(found.status, "stalled")
-    except (_Stop, KeyboardInterrupt):
+        search.first(start, retreat)
+        status = _minimise(search, _moved(bounds, search.known()[0] - start), settings)
+    except (_EndOfSearchError, KeyboardInterrupt):
         status = "interrupted"
-    if search.best is None and status == "interrupted" and not search.has_failed:
-        return LearnedParameters(np.asarray(start, np.float64), np.nan, status, search.trace)
     if search.best is None:
-        raise ValueError(
-            "The fits to the folds did not converge at the first hyper-parameters; start from a smaller "
-            "scale, or give hyperparameters='fixed'."
-        )
+        return LearnedParameters(np.array(start, np.float64), np.nan, status, search.trace)
     return LearnedParameters(search.best[0], search.best[1].value, status, search.trace)
 
 
-class _Stop(Exception):
+def _moved(bounds: Box, step: Array) -> list[tuple[float, float]]:
+    """Move a box; sides that are open become far ones, for SciPy takes other first steps without a box."""
+    return [
+        (-_FAR if low is None else low + by, _FAR if high is None else high + by)
+        for (low, high), by in zip(bounds, step.tolist(), strict=True)
+    ]
+
+
+def _minimise(search: _Search, box: list[tuple[float, float]], settings: SearchSettings) -> str:
+    """Search from the best point that was evaluated first."""
+    start, _ = search.known()
+    value, slope = search(start)
+    # SciPy's tolerance is absolute for values below 1
+    limits = {
+        "ftol": settings.tol * min(1.0, abs(value)),
+        "gtol": 1e-4 * float(np.abs(slope).max(initial=0.0)),
+        "maxiter": settings.max_iter,
+        "maxfun": 3 * settings.max_iter,
+        "maxls": 5,
+    }
+    found = minimize(search, start, method="L-BFGS-B", jac=True, bounds=box, options=limits)
+    return {0: "converged", 1: "iteration_limit"}.get(found.status, "stalled")
+
+
+class _EndOfSearchError(Exception):
     """A caller asked to end the search."""
 
 
 class _Search:
     """The criterion as SciPy calls it."""
 
-    def __init__(
-        self,
-        criterion: Callable[[Array], Evaluation],
-        first_step: float,
-        on_record: Callable[[SearchRecord], bool] | None,
-    ) -> None:
-        self.criterion, self.on_record = criterion, on_record or (lambda record: False)
-        self.first_step, self.factor, self.has_failed = first_step, 0.0, False
+    def __init__(self, criterion: Callable[[Array], Evaluation], settings: SearchSettings) -> None:
+        self.criterion, self.settings = criterion, settings
+        self.factor = 0.0
         self.last: tuple[Array, Evaluation] | None = None
         self.trace: list[SearchRecord] = []
         self.best: tuple[Array, Evaluation] | None = None
         self.begin = time.perf_counter()
 
+    def first(self, start: Array, retreat: Callable[[Array], Array] | None) -> None:
+        """Evaluate where the search starts; if that fails, go on to easier points while they are better."""
+        theta, failures = np.array(start, np.float64), 0
+        for _ in range(_MOST_STARTS):
+            found = self._evaluate(theta)
+            failures += not found.converged
+            if self._has_started(found) or retreat is None or failures > _MOST_FAILURES:
+                break
+            theta = retreat(theta)
+        if self.best is None:
+            raise ValueError(
+                "The fits to the folds did not converge at the first hyper-parameters; scale the features, "
+                "start from a smaller scale, or give hyperparameters='fixed'."
+            )
+
+    def _has_started(self, found: Evaluation) -> bool:
+        is_first = len(self.trace) == 1
+        return found.converged and (is_first or found.value > _WORSE * self.known()[1].value)
+
+    def known(self) -> tuple[Array, Evaluation]:
+        """Give the best point met."""
+        assert self.best is not None, "the search ends if the first evaluation fails"
+        return self.best
+
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Give value and gradient, scaled so that the first step has its length."""
         found = self._evaluate(theta)
         if not self.factor:
-            self.factor = self.first_step / max(float(np.linalg.norm(found.slope)), 1e-12)
+            self.factor = self.settings.first_step / max(float(np.linalg.norm(found.slope)), 1e-12)
         value, slope = (found.value, found.slope) if found.converged else self._bracket(theta)
         return self.factor * value, self.factor * slope
 
     def _evaluate(self, theta: Array) -> Evaluation:
-        if self.last is not None and np.array_equal(theta, self.last[0]):
-            return self.last[1]  # SciPy begins where the scaling was found
+        for met in (self.last, self.best):
+            if met is not None and np.array_equal(theta, met[0]):
+                return met[1]  # SciPy begins where the scaling was found
         found = self.criterion(theta)
+        if not (np.isfinite(found.value) and np.isfinite(found.slope).all()):
+            found = found._replace(converged=False)
         self.last = theta.copy(), found
-        self.has_failed |= not found.converged
         if found.converged and (self.best is None or found.value < self.best[1].value):
             self.best = theta.copy(), found
-        self.trace.append(
-            SearchRecord(
-                len(self.trace) + 1,
-                time.perf_counter() - self.begin,
-                found.value,
-                float(np.abs(found.slope).max(initial=0.0)),
-                found.gap,
-                found.products,
-            )
-        )
-        if self.on_record(self.trace[-1]) or (self.best is None and not found.converged):
-            raise _Stop
+        self._note(found)
+        if self.settings.on_record is not None and self.settings.on_record(self.trace[-1]):
+            raise _EndOfSearchError
         return found
+
+    def _note(self, found: Evaluation) -> None:
+        largest = float(np.abs(found.slope).max(initial=0.0))
+        seconds = time.perf_counter() - self.begin
+        self.trace.append(
+            SearchRecord(len(self.trace) + 1, seconds, found.value, largest, found.gap, found.products)
+        )
 
     def _bracket(self, theta: Array) -> tuple[float, Array]:
         """Pretend that the criterion rises along the failed step as it had promised to fall."""
-        assert self.best is not None, "the search ends if the first evaluation fails"
-        known, at = self.best
+        known, at = self.known()
         promised = abs(float(at.slope @ (theta - known)))
         return at.value + promised, -at.slope

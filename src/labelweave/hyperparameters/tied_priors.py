@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.features import Kernel
-from labelweave.hyperparameters.prior_family import TermSlopes
+from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.score_prior import PriorTerm, ScorePrior
@@ -47,7 +47,7 @@ class NodeGroups:
     names: list[str]
 
 
-class TiedPriors:
+class TiedPriors(PriorFamily):
     """Priors with a scale a group of nodes and a kernel shape a group of nodes.
 
     Parameters
@@ -65,6 +65,8 @@ class TiedPriors:
     intercept_variance : float
         Fixed.
     """
+
+    learns_covariance = False
 
     def __init__(
         self,
@@ -112,21 +114,26 @@ class TiedPriors:
             return FactorCovariance(factor @ sp.diags_array(np.sqrt(variances[nodes])))
         return FactorCovariance(np.empty((factor.shape[0], 0)), factor @ variances[nodes])
 
-    def slope(self, theta: Array, slopes: list[TermSlopes]) -> npt.NDArray[np.float64]:
+    def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
         """Turn derivatives back to theta; see :meth:`PriorFamily.slope`."""
         variances, _ = self._split(theta)
         by_node = np.zeros(len(variances))
-        for group, term in enumerate(slopes):
+        for group, term in enumerate(slopes.terms):
             nodes = self.shapes.of_node == group
             by_node[nodes] = variances[nodes] * self._by_variance(self.membership[:, nodes], term.covariance)
         by_scale = np.bincount(self.scales.of_node, by_node, minlength=len(self.scales.names))
-        return np.concatenate([by_scale, *(term.kernel for term in slopes)])
+        return np.concatenate([by_scale, *(term.kernel for term in slopes.terms)])
 
     def _by_variance(self, factor: Any, slope: Array) -> Array:
         """Compute ``phi_p^T slope phi_p`` for every node."""
         if slope.ndim == 1:
             return np.asarray(factor.T @ slope)
         return np.asarray(factor.multiply(slope @ factor).sum(axis=0)).ravel()
+
+    def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
+        """Lower all prior variances tenfold; see :meth:`PriorFamily.retreated`."""
+        n_scales = len(self.scales.names)
+        return np.concatenate([theta[:n_scales] - np.log(10.0), theta[n_scales:]])
 
     def values(self, theta: Array) -> dict[str, float]:
         """Give the hyper-parameters by name; see :meth:`PriorFamily.values`."""

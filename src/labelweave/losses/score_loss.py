@@ -75,7 +75,22 @@ class ScoreLoss(Protocol):
         """
 
     def values(self, scores: Array, rows: slice, groups: Array) -> npt.NDArray[np.float64]:
-        """Compute the values alone, shape (groups,)."""
+        """Compute the values alone.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (rows, groups, columns)
+            The scores of some rows and groups.
+        rows : slice
+            Which rows.
+        groups : ndarray of int
+            Which groups.
+
+        Returns
+        -------
+        ndarray of float64, shape (groups,)
+            Sums over the rows.
+        """
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         """Multiply by the matrix of second derivatives.

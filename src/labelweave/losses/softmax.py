@@ -93,7 +93,7 @@ class SoftmaxLoss:
         # the rows of the sum add to 0: a difference from sum(w p) would round to nothing for sure classes
         np.fill_diagonal(total, 0.0)
         np.fill_diagonal(total, -total.sum(axis=1))
-        return total
+        return np.asarray(total)
 
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
         """Compute ``w (1 - |p|^2)``; see :meth:`ScoreLoss.row_curvatures`.

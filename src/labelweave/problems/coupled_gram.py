@@ -117,7 +117,13 @@ class CoupledGram:
         return total
 
     def diagonal(self) -> Array:
-        """Compute the prior variance of every score, shape (n, L)."""
+        """Compute the prior variance of every score.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, L)
+            The variances.
+        """
         total = np.full((self.n_rows, self.n_labels), self.intercept_variance)
         for term in self.terms:
             total += np.multiply.outer(term.gram.diagonal(), term.covariance.diagonal())

@@ -22,6 +22,7 @@ from labelweave.labels import LabelCovariance
 from labelweave.losses import ScoreLoss
 from labelweave.problems.coupled_gram import CoupledGram
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
+from labelweave.solvers.newton_problem import NewtonProblem
 
 __all__ = ["KernelLikelihood"]
 
@@ -31,7 +32,7 @@ _MOST_MODES = 2500  # labels; eigenvectors of so many take seconds
 _FEWEST_MODES = 20  # labels; for fewer, making the basis costs more products than it saves
 
 
-class KernelLikelihood:
+class KernelLikelihood(NewtonProblem):
     """The objective of one or several fits.
 
     Parameters

@@ -72,6 +72,7 @@ class _Diagonal(LabelMixing):
 
     def around(self, product: Product, vectors: Array, groups: Array) -> Array:
         """Compute the product; see :meth:`LabelMixing.around`."""
+        some: tuple[Any, Any, Any]
         if not self.is_separate:
             some, scales = (slice(None), slice(None), self.kept), self.variances[self.kept]
         else:
@@ -172,10 +173,9 @@ def has_separate_labels(covariance: LabelCovariance) -> bool:
     if not isinstance(covariance, FactorCovariance):
         return covariance.is_diagonal
     factor = covariance.factor
-    if not sp.issparse(factor):
-        return factor.shape[1] == 0
     # only a column that two labels share ties them together
-    return bool((np.bincount(factor.indices, minlength=1) <= 1).all())
+    holders = np.bincount(factor.indices) if sp.issparse(factor) else np.count_nonzero(factor, axis=0)
+    return bool((holders <= 1).all())
 
 
 def _used_columns(factor: Any) -> Any:

@@ -39,14 +39,14 @@ class ExactDirections:
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction; see :meth:`LinearSolver.direction`."""
+        """Find Newton's direction; see :meth:`labelweave.solvers.newton_system.LinearSolver.direction`."""
         found = self.solve(system, point.residual, point.image, reduction, limit)
         return found[0], found[1]
 
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
-        """Solve for any right-hand side; see :meth:`LinearSolver.solve`."""
+        """Solve for any right-hand side; see :meth:`labelweave.solvers.newton_system.LinearSolver.solve`."""
         scale, shares = system.problem.root(system.curvature, system.groups)
         solution = np.empty_like(residual)
         for position, group in enumerate(system.groups):

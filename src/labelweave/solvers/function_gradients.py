@@ -24,6 +24,7 @@ _NEAR = 1e4
 # a preconditioner that does not do this much in so many iterations does harm: few rows with all of the
 # curvature are not what it stands for
 _PATIENCE, _PROGRESS = 40, 0.1
+_SEEN = 0.25  # what at most may be left of <r, K r>: a preconditioner can hide what it takes for solved
 
 
 class FunctionGradients:
@@ -32,7 +33,7 @@ class FunctionGradients:
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction; see :meth:`LinearSolver.direction`.
+        """Find Newton's direction; see :meth:`labelweave.solvers.newton_system.LinearSolver.direction`.
 
         The quadratic model is followed no further than it promises a lower objective than 0.
         """
@@ -47,7 +48,7 @@ class FunctionGradients:
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
-        """Solve for any right-hand side; see :meth:`LinearSolver.solve`."""
+        """Solve for any right-hand side; see :meth:`labelweave.solvers.newton_system.LinearSolver.solve`."""
         return solve_newton_system(system, residual, image, reduction, limit)
 
 
@@ -114,9 +115,9 @@ class _Iteration:
 
     def descend(self, reduction: Array, limit: int) -> int:
         """Iterate until every group rests or has a small residual; the iterations done are given."""
-        whole = inner_products(self.system.inner, (self.residual, self.image))[0]
+        whole = self._whole_square()
         targets, last, done = reduction**2 * self.square, self.square, 0
-        while done < limit and ((self.square > targets) & ~self.rests()).any():
+        while done < limit and self._goes_on(targets, _SEEN * whole):
             self.advance()
             done += 1
             if self.preconditioner is not None and done % _PATIENCE == 0:
@@ -125,6 +126,17 @@ class _Iteration:
                     self.start()
                 last = self.square
         return done
+
+    def _whole_square(self) -> Array:
+        """Compute ``<r, K r>``."""
+        return np.asarray(inner_products(self.system.inner, (self.residual, self.image))[0])
+
+    def _goes_on(self, targets: Array, whole: Array) -> bool:
+        """Tell whether a group has a residual above its target, also as it is without preconditioner."""
+        works = ~self.rests()
+        if self.preconditioner is None or (works & (self.square > targets)).any():
+            return bool((works & (self.square > targets)).any())
+        return bool((works & (self._whole_square() > whole)).any())
 
     def rests(self) -> Array:
         """Tell which groups have come as far as they may."""

@@ -154,28 +154,29 @@ class _Run:
         self.active = self.every
         self.trace: list[TraceRecord] = []
         self.steps, self.begin = 0, time.perf_counter()
-        # the scores of a state that was given, or has come through many steps, carry rounding errors
-        self.is_fresh = not state.dual.any()
+        self.is_fresh = not state.dual.any()  # whether the scores are K a to rounding
 
     def to_the_end(self) -> Status:
         """Take steps until a reason to stop."""
-        longest = np.inf
+        if not self.is_fresh:
+            self.refresh()  # a state may come from a fit with another K
         while True:
             system, residual, image = self.check()
             finished = self.gaps <= self.targets()
-            if finished.all():
+            if finished[self.active].all():
                 if self.is_fresh:
                     return self.ended(Status.CONVERGED)
-                self.refresh()
+                self.refresh()  # of all groups: those that were done may owe more as the targets fall
                 continue
             if self.ask():
                 return self.ended(Status.INTERRUPTED)
-            if longest < _SHORTEST_STEP and self.is_fresh:
-                return self.ended(Status.STALLED)
             if self.steps >= self.solver.max_iter:
                 return self.ended(Status.ITERATION_LIMIT)
+            was_fresh = self.is_fresh
             longest = self.step(system, residual, image, np.flatnonzero(~finished[self.active]))
             if longest < _SHORTEST_STEP:
+                if was_fresh:
+                    return self.ended(Status.STALLED)
                 self.refresh()
 
     def check(self) -> tuple[NewtonSystem, Array, Array]:
@@ -210,10 +211,10 @@ class _Run:
         solver = self.solver
         direction, along = solver.directions.direction(system, point, self.forcing(), solver.max_inner)
         lengths = search_along(system, point, direction, along)
+        self.is_fresh = False  # first, for an interrupt between the next two lines
         self.state.dual[:, active] = dual + lengths[:, None] * direction
         self.state.scores[:, active] = scores + lengths[:, None] * along
         self.steps += 1
-        self.is_fresh = False
         return float(lengths.max())
 
     def forcing(self) -> Array:
@@ -244,7 +245,7 @@ class _Run:
 
     def ended(self, status: Status) -> Status:
         """Make sure that the certificate holds for the variables themselves."""
-        if not self.is_fresh:
+        if not self.is_fresh or not self.trace:
             self.refresh()
             self.check()
         self.ask()

@@ -63,7 +63,7 @@ class NewtonPoint:
         r = -loss'(u) - a.
     image : ndarray of float64, shape (n, groups, columns)
         K r.
-    values: ndarray of float64, shape (groups,)
+    values : ndarray of float64, shape (groups,)
         Phi.
     """
 

@@ -63,7 +63,7 @@ class SymmetrizedGradients:
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction; see :meth:`LinearSolver.direction`."""
+        """Find Newton's direction; see :meth:`labelweave.solvers.newton_system.LinearSolver.direction`."""
         root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
         start = _Start(system, root, point, float(np.exp(self.threshold)))
         run = _Iteration(system, root, start.residual, start.free, self._variances(system, root))
@@ -73,13 +73,13 @@ class SymmetrizedGradients:
             direction, along = start.change + run.sums, start.its_image + run.images
             poor = _best_lengths(system, point, direction, along) < _SHORT
             if done >= limit or not (poor & (run.square > 0)).any():
-                return direction, along
+                return _descending(system, point, direction, along)
             targets = np.where(poor, _FURTHER**2 * run.square, targets)
 
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
-        """Solve for any right-hand side; see :meth:`LinearSolver.solve`.
+        """Solve for any right-hand side; see :meth:`labelweave.solvers.newton_system.LinearSolver.solve`.
 
         ``x = r + V b`` with ``(I + V^T K V) b = -V^T K r``, which divides by nothing.
         """
@@ -104,7 +104,16 @@ def _best_lengths(system: NewtonSystem, point: NewtonPoint, direction: Array, al
     """Compute the step lengths that Newton's model asks for: 1 for its own direction."""
     slope, square = inner_products(system.inner, (point.residual, along), (direction, along))
     curvature = inner_products(system.inner, (along, system.curve_all(along)))[0] + square
-    return np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0)
+    return np.asarray(np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0))
+
+
+def _descending(
+    system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array
+) -> tuple[Array, Array]:
+    """Go down the gradient in the function space where the direction still ascends."""
+    ascends = inner_products(system.inner, (point.residual, along))[0] <= 0
+    direction[:, ascends], along[:, ascends] = point.residual[:, ascends], point.image[:, ascends]
+    return direction, along
 
 
 def _system_diagonal(system: NewtonSystem, root: CurvatureRoot) -> Array:

@@ -1,0 +1,171 @@
+"""Seconds of kernel logistic fits against the number of classes, 10 to 1,000.
+
+The rows stay the same: 2,000 with an RBF kernel matrix that is kept.  Each class is a Gaussian cloud
+around a centre of its own, so that with more classes each has fewer rows.  Measured are
+
+* a product of the kernel matrix with a column a class,
+* an iteration of conjugate gradients, the seconds of a fit over its kernel products,
+* a fit of so many Newton steps, with so many iterations of conjugate gradients in each (the
+  tolerance is out of reach), without the preconditioner, whose cost has other powers;
+* a fit to a gap of 1e-4 as ``KernelLogisticClassifier`` does it, with the preconditioner.
+
+The slope of the logarithms is 1 where time is proportional to the classes.  It is printed for the
+whole range and for its upper half.  Single thread; the median of the repeats counts, sizes in turns.
+
+Example: ``python -m benchmarks.class_scaling --repeats 3``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.logistic_fits import Prior, fit, kernel_matrix
+from benchmarks.logistic_problems import ClassProblem
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_CLASSES = (10, 20, 50, 100, 200, 500, 1_000)
+_FEATURES = 20
+_STEPS, _ITERATIONS = 3, 10
+_MEASURES = {
+    "product": "kernel product",
+    "iteration": "iteration of conjugate gradients",
+    "fixed_fit": f"{_STEPS} Newton steps of {_ITERATIONS} iterations",
+    "fit": "fit to a gap of 1e-4",
+}
+
+
+def main() -> None:
+    """Measure, draw, print the slopes and write the results."""
+    from labelweave.arrays import Workers
+
+    arguments = _parse_arguments()
+    runs: dict[int, list[dict[str, float]]] = {size: [] for size in arguments.classes}
+    with Workers(1).running() as workers:
+        for _ in range(arguments.repeats):
+            for size, made in runs.items():
+                made.append(_measure(_clouds(arguments.rows, size), arguments, workers))
+                print(f"{size:,} classes: {made[-1]}", flush=True)
+    medians = {
+        name: [median(run[name] for run in made) for made in runs.values()]
+        for name in (*_MEASURES, "fit_products")
+    }
+    slopes = {name: _slopes(arguments.classes, medians[name]) for name in _MEASURES}
+    settings = {"rows": arguments.rows, "scale": arguments.scale, "repeats": arguments.repeats}
+    results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": slopes}
+    results["runs"] = {str(size): made for size, made in runs.items()}
+    write_json(arguments.out, describe_machine() | settings | results)
+    _draw(arguments, medians, slopes)
+    for name, slope in slopes.items():
+        print(f"{_MEASURES[name]}: classes ^ {slope['all']:.2f}; upper half ^ {slope['upper half']:.2f}")
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--classes", type=int, nargs="+", default=list(_CLASSES))
+    parser.add_argument("--scale", type=float, default=10.0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks/results/class_scaling.json")
+    parser.add_argument("--figure", type=Path, default=_ROOT / "docs/images/logistic_class_scaling.png")
+    return parser.parse_args()
+
+
+def _clouds(n_rows: int, n_classes: int) -> ClassProblem:
+    rng = np.random.default_rng(0)
+    codes = rng.permutation(np.arange(n_rows) % n_classes)
+    X = rng.normal(size=(n_classes, _FEATURES))[codes] + 0.7 * rng.normal(size=(n_rows, _FEATURES))
+    return ClassProblem("clouds", X, codes, [str(number) for number in range(n_classes)], None)
+
+
+def _measure(problem: ClassProblem, arguments: argparse.Namespace, workers: Any) -> dict[str, float]:
+    from labelweave.losses import SoftmaxLoss
+
+    gram = kernel_matrix(problem, 1.0, workers)
+    prior = Prior(arguments.scale, 1.0)
+    n_rows, n_classes = len(problem.codes), len(problem.classes)
+    loss = SoftmaxLoss(problem.codes, n_classes, np.ones((n_rows, 1)))
+    fixed = fit(gram, prior, loss, workers, 1e-15, rank=0, max_iter=_STEPS, directions=_FixedIterations())
+    whole = fit(gram, prior, loss, workers, 1e-4)
+    return {
+        "product": _product_seconds(gram, n_rows, n_classes),
+        "iteration": fixed.seconds / fixed.products,
+        "fixed_fit": fixed.seconds,
+        "fit": whole.seconds,
+        "fit_products": whole.products,
+    }
+
+
+class _FixedIterations:
+    """Conjugate gradients in the function space, so many iterations in every step."""
+
+    def __init__(self) -> None:
+        from labelweave.solvers.function_gradients import FunctionGradients
+
+        self.solver = FunctionGradients()
+
+    def direction(self, system: Any, point: Any, reduction: Any, limit: int) -> tuple[Any, Any]:
+        """Find a direction, however far the residual falls."""
+        return self.solver.direction(system, point, np.zeros_like(reduction), _ITERATIONS)
+
+
+def _product_seconds(gram: Any, n_rows: int, n_classes: int) -> float:
+    vectors = np.random.default_rng(0).normal(size=(n_rows, n_classes))
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        gram.product(vectors)
+        times.append(time.perf_counter() - start)
+    return median(times)
+
+
+def _slopes(sizes: list[int], seconds: list[float]) -> dict[str, float]:
+    """Fit lines through the logarithms, of all sizes and of the larger ones: 1 is linear growth."""
+    x, y, upper = np.log(sizes), np.log(seconds), len(sizes) // 2
+    return {
+        "all": float(np.polyfit(x, y, 1)[0]),
+        "upper half": float(np.polyfit(x[upper:], y[upper:], 1)[0]),
+    }
+
+
+def _draw(
+    arguments: argparse.Namespace, medians: dict[str, list[float]], slopes: dict[str, dict[str, float]]
+) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", sharex=True)
+    sizes = np.array(arguments.classes)
+    for axis, names in zip(axes, (("product", "iteration"), ("fixed_fit", "fit")), strict=True):
+        for name, colour, mark in zip(names, ("#1f5a92", "#b5532a"), ("o", "s"), strict=True):
+            label = f"{_MEASURES[name]}: slope {slopes[name]['all']:.2f} ({slopes[name]['upper half']:.2f})"
+            axis.loglog(sizes, medians[name], marker=mark, color=colour, label=label)
+        linear = medians[names[0]][-1] * sizes / sizes[-1]
+        axis.loglog(sizes, linear, "--", color="0.55", label="linear", zorder=0)
+        axis.set_xlabel("classes")
+        axis.set_ylabel("seconds, one thread")
+        axis.legend(frameon=False, fontsize=8)
+        axis.grid(True, which="major", alpha=0.3)
+    figure.suptitle(
+        f"{arguments.rows:,} rows, stored RBF kernel (slope of the upper half in brackets)", size=10
+    )
+    arguments.figure.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(arguments.figure, dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

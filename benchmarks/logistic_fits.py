@@ -1,0 +1,164 @@
+"""Fits of kernel logistic models, taken apart: kernel matrix, prior, solver.
+
+What ``KernelLogisticClassifier`` does with fixed hyper-parameters, with the parts in the caller's hands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.logistic_problems import ClassProblem
+
+__all__ = ["Fit", "Prior", "fit", "kernel_matrix"]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """The prior of the scores but for the kernel.
+
+    Parameters
+    ----------
+    scale : float
+        The kernel's factor, of every class or of every node of the tree.
+    intercept_variance : float
+        Of the intercepts.
+    tree : Taxonomy or None
+        The tree, or None for independent classes.
+    """
+
+    scale: float
+    intercept_variance: float
+    tree: Any = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit.
+
+    Parameters
+    ----------
+    status : str
+        Why it ended.
+    objective, gap : float
+        Its objective and its relative duality gap.
+    seconds : float
+        The solver's.
+    steps : int
+        Of Newton's method.
+    products : float
+        With the kernel matrix.
+    trace : list of (float, float)
+        Seconds and objective after every step.
+    """
+
+    status: str
+    objective: float
+    gap: float
+    seconds: float
+    steps: int
+    products: float
+    trace: list[tuple[float, float]]
+
+
+def kernel_matrix(problem: ClassProblem, width: float, workers: Any) -> Any:
+    """Compute and keep the RBF kernel matrix in double precision.
+
+    Parameters
+    ----------
+    problem : ClassProblem
+        The rows.
+    width : float
+        gamma as a multiple of 1 / (2 sum of the features' variances).
+    workers : Workers
+        The threads.
+
+    Returns
+    -------
+    StoredGram
+        The matrix.
+    """
+    from labelweave.features import FeatureMatrix, RBFKernel
+    from labelweave.features.gram import StoredGram
+    from labelweave.features.gram_sources import KernelSource
+
+    source = KernelSource(RBFKernel(width * problem.paper_gamma()), FeatureMatrix(problem.X))
+    return StoredGram.from_source(source, 0.0, np.float64, workers)
+
+
+def fit(
+    gram: Any,
+    prior: Prior,
+    loss: Any,
+    workers: Any,
+    tol: float,
+    *,
+    classes: list[str] | None = None,
+    **options: Any,
+) -> Fit:
+    """Minimise a penalised likelihood.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernel matrix.
+    prior : Prior
+        What goes with it.
+    loss : ScoreLoss
+        The loss.
+    workers : Workers
+        The threads, running.
+    tol : float
+        The relative duality gap to reach.
+    classes : list of str or None, default=None
+        The classes' names, for a tree.
+    **options : dict
+        ``rank`` of the preconditioner, 100 unless told; ``directions``, the linear solver;
+        ``max_iter``; ``stop``, which gets every record and may end the fit.
+
+    Returns
+    -------
+    Fit
+        The fit.
+    """
+    from labelweave.problems.coupled_gram import CoupledGram, GramTerm
+    from labelweave.problems.kernel_likelihood import KernelLikelihood
+    from labelweave.solvers.newton import NewtonConjugateGradient
+
+    separate = bool(getattr(loss, "is_separate", False))
+    n_classes = loss.signs.shape[1] if separate else loss.shape[2]
+    term = GramTerm(gram, _covariance(prior, n_classes, classes))
+    coupled = CoupledGram([term], prior.intercept_variance, workers, is_separate=separate)
+    problem = KernelLikelihood(coupled, loss, options.get("rank", 100), 0)
+    stop: Callable[[Any], bool] | None = options.get("stop")
+    solver = NewtonConjugateGradient(
+        tol, options.get("max_iter", 200), on_check=stop, directions=options.get("directions")
+    )
+    start = time.perf_counter()
+    found, _ = solver.solve(problem)
+    seconds = time.perf_counter() - start
+    result = found.result
+    return Fit(
+        result.status.name.lower(),
+        float(found.values.sum()),
+        float(result.gap),
+        seconds,
+        result.n_iter,
+        coupled.products,
+        [(record.time, record.primal) for record in result.trace],
+    )
+
+
+def _covariance(prior: Prior, n_classes: int, classes: list[str] | None) -> Any:
+    """Make the covariance of the classes as the classifier does."""
+    from labelweave.labels.covariance.factor import FactorCovariance
+
+    if prior.tree is None:
+        return FactorCovariance(np.zeros((n_classes, 0)), prior.scale)
+    assert classes is not None, "a tree needs the names of its leaves"
+    tree = prior.tree.restricted(classes).pruned(keep=classes)
+    return FactorCovariance(tree.membership(classes) * np.sqrt(prior.scale))

@@ -1,0 +1,219 @@
+"""scikit-learn's kernel logistic models, with the seconds at which they reach an objective.
+
+``GaussianProcessClassifier`` with a fixed kernel seeks the mode of the posterior of the scores f, which
+minimises ``sum_i log(1 + exp(-y_i f_i)) + 1/2 f^T K^-1 f``: labelweave's objective of a
+label without intercept.  Each label is a problem of its own.
+
+``LogisticRegression`` on a factor ``K = G G^T`` of the kernel matrix, without intercept and with C = 1,
+minimises labelweave's objective of the softmax loss: ``u = G w``.
+
+Both are watched from outside: an objective is noted whenever the program itself has computed it.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import scipy.linalg as sl
+
+__all__ = ["Watched", "factor_of", "fit_gaussian_process", "fit_logistic_regression", "reached"]
+
+Trace = list[tuple[float, float]]
+
+_SAME = 1e-9  # of the objective: the next step changes nothing
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A run of a peer.
+
+    Parameters
+    ----------
+    trace : list of (float, float)
+        Seconds since the start, and the objective there.
+    seconds : float
+        Of the whole run.
+    ended : str
+        "converged", "time limit" or "target".
+    """
+
+    trace: Trace
+    seconds: float
+    ended: str
+
+
+def reached(trace: Trace, target: float) -> float | None:
+    """Tell when an objective was reached.
+
+    Parameters
+    ----------
+    trace : list of (float, float)
+        Seconds and objectives.
+    target : float
+        The objective.
+
+    Returns
+    -------
+    float or None
+        Seconds, or None if it was not.
+    """
+    return next((seconds for seconds, objective in trace if objective <= target), None)
+
+
+def factor_of(matrix: Any) -> tuple[Any, float, float]:
+    """Factorise a kernel matrix, with as little added to its diagonal as rounding asks for.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        The matrix, changed to the one that was factorised.
+
+    Returns
+    -------
+    factor : ndarray of shape (n, n)
+        G, lower triangular.
+    added : float
+        What was added to the diagonal.
+    seconds : float
+        Of the factorisation that succeeded.
+    """
+    diagonal = matrix.diagonal().copy()
+    for share in (0.0, 1e-12, 1e-10, 1e-8):
+        added = share * float(diagonal.max())
+        np.fill_diagonal(matrix, diagonal + added)
+        start = time.perf_counter()
+        try:
+            return np.ascontiguousarray(sl.cholesky(matrix, lower=True)), added, time.perf_counter() - start
+        except sl.LinAlgError:
+            continue
+    raise RuntimeError("The kernel matrix is not positive definite, even with 1e-8 more on its diagonal.")
+
+
+class _EnoughError(Exception):
+    """The objective is low enough, or the time is up."""
+
+
+def fit_logistic_regression(factor: Any, codes: Any, solver: str, target: float, limit: float) -> Watched:
+    """Run LogisticRegression until an objective is reached.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (n, n)
+        G.
+    codes : ndarray of int
+        The classes.
+    solver : {"lbfgs", "newton-cg"}
+        scikit-learn's solver.
+    target : float
+        The objective.
+    limit : float
+        Seconds after which to give up.
+
+    Returns
+    -------
+    Watched
+        The run.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=1.0, fit_intercept=False, solver=solver, tol=1e-9, max_iter=100_000)
+    trace: Trace = []
+    start = time.perf_counter()
+
+    def note(mean_loss: float) -> None:
+        trace.append((time.perf_counter() - start, float(mean_loss) * len(codes)))
+        if trace[-1][1] <= target or trace[-1][0] > limit:
+            raise _EnoughError
+
+    ended = "converged"
+    with _watched_loss(note), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.fit(factor, codes)
+        except _EnoughError:
+            ended = "target" if trace[-1][1] <= target else "time limit"
+    return Watched(trace, time.perf_counter() - start, ended)
+
+
+@contextmanager
+def _watched_loss(note: Callable[[float], None]) -> Iterator[None]:
+    """Give every value of the objective, over the number of rows, that scikit-learn's loss computes."""
+    from sklearn.linear_model._linear_loss import LinearModelLoss
+
+    with ExitStack() as stack:
+        for name in ("loss", "loss_gradient"):
+            original = getattr(LinearModelLoss, name)
+
+            def watched(*arguments: Any, _original: Any = original, **options: Any) -> Any:
+                found = _original(*arguments, **options)
+                note(found[0] if isinstance(found, tuple) else found)
+                return found
+
+            stack.enter_context(patch.object(LinearModelLoss, name, watched))
+        yield
+
+
+def fit_gaussian_process(X: Any, kernel: Any, labels: Sequence[Any]) -> tuple[list[Watched], float, float]:
+    """Run GaussianProcessClassifier's search for the mode, label after label.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features.
+    kernel : Kernel
+        scikit-learn's, fixed.
+    labels : sequence of ndarray of bool, shape (n,)
+        One a label.
+
+    Returns
+    -------
+    runs : list of Watched
+        One a label, after every step of Newton's method; without the kernel matrix.
+    fit_seconds : float
+        Of ``fit``, for all labels: it makes the kernel matrix and finds the mode, twice for each.
+    kernel_seconds : float
+        Of making the kernel matrix once.
+    """
+    from sklearn.gaussian_process import GaussianProcessClassifier
+
+    runs, fit_seconds = [], 0.0
+    start = time.perf_counter()
+    matrix = kernel(X)
+    kernel_seconds = time.perf_counter() - start
+    for label in labels:
+        model = GaussianProcessClassifier(kernel, optimizer=None, copy_X_train=False)
+        start = time.perf_counter()
+        model.fit(X, label)
+        fit_seconds += time.perf_counter() - start
+        runs.append(_watched_mode(model.base_estimator_, matrix))
+    return runs, fit_seconds, kernel_seconds
+
+
+def _watched_mode(estimator: Any, matrix: Any) -> Watched:
+    """Find the mode with one step of Newton's method, with two, and so on until it ends by itself."""
+    trace: Trace = []
+    most = estimator.max_iter_predict
+    for steps in range(1, most + 1):
+        estimator.max_iter_predict = steps
+        start = time.perf_counter()
+        _, (*_, dual) = estimator._posterior_mode(matrix, return_temporaries=True)
+        seconds = time.perf_counter() - start
+        trace.append((seconds, _objective(estimator, dual)))
+        if steps > 1 and abs(trace[-2][1] - trace[-1][1]) <= _SAME * trace[-1][1]:
+            break
+    estimator.max_iter_predict = most
+    return Watched(trace, trace[-1][0], "converged")
+
+
+def _objective(estimator: Any, dual: Any) -> float:
+    """Compute the objective of the scores ``f = K a`` that were found last."""
+    scores = estimator.f_cached
+    losses = np.logaddexp(0.0, -(2.0 * estimator.y_train_ - 1.0) * scores)
+    return float(losses.sum() + dual @ scores / 2)

@@ -1,0 +1,132 @@
+"""Sets with one class a row and a tree of the classes: ImCLEF07A, and Debian packages by purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
+
+from labelweave import Taxonomy
+from labelweave.datasets import load_debtags, read_hierarchical_arff
+
+__all__ = ["PROBLEMS", "ClassProblem", "read_problem"]
+
+_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+# What a package is for; the other facets say how it is made, or how it is used.
+_PURPOSES = (
+    "admin", "biology", "devel", "field", "game", "hardware", "mail", "network", "office", "science",
+    "security", "sound", "use", "web", "works-with",
+)  # fmt: skip
+_FEWEST = 5
+
+
+@dataclass(frozen=True)
+class ClassProblem:
+    """Rows to train on and to test on.
+
+    Parameters
+    ----------
+    X, X_test : ndarray or csr_array
+        The features.
+    classes, classes_test : ndarray of object
+        The leaf of each row.
+    taxonomy : Taxonomy
+        The tree.
+    kernel : str
+        The kernel of all methods.
+    """
+
+    X: Any
+    classes: Any
+    X_test: Any
+    classes_test: Any
+    taxonomy: Taxonomy
+    kernel: str
+
+    def split(self, seed: int | None, rows: int | None, most_tests: int = 5000) -> ClassProblem:
+        """Draw rows to train on from all rows, and test on others.
+
+        Parameters
+        ----------
+        seed : int or None
+            Of the draw; None for the split that is given, of which ``rows`` are drawn to train on.
+        rows : int or None
+            How many to train on; None for as many as the given split has.
+        most_tests : int
+            The most rows to test on.
+
+        Returns
+        -------
+        ClassProblem
+            The draw; rows to test on whose class is not trained on are left out.
+        """
+        count = len(self.classes) if rows is None else rows
+        if seed is None:
+            train = np.arange(len(self.classes))
+            test = len(train) + np.arange(len(self.classes_test))
+            if count < len(train):
+                train = np.sort(np.random.default_rng(0).permutation(train)[:count])
+        else:
+            order = np.random.default_rng(seed).permutation(len(self.classes) + len(self.classes_test))
+            train, test = np.sort(order[:count]), np.sort(order[count : count + most_tests])
+        stack = sp.vstack if sp.issparse(self.X) else np.concatenate
+        X = stack([self.X, self.X_test])
+        X = sp.csr_array(X) if sp.issparse(X) else X
+        classes = np.concatenate([self.classes, self.classes_test])
+        test = test[np.isin(classes[test], np.unique(classes[train]))]
+        drawn = replace(self, X=X[train], classes=classes[train], X_test=X[test], classes_test=classes[test])
+        return drawn if sp.issparse(X) else drawn._standardised()
+
+    def _standardised(self) -> ClassProblem:
+        scaler = StandardScaler().fit(self.X)
+        return replace(self, X=scaler.transform(self.X), X_test=scaler.transform(self.X_test))
+
+
+def read_problem(name: str) -> ClassProblem:
+    """Read a set.
+
+    Parameters
+    ----------
+    name : str
+        One of ``PROBLEMS``.
+
+    Returns
+    -------
+    ClassProblem
+        All its rows, as they are.
+    """
+    return PROBLEMS[name]()
+
+
+def _read_images() -> ClassProblem:
+    train, test = (
+        read_hierarchical_arff(_DATA / "imclef07a" / f"ImCLEF07A_{part}.arff") for part in ("Train", "Test")
+    )
+    tree = train.taxonomy
+    assert tree is not None, "the header has class paths"
+    return ClassProblem(train.X, tree.deepest(train.Y), test.X, tree.deepest(test.Y), tree, "rbf")
+
+
+def _read_packages() -> ClassProblem:
+    """Keep packages with one tag of all the facets that say what a package is for."""
+    packages = load_debtags()
+    facets, names = packages.parents[:, 0], packages.parents[:, 1]
+    columns = np.flatnonzero(np.isin(facets, _PURPOSES))
+    Y, Y_test = packages.Y[:, columns], packages.Y_test[:, columns]
+    single = np.asarray(Y.sum(axis=1)).ravel() == 1
+    frequent = np.flatnonzero(np.asarray(Y[single].sum(axis=0)).ravel() >= _FEWEST)
+    parts = []
+    for features, labels in ((packages.X, Y), (packages.X_test, Y_test)):
+        rows = np.flatnonzero(np.asarray(labels.sum(axis=1)).ravel() == 1)
+        rows = rows[np.isin(labels[rows].indices, frequent)]
+        parts += [features[rows], names[columns][labels[rows].indices].astype(object)]
+    pairs = [(str(facets[columns[k]]), str(names[columns[k]])) for k in frequent]
+    return ClassProblem(*parts, Taxonomy(pairs), "linear")
+
+
+PROBLEMS: dict[str, Callable[[], ClassProblem]] = {"imclef07a": _read_images, "debtags": _read_packages}

@@ -1,0 +1,211 @@
+"""The forms in which ``labelweave predict`` answers, each as JSON and as cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.cli.model_outputs import chosen_classes, probabilities_of, scores_of
+from labelweave.cli.model_rows import Model, RowBlock
+from labelweave.inference import rejected
+
+__all__ = ["AllProbabilities", "Answers", "LabelLists", "OneClass"]
+
+Array = npt.NDArray[Any]
+Record = dict[str, Any]
+
+
+class Answers(Protocol):
+    """A form of answers."""
+
+    @property
+    def header(self) -> list[str]:
+        """The columns of the table."""
+
+    def records(self, block: RowBlock) -> Iterator[Record]:
+        """Answer for the rows of a block.
+
+        Parameters
+        ----------
+        block : RowBlock
+            The rows.
+
+        Yields
+        ------
+        dict
+            What is said of one row, its name under "id".
+        """
+
+    def lines(self, record: Record) -> list[list[Any]]:
+        """Give the lines of the table for a record.
+
+        Parameters
+        ----------
+        record : dict
+            One of :meth:`records`.
+
+        Returns
+        -------
+        list of list
+            The cells of each line.
+        """
+
+
+def _short(value: Any) -> float:
+    return float(f"{value:.6g}")
+
+
+@dataclass(frozen=True)
+class LabelLists:
+    """The best labels of every row with their scores or probabilities.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+    top : int or None
+        The most labels a row.
+    threshold : float or None
+        What their numbers must exceed.
+    number : {"score", "probability"}
+        Which numbers.
+    """
+
+    model: Model
+    top: int | None
+    threshold: float | None
+    number: str
+
+    @property
+    def header(self) -> list[str]:
+        """The columns of the table."""
+        return ["id", "label", self.number]
+
+    def records(self, block: RowBlock) -> Iterator[Record]:
+        """List the labels of every row; see :meth:`Answers.records`.
+
+        Yields
+        ------
+        dict
+            Its labels under "labels".
+        """
+        names = self.model.label_names_
+        numbers_of = scores_of if self.number == "score" else probabilities_of
+        for name, values in zip(block.ids, numbers_of(self.model, block.X), strict=True):
+            chosen = self._chosen(values)
+            labels = [{"label": str(names[k]), self.number: _short(values[k])} for k in chosen]
+            yield {"id": name, "labels": labels}
+
+    def _chosen(self, values: Array) -> npt.NDArray[np.intp]:
+        """Pick labels, best first; ties go to the lower number."""
+        everything = self.threshold is None
+        candidates = np.arange(len(values)) if everything else np.flatnonzero(values > self.threshold)
+        return candidates[np.argsort(-values[candidates], kind="stable")][: self.top]
+
+    def lines(self, record: Record) -> list[list[Any]]:
+        """Give a line a label, and one for a row without labels; see :meth:`Answers.lines`."""
+        found = [[record["id"], entry["label"], entry[self.number]] for entry in record["labels"]]
+        return found or [[record["id"], "", ""]]
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """The class of every row, none where the model is not sure enough.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        A model of one class a row.
+    reject_below : float or None
+        The probability that the most probable class must reach.
+    number : {"score", "probability"}
+        What is given of the chosen class.
+    """
+
+    model: Model
+    reject_below: float | None
+    number: str
+
+    @property
+    def header(self) -> list[str]:
+        """The columns of the table."""
+        return ["id", "class", self.number]
+
+    def records(self, block: RowBlock) -> Iterator[Record]:
+        """Give the class of every row; see :meth:`Answers.records`.
+
+        Yields
+        ------
+        dict
+            Its class under "class", None where rejected.
+        """
+        values = (scores_of if self.number == "score" else probabilities_of)(self.model, block.X)
+        for name, chosen, word, row in _decisions(self.model, block, values, self.reject_below):
+            yield {"id": name, "class": word, self.number: _short(row[chosen])}
+
+    def lines(self, record: Record) -> list[list[Any]]:
+        """Give one line, its class empty if the row is rejected; see :meth:`Answers.lines`."""
+        return [[record["id"], "" if record["class"] is None else record["class"], record[self.number]]]
+
+
+@dataclass(frozen=True)
+class AllProbabilities:
+    """The probabilities of all classes or labels, a column each.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        A model with probabilities.
+    reject_below : float or None
+        The probability that the most probable class must reach.
+    one_class : bool
+        Whether the model has one class a row, which is given too.
+    """
+
+    model: Model
+    reject_below: float | None
+    one_class: bool
+
+    @property
+    def header(self) -> list[str]:
+        """The columns of the table."""
+        return ["id", *(["class"] if self.one_class else []), *map(str, self.model.label_names_)]
+
+    def records(self, block: RowBlock) -> Iterator[Record]:
+        """Give the probabilities of every row; see :meth:`Answers.records`.
+
+        Yields
+        ------
+        dict
+            They stand under "probabilities", by name.
+        """
+        names = [str(name) for name in self.model.label_names_]
+        values = probabilities_of(self.model, block.X)
+        words: list[Record] = [{} for _ in block.ids]
+        if self.one_class:
+            decided = _decisions(self.model, block, values, self.reject_below)
+            words = [{"class": word} for _, _, word, _ in decided]
+        for name, word, row in zip(block.ids, words, values, strict=True):
+            yield {"id": name} | word | {"probabilities": dict(zip(names, map(_short, row), strict=True))}
+
+    def lines(self, record: Record) -> list[list[Any]]:
+        """Give one line; see :meth:`Answers.lines`."""
+        word = [record["class"] or ""] if self.one_class else []
+        return [[record["id"], *word, *record["probabilities"].values()]]
+
+
+def _decisions(
+    model: Model, block: RowBlock, values: Array, reject_below: float | None
+) -> Iterator[tuple[Any, int, str | None, Array]]:
+    """Give every row's name, class number, class or None where rejected, and values."""
+    names = model.label_names_
+    chosen = chosen_classes(model, block.X, values)
+    unsure = (
+        np.zeros(len(chosen), bool) if reject_below is None else rejected(values, confidence=reject_below)
+    )
+    for name, number, is_unsure, row in zip(block.ids, chosen.tolist(), unsure.tolist(), values, strict=True):
+        yield name, number, None if is_unsure else str(names[number]), row

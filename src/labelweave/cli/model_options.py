@@ -1,0 +1,256 @@
+"""Flags of the models, and which model each belongs to."""
+
+from __future__ import annotations
+
+import click
+from click.core import ParameterSource
+
+from labelweave.cli.data_options import Command, Options, with_options
+
+__all__ = [
+    "check_model_options",
+    "logistic_options",
+    "logistic_parameters",
+    "margin_parameters",
+    "model_options",
+]
+
+_MODELS = ("max-margin", "kernel-logistic")
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+_NOT_NEGATIVE = click.FloatRange(min=0)
+_TIES = ("shared", "scale", "class", "level", "subtree")
+_PAIRED_TIES = ("shared", "class", "level", "subtree")
+_TREE_TIES = ("level", "subtree")
+_TREES = ("taxonomy", "data_taxonomy", "class_paths")
+_COVARIANCES = ("covariance", "covariance_from", "signatures")
+_LEARNING = ("cv", "learning_rows", "max_learning_iter", "coupling")
+
+_MARGIN_ONLY = (
+    *("C", "no_intercept", "false_negative_cost", "false_positive_cost"),
+    *("solver", "factorization", "precision"),
+)
+_LOGISTIC_ONLY = (
+    *("scale", "intercept_variance", "tie", "hyperparameters", "decision", "low_rank", "class_paths"),
+    *_LEARNING,
+)
+
+
+def _tie(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> str | tuple[str, ...] | None:
+    """Read which nodes share hyper-parameters: a word, or two for scale and shape."""
+    if text is None or text in _TIES:
+        return text
+    words = tuple(word.strip() for word in text.split(","))
+    if len(words) != 2 or not set(words) <= set(_PAIRED_TIES):
+        raise click.BadParameter(
+            f"{text!r} is neither one of {', '.join(_TIES)} nor two of {', '.join(_PAIRED_TIES)} with a "
+            "comma between, for scales and kernel shapes."
+        )
+    return words
+
+
+def _coupling(context: click.Context, parameter: click.Parameter, text: str | None) -> str | int | None:
+    """Read how many factors a learned covariance has."""
+    if text is None or text == "full":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise click.BadParameter(f"{text!r} is neither 'full' nor a number of factors from 1 on.")
+    return int(text)
+
+
+def model_options(command: Command) -> Command:
+    """Add the flags of the model, those of several models among them.
+
+    Parameters
+    ----------
+    command : callable
+        The function of the command.
+
+    Returns
+    -------
+    callable
+        The same one, with more flags.
+    """
+    return with_options(
+        click.option("--model", type=click.Choice(_MODELS), default=_MODELS[0], show_default=True,
+                     help="max-margin gives label sets, kernel-logistic probabilities."),
+        click.option("--tol", type=_POSITIVE,
+                     help="Relative duality gap to reach [1e-3; kernel-logistic 1e-4]."),
+        click.option("--max-iter", type=click.IntRange(1),
+                     help="Largest number of rounds [1000; kernel-logistic 100 Newton steps]."),
+        click.option("--jobs", type=int, help="Threads, -1 for all [1]."),
+        click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
+                     help="Fixes the order in which rows are visited, and folds."),
+        click.option("--C", "C", type=_POSITIVE, default=1.0, show_default=True,
+                     help="max-margin: weight of the losses; larger fits more closely."),
+        click.option("--no-intercept", is_flag=True, help="max-margin: leave the constant feature out."),
+        click.option("--false-negative-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
+                     help="max-margin: cost of missing a label that is there."),
+        click.option("--false-positive-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
+                     help="max-margin: cost of predicting a label that is not there."),
+    )(command)  # fmt: skip
+
+
+def logistic_options(command: Command) -> Command:
+    """Add the flags of kernel logistic classification alone.
+
+    Parameters
+    ----------
+    command : callable
+        The function of the command.
+
+    Returns
+    -------
+    callable
+        The same one, with more flags.
+    """
+    decisions = click.Choice(["most_probable", "least_expected_loss", "best_parent"])
+    return with_options(
+        click.option("--scale", type=_POSITIVE,
+                     help="kernel-logistic: the kernel's factor to start from; larger fits closer [10]."),
+        click.option("--intercept-variance", type=_NOT_NEGATIVE,
+                     help="kernel-logistic: prior variance of the intercepts, 0 for none [1]."),
+        click.option("--tie", metavar="TIE[,TIE]", callback=_tie,
+                     help="kernel-logistic: what shares scales and kernel shapes: all (shared), all but the "
+                     "scale (scale), nothing (class), or a taxonomy's levels (level) or subtrees (subtree); "
+                     "two words for scale and shape [shared]."),
+        click.option("--hyperparameters", type=click.Choice(["learn", "fixed"]),
+                     help="kernel-logistic: learn scales and kernel parameters, or keep them [learn]."),
+        click.option("--cv", type=click.IntRange(2), help="kernel-logistic: folds to learn them on [5]."),
+        click.option("--learning-rows", metavar="ROWS", type=click.IntRange(2),
+                     help="kernel-logistic: learn them on so many rows [all]."),
+        click.option("--max-learning-iter", type=click.IntRange(1),
+                     help="kernel-logistic: largest number of steps to learn them [50]."),
+        click.option("--coupling", metavar="full|NUMBER", callback=_coupling,
+                     help="kernel-logistic: learn how labels vary together, fully or by so many factors."),
+        click.option("--decision", type=decisions,
+                     help="kernel-logistic: how one class a row is chosen [most_probable]."),
+        click.option("--low-rank", metavar="ROWS", type=click.IntRange(1),
+                     help="kernel-logistic: let so many rows stand for all in kernel matrices."),
+    )(command)  # fmt: skip
+
+
+def check_model_options(context: click.Context, options: Options) -> None:
+    """Refuse flags of another model, and flags that make no sense together.
+
+    Parameters
+    ----------
+    context : click.Context
+        Knows which flags were given.
+    options : dict
+        The values of all flags.
+
+    Raises
+    ------
+    click.UsageError
+        If there are any.
+    """
+    model = options["model"]
+    others = _MARGIN_ONLY if model == "kernel-logistic" else _LOGISTIC_ONLY
+    wrong = next((name for name in others if _is_given(context, name)), None)
+    if wrong is not None:
+        other = next(name for name in _MODELS if name != model)
+        raise click.UsageError(f"{flag_of(wrong)} goes with --model {other}, not with {model}.")
+    if model == "kernel-logistic":
+        _check_learning(options)
+        _check_structure(options)
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
+
+
+def flag_of(name: str) -> str:
+    """Write the flag of an option.
+
+    Parameters
+    ----------
+    name : str
+        Its name in Python.
+
+    Returns
+    -------
+    str
+        Such as ``--low-rank``.
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def _check_learning(options: Options) -> None:
+    given = next((name for name in _LEARNING if options[name] is not None), None)
+    if options["hyperparameters"] == "fixed" and given is not None:
+        raise click.UsageError(
+            f"{flag_of(given)} is about learning, which --hyperparameters fixed rules out."
+        )
+
+
+def _check_structure(options: Options) -> None:
+    tree = next((name for name in _TREES if options[name]), None)
+    covariance = next((name for name in _COVARIANCES if options[name]), None)
+    structure = tree or covariance
+    if options["coupling"] is not None and structure is not None:
+        raise click.UsageError(
+            f"--coupling and {flag_of(structure)} both describe the labels; give one of them."
+        )
+    if options["shrink"] is not None and tree is not None:
+        given = ", ".join(map(flag_of, _COVARIANCES))
+        raise click.UsageError(f"--shrink goes with {given} here; with {flag_of(tree)} scales are learned.")
+    _check_tie(
+        options["tie"] or "shared", tree, "coupling" if options["coupling"] is not None else covariance
+    )
+    if options["decision"] not in (None, "most_probable") and tree is None:
+        raise click.UsageError(f"--decision {options['decision']} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}")
+
+
+_HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
+
+
+def _check_tie(tie: str | tuple[str, ...], tree: str | None, other: str | None) -> None:
+    words = (tie,) if isinstance(tie, str) else tie
+    needs_tree = next((word for word in words if word in _TREE_TIES), None)
+    if other is not None and tie != "shared":
+        raise click.UsageError(
+            f"--tie {','.join(words)} does not go with {flag_of(other)}, which shares one kernel."
+        )
+    if needs_tree is not None and tree is None:
+        raise click.UsageError(f"--tie {needs_tree} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}")
+
+
+def margin_parameters(options: Options) -> Options:
+    """Give the flags of the max-margin model in the words of its class.
+
+    Parameters
+    ----------
+    options : dict
+        The values of all flags.
+
+    Returns
+    -------
+    dict
+        Keywords of :class:`labelweave.MaxMarginClassifier`.
+    """
+    same = ("C", "tol", "max_iter", "false_negative_cost", "false_positive_cost")
+    return _common(options, same) | {"fit_intercept": not options["no_intercept"]}
+
+
+def logistic_parameters(options: Options) -> Options:
+    """Give the flags of kernel logistic classification in the words of its class.
+
+    Parameters
+    ----------
+    options : dict
+        The values of all flags.
+
+    Returns
+    -------
+    dict
+        Keywords of :class:`labelweave.KernelLogisticClassifier`.
+    """
+    own = tuple(name for name in _LOGISTIC_ONLY if name != "class_paths")
+    return _common(options, ("tol", "max_iter", *own))
+
+
+def _common(options: Options, names: tuple[str, ...]) -> Options:
+    given = {name: options[name] for name in names if options[name] is not None}
+    return given | {"n_jobs": options["jobs"], "random_state": options["seed"]}

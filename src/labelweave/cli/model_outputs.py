@@ -1,0 +1,131 @@
+"""What a model says of rows: scores, probabilities, one class a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.cli.model_rows import Model, classifier_of
+from labelweave.estimators import TableModel
+
+__all__ = [
+    "chosen_classes",
+    "has_one_class_a_row",
+    "has_probabilities",
+    "probabilities_of",
+    "scores_of",
+]
+
+Array = npt.NDArray[Any]
+
+
+def has_one_class_a_row(model: Model) -> bool:
+    """Say whether the model picks one class a row.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+
+    Returns
+    -------
+    bool
+        Whether it does.
+    """
+    return classifier_of(model)._form.kind != "labels"
+
+
+def has_probabilities(model: Model) -> bool:
+    """Say whether the model gives probabilities.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+
+    Returns
+    -------
+    bool
+        Whether it does.
+    """
+    return hasattr(classifier_of(model), "predict_proba")
+
+
+def scores_of(model: Model, X: Any) -> Array:
+    """Score rows.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+    X : DataFrame or array of n rows
+        The rows, in the form the model takes.
+
+    Returns
+    -------
+    ndarray of shape (n, L)
+        The scores, two columns for two classes as well.
+    """
+    scores = model.decision_function(X)
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+
+def probabilities_of(model: Model, X: Any) -> Array:
+    """Compute the probabilities of classes or labels.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+    X : DataFrame or array of n rows
+        The rows, in the form the model takes.
+
+    Returns
+    -------
+    ndarray of shape (n, L)
+        The probabilities.
+
+    Raises
+    ------
+    ValueError
+        If the model gives none.
+    """
+    classifier: Any = classifier_of(model)
+    if not has_probabilities(model):
+        raise ValueError(
+            f"The model is a {type(classifier).__name__}, which gives scores and no probabilities; fit one "
+            "with --model kernel-logistic."
+        )
+    found: Array = classifier.predict_proba(_features(model, X))
+    return found
+
+
+def _features(model: Model, X: Any) -> Any:
+    return model.vectorizer.transform(X) if isinstance(model, TableModel) else X
+
+
+def chosen_classes(model: Model, X: Any, values: Array) -> npt.NDArray[np.intp]:
+    """Choose one class a row by the model's rule.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        One with one class a row.
+    X : DataFrame or array of n rows
+        The rows, in the form the model takes.
+    values : ndarray of shape (n, C)
+        Their scores or probabilities.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        Class numbers.
+    """
+    classifier = classifier_of(model)
+    if getattr(classifier, "decision", "most_probable") == "most_probable":
+        best: npt.NDArray[np.intp] = values.argmax(axis=1)
+        return best
+    place = {str(name): number for number, name in enumerate(classifier.classes_)}
+    return np.array([place[str(name)] for name in model.predict(X)], np.intp)

@@ -1,0 +1,194 @@
+"""What every loss keeps to.  A new loss needs one more entry in ``LOSSES``."""
+
+import numpy as np
+import pytest
+
+from labelweave.losses import LogisticLoss, SoftmaxLoss
+from reference.newton_twins import LogisticTwin, SoftmaxTwin, block_diagonal
+
+N, C, FITS = 11, 4, 3
+ROWS, GROUPS = slice(2, 9), np.array([2, 0])
+SCALES = [1e-6, 1e-2, 1.0, 10.0, 1e3]
+
+
+def _weights():
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, (N, FITS))
+    weights[[1, 3, 4], [0, 1, 2]] = 0.0
+    return weights
+
+
+def _softmax():
+    codes = np.random.default_rng(1).integers(0, C, N)
+    allowed = np.eye(C, dtype=bool)[codes]
+    return SoftmaxLoss(codes, C, _weights()), lambda fit: SoftmaxTwin(allowed, _weights()[:, fit])
+
+
+def _partial():
+    codes = np.random.default_rng(1).integers(0, C, N)
+    allowed = np.eye(C, dtype=bool)[codes]
+    partial = np.array([2, 3, 8, 10])
+    allowed[partial] |= np.random.default_rng(2).random((4, C)) < 0.6
+    loss = SoftmaxLoss(codes, C, _weights(), partial, allowed[partial])
+    return loss, lambda fit: SoftmaxTwin(allowed, _weights()[:, fit])
+
+
+def _signs():
+    return np.random.default_rng(1).integers(-1, 2, (N, C)).astype(np.int8)
+
+
+def _logistic():
+    loss = LogisticLoss(_signs(), _weights(), is_separate=False)
+    return loss, lambda fit: LogisticTwin(_signs(), _weights()[:, fit])
+
+
+def _separate():
+    loss = LogisticLoss(_signs(), _weights(), is_separate=True)
+    return loss, lambda group: LogisticTwin(_signs()[:, [group % C]], _weights()[:, group // C])
+
+
+LOSSES = {"softmax": _softmax, "partial": _partial, "logistic": _logistic, "separate": _separate}
+
+
+@pytest.fixture(params=LOSSES)
+def loss_and_twin(request):
+    return LOSSES[request.param]()
+
+
+def _scores(loss, scale):
+    return scale * np.random.default_rng(3).normal(size=loss.shape)
+
+
+def _everything(loss):
+    return slice(0, N), np.arange(loss.shape[1])
+
+
+def _blocks(loss, state):
+    """Write out W for the group 0, by products with unit vectors."""
+    columns = loss.shape[2]
+    blocks = np.empty((N, columns, columns))
+    for column in range(columns):
+        unit = np.zeros((N, 1, columns))
+        unit[:, :, column] = 1.0
+        blocks[:, :, column] = loss.curve(state[:, :1], unit, slice(0, N), np.array([0]))[:, 0]
+    return blocks
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_values_and_slopes_are_those_of_the_twin(loss_and_twin, scale):
+    loss, twin = loss_and_twin
+    scores = _scores(loss, scale)
+    found = loss.evaluate(scores, *_everything(loss))
+    for group in range(loss.shape[1]):
+        assert np.isclose(found.values[group], twin(group).value(scores[:, group]), rtol=1e-12)
+        assert np.allclose(found.residuals[:, group], -twin(group).slope(scores[:, group]), atol=1e-13)
+    assert np.allclose(loss.values(scores, *_everything(loss)), found.values, rtol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 10.0])
+def test_slopes_are_the_finite_differences_of_values(loss_and_twin, scale):
+    loss, _ = loss_and_twin
+    scores, step = _scores(loss, scale), 1e-6
+    direction = np.random.default_rng(4).normal(size=loss.shape)
+    ahead = loss.values(scores + step * direction, *_everything(loss))
+    behind = loss.values(scores - step * direction, *_everything(loss))
+    residuals = loss.evaluate(scores, *_everything(loss)).residuals
+    slopes = -np.einsum("ngc,ngc->g", residuals, direction)
+    assert np.allclose((ahead - behind) / (2 * step), slopes, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["softmax", "logistic", "separate"])
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 10.0])
+def test_curvatures_are_the_finite_differences_of_slopes(name, scale):
+    loss, _ = LOSSES[name]()
+    scores, step = _scores(loss, scale), 1e-6
+    direction = np.random.default_rng(4).normal(size=loss.shape)
+    ahead = loss.evaluate(scores + step * direction, *_everything(loss)).residuals
+    behind = loss.evaluate(scores - step * direction, *_everything(loss)).residuals
+    state = loss.evaluate(scores, *_everything(loss)).state
+    curved = loss.curve(state, direction, *_everything(loss))
+    assert np.allclose((behind - ahead) / (2 * step), curved, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_products_traces_and_sums_of_curvatures_are_those_of_the_twin(loss_and_twin, scale):
+    loss, twin = loss_and_twin
+    scores = _scores(loss, scale)
+    state = loss.evaluate(scores, *_everything(loss)).state
+    true = twin(0).curvature(scores[:, 0])
+    blocks = _blocks(loss, state)
+    assert np.allclose(blocks, true, atol=1e-13)
+    assert np.allclose(blocks, blocks.transpose(0, 2, 1), atol=1e-15)
+    one = (state[:, :1], slice(0, N), np.array([0]))
+    assert np.allclose(loss.row_curvatures(*one)[:, 0], np.trace(true, axis1=1, axis2=2), atol=1e-13)
+    assert np.allclose(loss.mean_curvature(*one), true.sum(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_root_times_its_transpose_is_the_curvature(loss_and_twin, scale):
+    loss, twin = loss_and_twin
+    scores = _scores(loss, scale)
+    state = loss.evaluate(scores, *_everything(loss)).state
+    scale_of, shares = loss.root(state, *_everything(loss))
+    roots = []
+    for i in range(N):
+        projector = np.eye(loss.shape[2])
+        if shares is not None:
+            assert np.isclose(np.linalg.norm(shares[i, 0]), 1.0)
+            projector -= np.outer(shares[i, 0], shares[i, 0])
+        roots.append(np.diag(scale_of[i, 0]) @ projector)
+    V = block_diagonal(np.array(roots))
+    assert np.allclose(V @ V.T, block_diagonal(twin(0).curvature(scores[:, 0])), atol=1e-13)
+
+
+def test_rows_and_groups_are_chosen_alike_everywhere(loss_and_twin):
+    loss, _ = loss_and_twin
+    scores, vectors = _scores(loss, 1.0), _scores(loss, 2.0)
+    every = _everything(loss)
+    whole = loss.evaluate(scores, *every)
+    part = loss.evaluate(scores[ROWS][:, GROUPS], ROWS, GROUPS)
+    assert np.array_equal(part.residuals, whole.residuals[ROWS][:, GROUPS])
+    assert np.array_equal(part.state, whole.state[ROWS][:, GROUPS])
+    some = vectors[ROWS][:, GROUPS]
+    assert np.array_equal(
+        loss.curve(part.state, some, ROWS, GROUPS),
+        loss.curve(whole.state, vectors, *every)[ROWS][:, GROUPS],
+    )
+    assert np.array_equal(
+        loss.row_curvatures(part.state, ROWS, GROUPS),
+        loss.row_curvatures(whole.state, *every)[ROWS][:, GROUPS],
+    )
+    cuts = [slice(0, 4), slice(4, 9), slice(9, N)]
+    parts = [loss.evaluate(scores[cut], cut, every[1]).values for cut in cuts]
+    assert np.allclose(np.sum(parts, axis=0), whole.values, rtol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1e3, -1e3, 1e300])
+def test_extreme_scores_overflow_nowhere(loss_and_twin, size):
+    loss, _ = loss_and_twin
+    scores = size * np.sign(_scores(loss, 1.0))
+    found = loss.evaluate(scores, *_everything(loss))
+    assert np.isfinite(found.values).all()
+    assert (found.values >= 0).all()
+    assert np.abs(found.residuals).max() <= _weights().max()
+    for array in (
+        *loss.root(found.state, *_everything(loss)),
+        loss.row_curvatures(found.state, *_everything(loss)),
+    ):
+        assert array is None or (np.isfinite(array).all() and (np.asarray(array) >= 0).all())
+
+
+def test_rows_without_weight_or_observation_contribute_nothing(loss_and_twin):
+    loss, twin = loss_and_twin
+    scores = _scores(loss, 1.0)
+    found = loss.evaluate(scores, *_everything(loss))
+    moved = scores.copy()
+    silent = np.array(
+        [[not twin(g).slope(scores[:, g])[i].any() for g in range(loss.shape[1])] for i in range(N)]
+    )
+    assert silent.any()
+    moved[silent] += 100.0
+    again = loss.evaluate(moved, *_everything(loss))
+    assert np.array_equal(again.values, found.values)
+    curved = loss.curve(again.state, np.ones(loss.shape) + moved, *_everything(loss))
+    assert not curved[silent].any()
+    assert not again.residuals[silent].any()

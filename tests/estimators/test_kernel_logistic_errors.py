@@ -1,0 +1,242 @@
+"""What KernelLogisticClassifier refuses, and what it says; and warnings."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import KFold
+
+from labelweave import KernelLogisticClassifier, LabelCovariance, Taxonomy
+
+TREE = {"x": ["a", "b"], "y": ["c"]}
+X = np.random.default_rng(0).normal(size=(12, 3))
+Y = np.array(list("abc") * 4)
+LABELS = (Y[:, None] == np.array(list("abc"))).astype(float)
+
+
+def with_entry(table, place, value):
+    table = np.array(table, dtype=object if isinstance(value, str) else None)
+    table[place] = value
+    return table
+
+
+REFUSED = {
+    "two structures": (
+        {"taxonomy": TREE, "label_covariance": np.eye(3)},
+        (X, Y),
+        "taxonomy and label_covariance are given; the labels have one structure",
+    ),
+    "three structures": (
+        {"taxonomy": TREE, "label_covariance": np.eye(3), "coupling": 2},
+        (X, Y),
+        "taxonomy and label_covariance and coupling are given",
+    ),
+    "level without a tree": ({"tie": "level"}, (X, Y), "tie='level' needs a taxonomy"),
+    "half a level without a tree": ({"tie": ("shared", "subtree")}, (X, Y), "tie='subtree' needs a taxonomy"),
+    "a tie with a covariance": (
+        {"tie": "class", "label_covariance": np.eye(3)},
+        (X, Y),
+        "tie='class' does not go with label_covariance",
+    ),
+    "a tie with a coupling": (
+        {"tie": "scale", "coupling": 2},
+        (X, Y),
+        "tie='scale' does not go with coupling",
+    ),
+    "a pair of nonsense": (
+        {"tie": ("shared", "nonsense")},
+        (X, Y),
+        "tie=('shared', 'nonsense'); give one of",
+    ),
+    "three ties": ({"tie": ["shared"] * 3}, (X, Y), "give one of 'shared', 'scale'"),
+    "scale in a pair": ({"tie": ("scale", "class")}, (X, Y), "or a pair of 'shared', 'class'"),
+    "a covariance of another size": (
+        {"label_covariance": np.eye(4)},
+        (X, Y),
+        "label_covariance is over 4 labels but y has 3",
+    ),
+    "a covariance that is none": ({"label_covariance": -np.eye(3)}, (X, Y), "semi-definite"),
+    "a label without variance": ({"label_covariance": np.diag([1.0, 0, 1])}, (X, Y), "'b'"),
+    "too many factors": ({"coupling": 4}, (X, Y), "coupling is 4, but there are 3 labels"),
+    "a fixed coupling": (
+        {"coupling": 2, "hyperparameters": "fixed"},
+        (X, Y),
+        "coupling is to be learned but hyperparameters='fixed'",
+    ),
+    "a decision without a tree": (
+        {"decision": "best_parent"},
+        (X, Y),
+        "decision='best_parent' needs a taxonomy",
+    ),
+    "a decision on many labels": (
+        {"decision": "least_expected_loss", "taxonomy": TREE},
+        (X, LABELS),
+        "is for one class a row, but y has many labels a row",
+    ),
+    "no such node": ({"taxonomy": TREE}, (X, with_entry(Y, 7, "d")), "y at row 7 is 'd', which is no node"),
+    "labels that are no nodes": ({"taxonomy": TREE}, (X, LABELS), "'0'"),
+    "a tree with a cycle": ({"taxonomy": [("a", "b"), ("b", "a")]}, (X, Y), "cycle"),
+    "one class": ({}, (X, ["a"] * 12), "y has one class only, 'a'"),
+    "one class and missing rows": ({}, (X, ["a", None] * 6), "y has one class only, 'a'"),
+    "one leaf": ({"taxonomy": TREE}, (X, ["y", "c"] * 6), "y has one class only"),
+    "no class": ({}, (X, [None] * 12), "y has 12 rows and no class that is observed"),
+    "no number": (
+        {"taxonomy": TREE},
+        (X, np.full(12, np.nan)),
+        "y has 12 rows and no class that is observed",
+    ),
+    "a label without entries": (
+        {},
+        (X, with_entry(LABELS, (slice(None), 1), np.nan)),
+        "Label 1 has no observed",
+    ),
+    "no labels": ({}, (X, LABELS[:, :0]), "Y has no labels"),
+    "no 0 or 1": ({}, (X, with_entry(LABELS, (3, 2), 5.0)), "row 3, label 2"),
+    "mixed classes": ({}, (X, np.array([*"abcabcabcab", 3], dtype=object)), "y mixes entries of the types"),
+    "numbers that are no classes": ({}, (X, X[:, 0]), "continuous"),
+    "an infinite class": ({}, (X, np.where(Y == "a", np.inf, 1.0)), "infinity"),
+    "too few classes": ({}, (X, Y[:11]), "X has 12 rows but y has 11"),
+    "too few rows of labels": ({}, (X[:9], LABELS), "X has 9 rows but y has 12"),
+    "three dimensions": ({}, (X, LABELS[:, :, None]), "dim 3"),
+    "no row": ({}, (X[:0], Y[:0]), "0 sample"),
+    "missing features": ({}, (with_entry(X, (4, 1), np.nan), Y), "NaN at row 4, column 1"),
+    "infinite features": ({}, (with_entry(X, (4, 1), np.inf), Y), "infinity at row 4, column 1"),
+    "words for features": ({}, (with_entry(X, (4, 1), "word"), Y), "'word'"),
+    "no square": ({"kernel": "precomputed"}, (X, Y), "(12, 3) but kernel='precomputed' needs the square"),
+    "no symmetry": (
+        {"kernel": "precomputed"},
+        (with_entry(np.eye(12), (2, 3), 0.5), Y),
+        "not symmetric: entry (2, 3)",
+    ),
+    "no kernel": ({"kernel": "precomputed"}, (-np.eye(12), Y), "not positive semi-definite"),
+    "a function that is no kernel": ({"kernel": lambda a, b: -a @ b.T}, (X, Y), "not positive semi-definite"),
+    "no fold": ({"cv": []}, (X, Y), "cv gives no folds"),
+    "one fold": ({"cv": 1}, (X, Y), "n_splits"),
+    "an empty fold": ({"cv": [(np.arange(12), [])]}, (X, Y), "Fold 0 of cv has 12 rows to train on and 0"),
+    "a fold that trains on nothing": (
+        {"cv": [([], range(12))]},
+        (X, Y),
+        "Fold 0 of cv has 0 rows to train on",
+    ),
+    "a fold of other rows": (
+        {"cv": [(range(12), [12])]},
+        (X, Y),
+        "Fold 0 of cv names rows that are not there",
+    ),
+    "a fold that leaves rows": ({"cv": [(range(8), [9, 10, 11])]}, (X, Y), "row 8 in neither part"),
+    "a fold that takes rows twice": ({"cv": [(range(12), [3])]}, (X, Y), "row 3 in both parts"),
+    "folds of unknown rows": (
+        {"cv": [(range(3, 12), range(3))]},
+        (X, [None] * 3 + Y[3:].tolist()),
+        "of the 9 rows that are learned on",
+    ),
+    "no memory": ({"memory_budget": 1e-6}, (X, Y), "memory_budget is 1e-06 MB, too small"),
+    "no tree at all": ({"taxonomy": [("a", "b", "c")]}, (X, Y), "a"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refuses(case):
+    parameters, given, words = REFUSED[case]
+    with pytest.raises(ValueError, match=re.escape(words)) as error:
+        KernelLogisticClassifier(**parameters).fit(*given)
+    message = str(error.value)
+    assert "\n" not in message or "sample" in message
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"scale": 0}, {"scale": -1.0}, {"scale": "big"}, {"scale": np.inf}, {"scale": np.nan},
+        {"intercept_variance": -1}, {"intercept_variance": np.inf},
+        {"gamma": 0}, {"gamma": "wide"}, {"degree": 0}, {"coef0": -1}, {"tie": "all"}, {"tie": 3},
+        {"coupling": 0}, {"coupling": "half"}, {"hyperparameters": "guess"}, {"cv": "five"},
+        {"learning_rows": 1},
+        {"max_learning_iter": 0}, {"decision": "best"}, {"low_rank": 0}, {"tol": 0}, {"max_iter": 0},
+        {"memory_budget": 0}, {"n_jobs": 1.5}, {"random_state": "now"}, {"kernel": "gauss"}, {"kernel": None},
+        {"label_covariance": "equal"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_refuses_parameters(parameters):
+    (name,) = parameters
+    with pytest.raises(ValueError, match=name):
+        KernelLogisticClassifier(**parameters).fit(X, Y)
+
+
+@pytest.mark.parametrize("taxonomy", [5, "a/b"])
+def test_refuses_what_is_no_taxonomy(taxonomy):
+    with pytest.raises(TypeError, match="A taxonomy was given as"):
+        KernelLogisticClassifier(taxonomy=taxonomy).fit(X, Y)
+
+
+def test_refuses_weights():
+    model = KernelLogisticClassifier(hyperparameters="fixed")
+    for weights, words in (
+        (np.full(12, -1.0), "[Nn]egative"),
+        (np.ones(11), "sample_weight"),
+        (np.full(12, np.nan), "NaN"),
+        (np.zeros(12), "zero"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, Y, sample_weight=weights)
+    with pytest.raises(ValueError, match="no row whose label was observed has a positive weight"):
+        model.fit(X, [None] * 3 + Y[3:].tolist(), sample_weight=np.arange(12) < 3)
+
+
+def test_predicting_too_early_or_with_other_rows():
+    with pytest.raises(NotFittedError):
+        KernelLogisticClassifier().predict_proba(X)
+    model = KernelLogisticClassifier(hyperparameters="fixed").fit(X, Y)
+    with pytest.raises(ValueError, match="2 features"):
+        model.predict_proba(X[:, :2])
+    with pytest.raises(ValueError, match="NaN at row 0"):
+        model.predict(with_entry(X, (0, 0), np.nan))
+    given = KernelLogisticClassifier("precomputed", hyperparameters="fixed").fit(np.eye(12), Y)
+    with pytest.raises(ValueError, match="features"):
+        given.predict(np.eye(11))
+
+
+def test_fits_that_cannot_start():
+    with pytest.raises(
+        ValueError, match="did not converge at the first hyper-parameters; scale the features"
+    ):
+        KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
+
+
+def test_says_that_it_stopped_early():
+    model = KernelLogisticClassifier(hyperparameters="fixed", tol=1e-12, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+        model.fit(X, Y)
+    assert caught[0].filename == __file__
+    assert (model.converged_, model.status_, model.n_iter_) == (False, "iteration_limit", 1)
+    assert model.duality_gap_ > 1e-12
+
+
+def test_a_rank_beyond_the_rows_is_all_rows():
+    model = KernelLogisticClassifier(low_rank=50, hyperparameters="fixed").fit(X, Y)
+    assert len(model.support_) <= 12
+
+
+def test_nothing_to_learn_on_is_no_error():
+    tree = Taxonomy.from_any(TREE)
+    rows = ["x", "y"] * 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = KernelLogisticClassifier(taxonomy=tree).fit(X, ["x"] * 11 + ["c"])
+    assert model.learning_status_ == "fixed"
+    assert KernelLogisticClassifier(taxonomy=tree, cv=KFold(2)).fit(X, rows).learning_status_ != "stalled"
+
+
+def test_a_sparse_matrix_of_labels_with_other_numbers():
+    with pytest.raises(ValueError, match="row 0"):
+        KernelLogisticClassifier().fit(X, sp.csr_array(LABELS * 3))
+
+
+def test_a_covariance_of_unknown_names_is_by_position():
+    covariance = LabelCovariance.dense(np.eye(3) + 1, ["p", "q", "r"])
+    model = KernelLogisticClassifier(label_covariance=covariance, hyperparameters="fixed").fit(X, Y)
+    assert model.classes_.tolist() == list("abc")

@@ -1,0 +1,185 @@
+"""The cross-validation likelihood: its value, its gradient, and when fits fail."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel
+
+from labelweave.arrays import Workers
+from labelweave.features import CosineKernel, LaplacianKernel, LinearKernel, PolynomialKernel, RBFKernel
+from labelweave.hyperparameters import InnerSettings
+from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
+
+KINDS = pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])
+# at large scales rounding ends the fits at gaps of about 1e-18, and the gradient's error is about the root
+NEARLY_TIGHT = replace(TIGHT, tol=1e-16)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers():
+    workers = Workers(1)
+    with workers.running():
+        yield workers
+
+
+def assert_slope(criterion, theta, relative=1e-6, absolute=1e-9, seed=0):
+    direction = np.random.default_rng(seed).normal(size=len(theta))
+    direction /= np.linalg.norm(direction)
+    found = criterion(theta)
+    assert found.converged
+    expected = slope_along(criterion, theta, direction)
+    assert found.slope @ direction == pytest.approx(expected, rel=relative, abs=absolute)
+
+
+@KINDS
+@pytest.mark.parametrize("name", FAMILIES)
+def test_value_and_gradient(name, is_softmax, workers):
+    problem = Problem.drawn(is_softmax=is_softmax)
+    priors = family(name, RBFKernel(0.3))
+    criterion = problem.criterion(priors, workers=workers)
+    theta = priors.start + np.random.default_rng(1).normal(0.0, 0.3, len(priors.start))
+    assert criterion(theta).value == pytest.approx(problem.slow_value(priors.prior(theta)), abs=1e-7)
+    assert_slope(criterion, theta)
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["class", "level", "given", "loadings"])
+@pytest.mark.parametrize("scale", [1e-4, 1e4])
+@pytest.mark.parametrize("gamma", [1e-4, 1e4])
+def test_gradient_at_extremes(gamma, scale, name, is_softmax, workers):
+    problem = Problem.drawn(is_softmax=is_softmax, n=10, folds=2)
+    priors = family(name, RBFKernel(0.3 * gamma), 3.0 * scale)
+    criterion = problem.criterion(priors, NEARLY_TIGHT, workers=workers)
+    assert_slope(criterion, priors.start, relative=2e-3, absolute=1e-8)
+
+
+@KINDS
+@pytest.mark.parametrize("gamma", 10.0 ** np.arange(-4, 5))
+def test_gradient_over_length_scales(gamma, is_softmax, workers):
+    problem = Problem.drawn(is_softmax=is_softmax, n=10)
+    priors = family("shared", RBFKernel(0.3 * gamma))
+    criterion = problem.criterion(priors, workers=workers)
+    for scale in (1e-2, 1.0, 1e2):
+        theta = priors.start + np.log([scale, 1.0])
+        assert_slope(criterion, theta)
+
+
+KERNELS = {
+    "linear": LinearKernel(),
+    "cosine": CosineKernel(),
+    "polynomial": PolynomialKernel(degree=2, gamma=0.4, coef0=0.5),
+    "laplacian": LaplacianKernel(gamma=0.2),
+    "sum": 0.5 * RBFKernel(gamma=0.4) + LinearKernel(),
+    "product": RBFKernel(gamma=0.1) * (LinearKernel() + 2.0),
+}
+
+
+@pytest.mark.parametrize("name", ["class", "subtree"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradient_of_kernels(kernel, name, workers):
+    problem = Problem.drawn(is_softmax=True, n=10)
+    priors = family(name, KERNELS[kernel])
+    assert_slope(problem.criterion(priors, workers=workers), priors.start)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_given_kernel_matrix(name, workers):
+    problem = Problem.drawn(is_softmax=True, n=10)
+    priors = family(name, None)
+    K = rbf_kernel(problem.X, gamma=0.3)
+    criterion = problem.criterion(priors, matrix=K, workers=workers)
+    assert_slope(criterion, priors.start)
+    fixed = family(name, RBFKernel(0.3))
+    found = problem.criterion(fixed, workers=workers)(fixed.start)
+    assert found.value == pytest.approx(criterion(priors.start).value, abs=1e-10)
+
+
+@KINDS
+def test_folds_together_are_folds_alone(is_softmax, workers):
+    problem = Problem.drawn(is_softmax=is_softmax)
+    priors = family("level", RBFKernel(0.3))
+    together = problem.criterion(priors, workers=workers)(priors.start)
+    value, slope, mass = 0.0, np.zeros(len(priors.start)), 0.0
+    for fold in problem.held_out.T:
+        alone = replace(problem, held_out=fold[:, None]).criterion(priors, workers=workers)(priors.start)
+        weight = problem.weights[fold].sum()
+        value, slope, mass = value + weight * alone.value, slope + weight * alone.slope, mass + weight
+    assert together.value == pytest.approx(value / mass, rel=1e-10)
+    np.testing.assert_allclose(together.slope, slope / mass, atol=1e-9)
+
+
+def test_a_row_that_repeats_has_its_weight(workers):
+    problem = Problem.drawn(is_softmax=True)
+    priors = family("class", RBFKernel(0.3))
+    problem.weights[:] = np.random.default_rng(2).integers(1, 4, len(problem.X))
+    weighted = problem.criterion(priors, workers=workers)(priors.start)
+    often = np.repeat(np.arange(len(problem.X)), problem.weights.astype(int))
+    parts = {name: getattr(problem, name)[often] for name in ("X", "codes", "signs", "held_out")}
+    repeated = replace(problem, weights=np.ones(len(often)), **parts)
+    found = repeated.criterion(priors, workers=workers)(priors.start)
+    assert weighted.value == pytest.approx(found.value, rel=1e-9)
+    np.testing.assert_allclose(weighted.slope, found.slope, atol=1e-8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(FAMILIES), st.booleans())
+def test_loose_fits_are_corrected(seed, name, is_softmax):
+    """The value at a gap of 1e-3 is better than the gap."""
+    problem = Problem.drawn(is_softmax=is_softmax, seed=seed, n=12)
+    priors = family(name, RBFKernel(0.3))
+    exact = problem.criterion(priors)(priors.start)
+    loose = problem.criterion(priors, InnerSettings(tol=1e-3))(priors.start)
+    assert loose.gap > exact.gap
+    assert loose.value == pytest.approx(exact.value, rel=1e-2)
+    usual = problem.criterion(priors, InnerSettings())(priors.start)
+    assert usual.value == pytest.approx(exact.value, rel=1e-4)
+    assert np.linalg.norm(usual.slope - exact.slope) <= 1e-2 * np.linalg.norm(exact.slope) + 1e-4
+
+
+def test_a_second_evaluation_starts_from_the_first(workers):
+    problem = Problem.drawn(is_softmax=True)
+    priors = family("shared", RBFKernel(0.3))
+    criterion = problem.criterion(priors, InnerSettings(), workers=workers)
+    first, second = criterion(priors.start), criterion(priors.start)
+    assert second.products < first.products
+    assert second.value == pytest.approx(first.value, rel=1e-5)
+
+
+def test_fits_that_fail_leave_the_state_alone(workers):
+    problem = Problem.drawn(is_softmax=True)
+    priors = family("shared", RBFKernel(0.3))
+    criterion = problem.criterion(priors, InnerSettings(max_iter=1), workers=workers)
+    found = criterion(priors.start)
+    assert not found.converged
+    assert np.isnan(found.value)
+    assert np.isnan(found.slope).all()
+    assert criterion.inner_state is None
+
+
+def test_an_interrupt_leaves_the_criterion(workers, monkeypatch):
+    problem = Problem.drawn(is_softmax=True)
+    priors = family("shared", RBFKernel(0.3))
+    criterion = problem.criterion(priors, workers=workers)
+    evaluate, calls = criterion.training.evaluate, []
+
+    def interrupted(*arguments):
+        calls.append(None)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(criterion.training, "evaluate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        criterion(priors.start)
+    assert criterion(priors.start).converged
+
+
+def test_every_class_may_be_missing_from_a_fold(workers):
+    problem = Problem.drawn(is_softmax=True)
+    held_out = problem.codes[:, None] == np.unique(problem.codes)
+    priors = family("class", RBFKernel(0.3))
+    assert held_out.any(axis=0).all()
+    assert_slope(replace(problem, held_out=held_out).criterion(priors, workers=workers), priors.start)

@@ -1,0 +1,149 @@
+"""The search for hyper-parameters on functions that are known."""
+
+import numpy as np
+import pytest
+
+from labelweave.hyperparameters import Evaluation, SearchSettings, learn
+
+FREE = [(None, None), (None, None)]
+
+
+def bowl(theta):
+    """1 + a quadratic with its minimum at (1, -2)."""
+    away = theta - np.array([1.0, -2.0])
+    curvature = np.array([[3.0, 1.0], [1.0, 1.0]])
+    return Evaluation(1 + away @ curvature @ away / 2, curvature @ away, 0.0, 1.0, 0.0, True)
+
+
+FAILED = Evaluation(np.nan, np.full(2, np.nan), 1.0, 1.0, 0.0, False)
+
+
+def test_finds_the_minimum():
+    found = learn(bowl, np.zeros(2), FREE, SearchSettings(tol=1e-10))
+    np.testing.assert_allclose(found.theta, [1, -2], atol=1e-3)
+    assert found.value == pytest.approx(1.0, abs=1e-6)
+    assert found.status == "converged"
+    assert [record.evaluation for record in found.trace] == list(range(1, len(found.trace) + 1))
+    assert found.trace[0].value == bowl(np.zeros(2)).value
+    assert found.trace[0].slope == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+def test_the_size_of_the_criterion_does_not_matter(factor):
+    def scaled(theta):
+        found = bowl(theta)
+        return found._replace(value=factor * found.value, slope=factor * found.slope)
+
+    found, same = learn(scaled, np.zeros(2), FREE), learn(bowl, np.zeros(2), FREE)
+    np.testing.assert_allclose(found.theta, same.theta, rtol=1e-6)
+    assert len(found.trace) == len(same.trace)
+
+
+def test_the_first_step_has_its_length():
+    met = []
+
+    def noted(theta):
+        met.append(theta.copy())
+        return bowl(theta)
+
+    learn(noted, np.zeros(2), FREE, SearchSettings(first_step=0.3))
+    assert np.linalg.norm(met[1] - met[0]) == pytest.approx(0.3)
+
+
+def test_stays_in_the_box():
+    found = learn(bowl, np.zeros(2), [(-0.5, 0.5), (None, None)], SearchSettings(tol=1e-10))
+    np.testing.assert_allclose(found.theta, [0.5, -1.5], atol=1e-3)
+
+
+def test_the_iteration_limit():
+    found = learn(bowl, np.array([30.0, 30.0]), FREE, SearchSettings(max_iter=2))
+    assert found.status == "iteration_limit"
+    assert found.value < bowl(np.array([30.0, 30.0])).value
+
+
+@pytest.mark.parametrize("wall", [-1.9, -1.0, -0.3])
+def test_a_failed_evaluation_is_a_bracket(wall):
+    """Fits fail where the second parameter is below the wall; the search comes as near as it can."""
+
+    def walled(theta):
+        return bowl(theta) if theta[1] > wall else FAILED
+
+    found = learn(walled, np.array([0.0, 2.0]), FREE, SearchSettings(first_step=5.0))
+    assert found.theta[1] > wall
+    assert found.value < 0.7 * bowl(np.array([0.0, 2.0])).value
+    assert np.isnan([record.value for record in found.trace]).any()
+    assert found.value == min(record.value for record in found.trace if not np.isnan(record.value))
+
+
+def test_values_that_are_no_numbers_are_failures():
+    def overflowing(theta):
+        found = bowl(theta)
+        return found if theta[1] > -1 else found._replace(value=np.inf)
+
+    assert np.isfinite(learn(overflowing, np.zeros(2), FREE, SearchSettings(first_step=5.0)).value)
+
+
+def test_fits_that_fail_at_the_start():
+    with pytest.raises(ValueError, match="did not converge at the first hyper-parameters"):
+        learn(lambda theta: FAILED, np.zeros(2), FREE)
+
+
+def test_retreats_from_a_start_that_fails():
+    """It goes on while that is better, and takes its box along."""
+
+    def hard(theta):
+        return bowl(theta + [6.0, 0.0]) if theta[0] < -2.5 else FAILED
+
+    box = [(-1.0, 1.0), (-3.0, 3.0)]
+    found = learn(hard, np.zeros(2), box, SearchSettings(tol=1e-10), retreat=lambda theta: theta - [1.0, 0.0])
+    np.testing.assert_allclose(found.theta, [-5, -2], atol=1e-3)
+    values = [record.value for record in found.trace]
+    assert np.isnan(values[:3]).all()
+    np.testing.assert_allclose(values[3:5], [hard(np.array([first, 0.0])).value for first in (-3, -4)])
+
+
+def test_retreats_no_further_than_it_must():
+    calls = []
+    learn(bowl, np.zeros(2), FREE, retreat=calls.append)
+    assert not calls
+    with pytest.raises(ValueError, match="scale the features"):
+        learn(lambda theta: FAILED, np.zeros(2), FREE, retreat=lambda theta: theta - 1.0)
+
+
+def test_a_callback_ends_the_search():
+    seen = []
+
+    def third(record):
+        seen.append(record)
+        return len(seen) == 3
+
+    found = learn(bowl, np.zeros(2), FREE, SearchSettings(on_record=third))
+    assert found.status == "interrupted"
+    assert found.trace == seen
+    assert found.value == min(record.value for record in seen)
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_an_interrupt_keeps_the_best(last):
+    calls = []
+
+    def interrupted(theta):
+        calls.append(theta)
+        if len(calls) == last:
+            raise KeyboardInterrupt
+        return bowl(theta)
+
+    found = learn(interrupted, np.zeros(2), FREE)
+    assert found.status == "interrupted"
+    assert len(found.trace) == last - 1
+    if last == 1:
+        assert np.isnan(found.value)
+        np.testing.assert_array_equal(found.theta, [0, 0])
+    else:
+        assert found.value == min(record.value for record in found.trace)
+
+
+def test_a_criterion_that_does_not_depend_on_anything():
+    flat = Evaluation(1.0, np.zeros(2), 0.0, 1.0, 0.0, True)
+    found = learn(lambda theta: flat, np.zeros(2), FREE)
+    assert (found.status, found.value) == ("converged", 1.0)

@@ -1,0 +1,364 @@
+"""Newton's method: optima, certificates, groups, and the ways a fit ends."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from labelweave.arrays import Workers
+from labelweave.features.gram import StoredGram
+from labelweave.labels import LabelCovariance
+from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.losses import LogisticLoss, SoftmaxLoss
+from labelweave.problems.coupled_gram import CoupledGram, GramTerm
+from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.solvers import Status
+from labelweave.solvers.exact_directions import ExactDirections
+from labelweave.solvers.function_gradients import FunctionGradients
+from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
+from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
+from reference.newton_twins import LogisticTwin, SoftmaxTwin, objective, optimum, prior
+
+N, C = 30, 4
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 3))
+CODES = np.argmax(X @ RNG.normal(size=(3, C)) + 0.7 * RNG.normal(size=(N, C)), axis=1)
+SIGNS = RNG.integers(-1, 2, (N, C)).astype(np.int8)
+FACTOR = np.array([[1.0, 0.5], [1.0, 0.5], [1.0, -0.5], [0.0, 1.0]])
+COVARIANCES = {
+    "identity": LabelCovariance.identity(C),
+    "variances": FactorCovariance(np.zeros((C, 0)), np.array([1.0, 0.3, 2.0, 0.0])),
+    "dense": LabelCovariance.dense(FACTOR @ FACTOR.T + 0.2 * np.eye(C)),
+    "thin": LabelCovariance.low_rank(FACTOR),
+}
+DIRECTIONS = {
+    "function": FunctionGradients(),
+    "symmetrized": SymmetrizedGradients(),
+    "without a diagonal": SymmetrizedGradients(diagonal=False),
+    "exact": ExactDirections(),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread_a_product():
+    with Workers().running():
+        yield
+
+
+def _kernel(width=2.0, rows=X):
+    return np.exp(-((rows[:, None] - rows[None]) ** 2).sum(axis=2) / width)
+
+
+def _softmax(weights):
+    return SoftmaxLoss(CODES[: len(weights)], C, weights)
+
+
+def _problem(loss, K, covariance, intercept_variance=0.5, workers=None, rank=0, is_separate=False):
+    workers = workers or Workers()
+    gram = CoupledGram([GramTerm(StoredGram(K, workers), covariance)], intercept_variance, workers,
+                       is_separate=is_separate)  # fmt: skip
+    return KernelLikelihood(gram, loss, rank, 0)
+
+
+def _simple(weights=None, covariance="dense", scale=5.0, **options):
+    weights = np.ones((N, 1)) if weights is None else weights
+    return _problem(_softmax(weights), _kernel(), COVARIANCES[covariance].scaled(scale), **options)
+
+
+def _twin(loss, weights):
+    allowed = np.eye(C, dtype=bool)[CODES]
+    return SoftmaxTwin(allowed, weights) if loss == "softmax" else LogisticTwin(SIGNS, weights)
+
+
+def _loss(loss, weights):
+    return _softmax(weights) if loss == "softmax" else LogisticLoss(SIGNS, weights, is_separate=False)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+@pytest.mark.parametrize("name", COVARIANCES)
+@pytest.mark.parametrize("directions", DIRECTIONS)
+def test_optima_are_those_of_the_twin(loss, name, directions):
+    if directions == "exact" and name in ("dense", "thin"):
+        pytest.skip("exact directions are for labels that nothing ties together")
+    weights = RNG.uniform(0.5, 1.5, (N, 1))
+    problem = _problem(_loss(loss, weights), _kernel(), COVARIANCES[name].scaled(5.0))
+    result, state = NewtonConjugateGradient(1e-12, 50, directions=DIRECTIONS[directions]).solve(problem)
+    K = prior([_kernel()], [5.0 * COVARIANCES[name].to_dense()], 0.5)
+    twin = _twin(loss, weights[:, 0])
+    least, scores = optimum(twin, K, (N, C))
+    assert result.result.converged
+    assert np.isclose(result.values[0], least, rtol=1e-9)
+    assert np.allclose(state.scores[:, 0], scores, atol=1e-4)
+    assert np.isclose(objective(twin, K, state.dual[:, 0]), result.values[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.1, 10.0, 1e3])
+def test_softmax_is_scikit_learns_on_a_factor_of_the_kernel_matrix(scale):
+    covariance = FactorCovariance(np.zeros((C, 0)), scale)
+    problem = _problem(_softmax(np.ones((N, 1))), _kernel() + 1e-6 * np.eye(N), covariance, 0.0)
+    _, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
+    factor = np.linalg.cholesky(scale * (_kernel() + 1e-6 * np.eye(N)))
+    peer = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(factor, CODES)
+    scores = peer.decision_function(factor)
+    ours = state.scores[:, 0] - state.scores[:, 0].mean(axis=1, keepdims=True)
+    assert np.allclose(ours, scores - scores.mean(axis=1, keepdims=True), atol=1e-4 * np.abs(scores).max())
+
+
+def test_separate_labels_are_scikit_learns_binary_models():
+    signs = np.where(RNG.random((N, 2)) < 0.5, 1, -1).astype(np.int8)
+    loss = LogisticLoss(signs, np.ones((N, 1)), is_separate=True)
+    problem = _problem(loss, _kernel(), LabelCovariance.identity(2), 0.0, is_separate=True)
+    _, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
+    factor = np.linalg.cholesky(_kernel() + 1e-10 * np.eye(N))
+    for label in range(2):
+        peer = LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=10_000).fit(
+            factor, signs[:, label]
+        )
+        assert np.allclose(state.scores[:, label, 0], peer.decision_function(factor), atol=1e-4)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    scale=st.sampled_from([1e-6, 1e-2, 1.0, 30.0]),
+    max_iter=st.integers(0, 4),
+    name=st.sampled_from(list(COVARIANCES)),
+)
+@settings(deadline=None, max_examples=25)
+def test_the_gap_bounds_how_far_the_objective_is_from_the_least(seed, scale, max_iter, name):
+    rng = np.random.default_rng(seed)
+    problem = _simple(covariance=name, scale=scale)
+    start = 0.3 * rng.normal(size=(N, 1, C))
+    state = NewtonState(start, np.zeros((N, 1, C)))
+    result, state = NewtonConjugateGradient(1e-14, max_iter).solve(problem, state)
+    best, _ = NewtonConjugateGradient(1e-12, 60).solve(problem)
+    rounding = 1e-11 * max(1.0, best.values[0])
+    assert result.gaps[0] + rounding >= result.values[0] - best.values[0] >= -rounding
+    last = result.result.trace[-1]
+    assert last.primal - last.dual >= -rounding
+    assert last.dual <= best.values[0] + rounding
+
+
+def test_directions_agree_with_each_other():
+    found = []
+    for directions in DIRECTIONS.values():
+        solver = NewtonConjugateGradient(1e-12, 60, directions=directions)
+        found.append(solver.solve(_simple(covariance="variances"))[1].scores)
+    for scores in found[1:]:
+        assert np.allclose(scores, found[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("directions", DIRECTIONS)
+def test_folds_solved_together_are_folds_solved_alone(directions):
+    weights = np.ones((N, 3))
+    weights[np.arange(N), np.arange(N) % 3] = 0.0
+    solver = NewtonConjugateGradient(1e-12, 60, directions=DIRECTIONS[directions])
+    together, state = solver.solve(_simple(weights, "variances"))
+    for fold in range(3):
+        kept = weights[:, fold] > 0
+        alone, one = solver.solve(_simple(np.ascontiguousarray(weights[:, [fold]]), "variances"))
+        assert np.isclose(alone.values[0], together.values[fold], rtol=1e-10)
+        assert np.allclose(one.scores[:, 0], state.scores[:, fold], atol=1e-4)
+        assert not state.dual[~kept, fold].any()
+        # the rows left out are predicted: their scores are those of a model that never saw them
+        inner = SoftmaxLoss(CODES[kept], C, np.ones((kept.sum(), 1)))
+        small = _problem(inner, _kernel(rows=X[kept]), COVARIANCES["variances"].scaled(5.0))
+        _, least = solver.solve(small)
+        assert np.allclose(least.scores[:, 0], state.scores[kept, fold], atol=1e-4)
+
+
+def test_groups_stop_when_they_are_done():
+    weights = np.ones((N, 3))
+    weights[:, 1] = 1e-6
+    weights[:, 2] = 0.0
+    result, state = NewtonConjugateGradient(1e-10, 50).solve(_simple(weights))
+    assert result.result.converged
+    assert result.values[2] == 0.0
+    assert not state.dual[:, 2].any()
+    assert min(record.active_share for record in result.result.trace) < 1.0
+
+
+def test_a_fit_goes_on_from_where_it_stood():
+    problem = _simple()
+    _, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
+    again, _ = NewtonConjugateGradient(1e-8, 50).solve(
+        problem, NewtonState(state.dual.copy(), 0 * state.scores)
+    )
+    assert again.result.converged
+    assert again.result.n_iter == 0
+    cut, half = NewtonConjugateGradient(1e-12, 2).solve(_simple())
+    assert cut.result.status is Status.ITERATION_LIMIT
+    rest, _ = NewtonConjugateGradient(1e-12, 50).solve(_simple(), half)
+    assert rest.result.converged
+    assert rest.values[0] <= cut.values[0]
+
+
+def test_a_start_far_away_is_left_behind():
+    for directions in DIRECTIONS.values():
+        state = NewtonState(50.0 * RNG.normal(size=(N, 1, C)), np.zeros((N, 1, C)))
+        problem = _simple(covariance="variances")
+        result, _ = NewtonConjugateGradient(1e-8, 100, directions=directions).solve(problem, state)
+        least, _ = NewtonConjugateGradient(1e-10, 100).solve(_simple(covariance="variances"))
+        assert result.result.converged
+        assert np.isclose(result.values[0], least.values[0], rtol=1e-7)
+
+
+def test_the_limit_of_steps_is_kept_and_told():
+    result, _ = NewtonConjugateGradient(1e-14, 1).solve(_simple())
+    assert result.result.status is Status.ITERATION_LIMIT
+    assert result.result.n_iter == 1
+    assert "max_iter" in result.result.status.value
+
+
+def test_a_true_answer_of_the_callback_ends_the_fit():
+    records = []
+    solver = NewtonConjugateGradient(
+        1e-12, 50, on_check=lambda record: records.append(record) or len(records) > 2
+    )
+    result, _ = solver.solve(_simple())
+    assert result.result.status is Status.INTERRUPTED
+    assert [record.iteration for record in records] == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_interrupt_keeps_the_best_point_and_its_certificate(at):
+    def stop(record):
+        if record.iteration == at and not stop.done:
+            stop.done = True
+            raise KeyboardInterrupt
+        return False
+
+    stop.done = False
+    problem = _simple()
+    result, state = NewtonConjugateGradient(1e-12, 50, on_check=stop).solve(problem)
+    assert result.result.status is Status.INTERRUPTED
+    assert result.result.n_iter == at
+    assert np.allclose(state.scores, problem.product(state.dual, np.array([0])), atol=1e-12)
+    assert np.isfinite(result.gaps).all()
+    assert result.result.trace[-1].primal == pytest.approx(result.values.sum())
+
+
+@pytest.mark.parametrize("call", range(1, 15))
+def test_an_interrupt_in_a_product_leaves_whole_steps_only(monkeypatch, call):
+    problem, calls = _simple(), []
+    product = problem.product
+
+    def interrupted(vectors, groups):
+        calls.append(None)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return product(vectors, groups)
+
+    monkeypatch.setattr(problem, "product", interrupted)
+    result, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
+    assert result.result.status is Status.INTERRUPTED
+    assert np.allclose(state.scores, product(state.dual, np.array([0])), atol=1e-12)
+    assert np.isfinite(result.result.gap)
+
+
+@pytest.mark.parametrize("directions", DIRECTIONS)
+def test_the_number_of_threads_changes_no_bit(directions):
+    n = 540  # more rows than a panel
+    rows = np.random.default_rng(1).normal(size=(n, 3))
+    codes = np.random.default_rng(2).integers(0, C, n)
+    found = []
+    for threads in (1, 2):
+        workers = Workers(threads)
+        with workers.running():
+            loss = SoftmaxLoss(codes, C, np.ones((n, 2)))
+            problem = _problem(loss, _kernel(rows=rows), COVARIANCES["variances"], workers=workers)
+            solver = NewtonConjugateGradient(1e-6, 3, directions=DIRECTIONS[directions])
+            found.append(solver.solve(problem)[1])
+    assert np.array_equal(found[0].dual, found[1].dual)
+    assert np.array_equal(found[0].scores, found[1].scores)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("width", [1e-4, 1.0, 1e6])
+@pytest.mark.parametrize("directions", DIRECTIONS)
+def test_extreme_hyperparameters_are_fitted(scale, width, directions):
+    """Scales from next to nothing to all but separating, kernel matrices from the identity to all ones."""
+    rows = np.vstack([X, X[:6]])  # duplicates make the matrix singular
+    loss = SoftmaxLoss(np.concatenate([CODES, CODES[:5], [(CODES[5] + 1) % C]]), C, np.ones((len(rows), 1)))
+    covariance = FactorCovariance(np.zeros((C, 0)), scale)
+    problem = _problem(loss, _kernel(width, rows), covariance)
+    solver = NewtonConjugateGradient(1e-6, 200, directions=DIRECTIONS[directions])
+    result, state = solver.solve(problem)
+    assert result.result.status is Status.CONVERGED
+    assert np.isfinite(state.scores).all()
+    assert (np.diff([record.primal for record in result.result.trace]) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("intercept_variance", [0.0, 1e-6, 1e6])
+@pytest.mark.parametrize("directions", DIRECTIONS)
+def test_extreme_intercept_variances_are_fitted(intercept_variance, directions):
+    problem = _simple(covariance="variances", intercept_variance=intercept_variance)
+    result, _ = NewtonConjugateGradient(1e-6, 100, directions=DIRECTIONS[directions]).solve(problem)
+    assert result.result.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("directions", DIRECTIONS)
+def test_one_row_one_class_and_no_weight_are_fitted(directions):
+    solver = NewtonConjugateGradient(1e-10, 50, directions=DIRECTIONS[directions])
+    identity = LabelCovariance.identity(C)
+    result, state = solver.solve(_problem(_softmax(np.ones((1, 1))), np.ones((1, 1)), identity))
+    assert result.result.converged
+    assert state.scores[0, 0].argmax() == CODES[0]
+    one_class = SoftmaxLoss(np.zeros(N, int), 1, np.ones((N, 1)))
+    result, _ = solver.solve(_problem(one_class, _kernel(), LabelCovariance.identity(1)))
+    assert result.values[0] == 0.0
+    result, _ = solver.solve(_problem(_softmax(np.zeros((N, 1))), _kernel(), identity))
+    assert result.result.converged
+    assert result.values[0] == 0.0
+
+
+def test_rows_of_the_same_features_and_unlike_classes_are_fitted():
+    rows, codes = np.ones((12, 2)), np.arange(12) % C
+    problem = _problem(
+        SoftmaxLoss(codes, C, np.ones((12, 1))), _kernel(rows=rows), LabelCovariance.identity(C)
+    )
+    result, _ = NewtonConjugateGradient(1e-12, 50).solve(problem)
+    assert np.isclose(result.values[0], 12 * np.log(C))  # nothing tells the classes apart
+
+
+def test_rows_known_in_part_lower_the_objective():
+    allowed = np.eye(C, dtype=bool)[CODES]
+    partial = np.arange(0, N, 5)
+    allowed[partial] |= np.array([True, True, False, False])
+    loss = SoftmaxLoss(CODES, C, np.ones((N, 1)), partial, allowed[partial])
+    problem = _problem(loss, _kernel(), COVARIANCES["dense"])
+    result, state = NewtonConjugateGradient(1e-10, 100).solve(problem)
+    K = prior([_kernel()], [COVARIANCES["dense"].to_dense()], 0.5)
+    twin = SoftmaxTwin(allowed, np.ones(N))
+    assert np.isclose(objective(twin, K, state.dual[:, 0]), result.values[0])
+    slope = twin.slope(state.scores[:, 0]) + state.dual[:, 0]
+    assert np.abs(K @ slope.ravel()).max() < 1e-3
+    assert (np.diff([record.primal for record in result.result.trace]) <= 1e-9).all()
+
+
+def test_a_preconditioner_changes_the_way_and_not_the_end():
+    labels = 24
+    codes = np.random.default_rng(4).integers(0, labels, N)
+    covariance = LabelCovariance.dense(20.0 * np.eye(labels))
+    found = []
+    for rank in (0, 10):
+        problem = _problem(SoftmaxLoss(codes, labels, np.ones((N, 2))), _kernel(), covariance, rank=rank)
+        result, state = NewtonConjugateGradient(1e-12, 60).solve(problem)
+        assert result.result.converged
+        found.append(state.scores)
+    assert np.allclose(found[0], found[1], atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("intercept_variance", [0.0, 1e4])
+@pytest.mark.parametrize("kernel", ["smooth", "rough", "linear"])
+def test_preconditioned_fits_converge_at_extremes(scale, intercept_variance, kernel):
+    """Large intercepts beside a kernel matrix of low rank are what a preconditioner can take for solved."""
+    K = {"smooth": _kernel(1e3), "rough": _kernel(1e-2), "linear": X @ X.T}[kernel]
+    codes = np.random.default_rng(4).integers(0, 24, N)
+    factor = np.random.default_rng(5).normal(size=(24, 6)) * np.sqrt(scale)
+    problem = _problem(SoftmaxLoss(codes, 24, np.ones((N, 2))), K, LabelCovariance.low_rank(factor),
+                       intercept_variance, rank=10)  # fmt: skip
+    result, _ = NewtonConjugateGradient(1e-6, 100).solve(problem)
+    assert result.result.status is Status.CONVERGED
+    assert problem._leading is not None
