@@ -266,7 +266,7 @@ def test_max_margin_with_one_class_a_row(fit_things, run, tmp_path):
 
 def test_learning_that_ends_early_is_said(fit_things):
     done = fit_things("--one-class", "--max-learning-iter", 1, "-q")
-    assert "could still improve after --max-learning-iter 1 steps; raise it" in done.err
+    assert "could still improve after --max-learning-iter 1 evaluations; raise it" in done.err
     assert done.err.count("\n") == 1
     done = fit_things("--one-class", "--max-iter", 1, *FIXED)
     assert "raise --max-iter, lower --scale" in done.err

@@ -165,6 +165,7 @@ class TestLearning:
         "options",
         [
             {},
+            {"intercept_variance": "learn"},
             {"tie": "scale"},
             {"tie": "class"},
             {"taxonomy": TREE, "tie": "level"},
@@ -212,6 +213,8 @@ class TestLearning:
         assert model.learning_trace_ == []
         assert np.isnan(model.cross_validation_loss_)
         assert exact(cv=[]).fit(X, y).learning_status_ == "fixed"
+        intercepts = exact(intercept_variance="learn").fit(X, y)
+        assert intercepts.hyperparameters_["intercept_variance"] == pytest.approx(1.0)
 
     def test_the_paper_s_gamma(self):
         X, y = data()

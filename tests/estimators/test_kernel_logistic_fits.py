@@ -41,6 +41,7 @@ FORMS = {
     "shared": classes,
     "fixed": lambda: classes(hyperparameters="fixed"),
     "class": lambda: classes(tie="class"),
+    "intercepts": lambda: classes(intercept_variance="learn"),
     "pair": lambda: classes(tie=("class", "shared")),
     "level": lambda: classes(taxonomy=TREE, tie="level", decision="least_expected_loss"),
     "nested": lambda: classes(taxonomy={"x": ["a", "b"], "y": ["c", "d"]}),

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from labelweave.arrays import Workers
 from labelweave.features import CosineKernel, LaplacianKernel, LinearKernel, PolynomialKernel, RBFKernel
-from labelweave.hyperparameters import InnerSettings
+from labelweave.hyperparameters import InnerSettings, LearnedIntercepts
 from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
 
 KINDS = pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])
@@ -65,6 +65,38 @@ def test_gradient_over_length_scales(gamma, is_softmax, workers):
     for scale in (1e-2, 1.0, 1e2):
         theta = priors.start + np.log([scale, 1.0])
         assert_slope(criterion, theta)
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["class", "level", "given", "loadings"])
+@pytest.mark.parametrize("variance", [1e-4, 1.0, 1e4])
+def test_gradient_of_the_intercepts(variance, name, is_softmax, workers):
+    problem = Problem.drawn(is_softmax=is_softmax, n=10)
+    priors = LearnedIntercepts(family(name, RBFKernel(0.3), intercept_variance=variance))
+    assert_slope(problem.criterion(priors, workers=workers), priors.start, relative=1e-3)
+
+
+@KINDS
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e8])
+def test_few_features_of_any_size(scale, is_softmax, workers):
+    """The kernel has a large null space and large entries; fits stop where they usually do."""
+    problem = Problem.drawn(is_softmax=is_softmax, n=40)
+    problem.X /= np.sqrt(scale)
+    priors = LearnedIntercepts(family("shared", LinearKernel(), scale=scale, intercept_variance=1e-3))
+    exact = problem.criterion(priors, workers=workers)(priors.start)
+    usual = problem.criterion(priors, InnerSettings(), workers=workers)(priors.start)
+    assert usual.value == pytest.approx(exact.value, rel=1e-5)
+    np.testing.assert_allclose(usual.slope, exact.slope, atol=1e-4)
+
+
+@KINDS
+def test_large_kernels_do_not_spoil_value_and_gradient(is_softmax, workers):
+    problem = Problem.drawn(is_softmax=is_softmax, n=40)
+    priors = family("shared", LinearKernel(), scale=3e4)
+    exact = problem.criterion(priors, NEARLY_TIGHT, workers=workers)(priors.start)
+    usual = problem.criterion(priors, InnerSettings(), workers=workers)(priors.start)
+    assert usual.value == pytest.approx(exact.value, rel=1e-3)
+    np.testing.assert_allclose(usual.slope, exact.slope, atol=0.1 * np.abs(exact.slope).max() + 1e-3)
 
 
 KERNELS = {

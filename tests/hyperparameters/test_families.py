@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from labelweave.features import LinearKernel, PolynomialKernel, RBFKernel
+from labelweave.hyperparameters import LearnedIntercepts
 from reference.cross_validation_twin import CLASSES, FAMILIES, family, tree
 
 KERNELS = [
@@ -61,6 +62,18 @@ def expected_covariance(name, priors, values):
     if name == "shared":
         return values["scale"] * np.eye(L)
     return np.diag([values[f"scale[{label}]"] for label in CLASSES])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_learned_intercepts(name):
+    plain = family(name, RBFKernel(0.3))
+    priors = LearnedIntercepts(plain)
+    assert priors.names == [*plain.names, "intercept_variance"]
+    theta = np.append(plain.start, np.log(4.0))
+    assert priors.values(theta) == pytest.approx(plain.values(plain.start) | {"intercept_variance": 4.0})
+    assert priors.prior(theta).intercept_variance == pytest.approx(4.0)
+    assert priors.prior(priors.start).intercept_variance == pytest.approx(0.7)
+    assert (priors.ties_labels, priors.learns_covariance) == (plain.ties_labels, plain.learns_covariance)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -92,7 +92,7 @@ def test_retreats_from_a_start_that_fails():
     """It goes on while that is better, and takes its box along."""
 
     def hard(theta):
-        return bowl(theta + [6.0, 0.0]) if theta[0] < -2.5 else FAILED
+        return bowl(theta + np.array([6.0, 0.0])) if theta[0] < -2.5 else FAILED
 
     box = [(-1.0, 1.0), (-3.0, 3.0)]
     found = learn(hard, np.zeros(2), box, SearchSettings(tol=1e-10), retreat=lambda theta: theta - [1.0, 0.0])
@@ -147,3 +147,15 @@ def test_a_criterion_that_does_not_depend_on_anything():
     flat = Evaluation(1.0, np.zeros(2), 0.0, 1.0, 0.0, True)
     found = learn(lambda theta: flat, np.zeros(2), FREE)
     assert (found.status, found.value) == ("converged", 1.0)
+
+
+def test_searches_follow_each_other():
+    first = learn(bowl, np.zeros(2), FREE, SearchSettings(max_iter=1))
+    second = learn(bowl, first.theta, FREE)
+    both = first.followed_by(second)
+    assert (both.value, both.status) == (second.value, second.status)
+    assert [record.evaluation for record in both.trace] == list(range(1, len(both.trace) + 1))
+    assert all(a.time <= b.time for a, b in zip(both.trace, both.trace[1:], strict=False))
+    nothing = learn(bowl, first.theta, FREE, SearchSettings(on_record=lambda record: True))
+    assert first.followed_by(nothing).value == first.value
+    assert first.followed_by(nothing).status == "interrupted"

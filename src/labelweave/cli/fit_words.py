@@ -76,7 +76,7 @@ def explain_end(model: Any, out: str) -> int:
     if learning == "iteration_limit":
         note(
             f"warning: hyper-parameters could still improve after --max-learning-iter "
-            f"{model.max_learning_iter} steps; raise it."
+            f"{model.max_learning_iter} evaluations; raise it."
         )
     if not model.converged_:
         weight = "--scale" if hasattr(model, "scale") else "--C"

@@ -121,7 +121,7 @@ def logistic_options(command: Command) -> Command:
         click.option("--learning-rows", metavar="ROWS", type=click.IntRange(2),
                      help="kernel-logistic: learn them on so many rows [all]."),
         click.option("--max-learning-iter", type=click.IntRange(1),
-                     help="kernel-logistic: largest number of steps to learn them [50]."),
+                     help="kernel-logistic: largest number of evaluations to learn them [100]."),
         click.option("--coupling", metavar="full|NUMBER", callback=_coupling,
                      help="kernel-logistic: learn how labels vary together, fully or by so many factors."),
         click.option("--decision", type=decisions,

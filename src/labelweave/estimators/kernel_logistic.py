@@ -77,7 +77,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     scale : float, default=10.0
         The factor v of the kernel, the prior variance of scores, to start from; it plays the part
         of C elsewhere.
-    intercept_variance : "learn" or float, default="learn"
+    intercept_variance : float or "learn", default=1.0
         The prior variance of the intercepts, which are independent of each other; a number is kept, 0
         is for none.  "learn" starts at 1, and stays there with ``hyperparameters="fixed"``.
     taxonomy : Taxonomy, nested dict, list of pairs or paths, graph or None, default=None
@@ -101,8 +101,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         The folds on which hyper-parameters are learned; a number means random parts, None 5 of them.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
-    max_learning_iter : int, default=50
-        The largest number of quasi-Newton steps for the hyper-parameters.
+    max_learning_iter : int, default=100
+        The largest number of evaluations of the cross-validated loss.  With 3,000 rows and more
+        those on a first part of the rows count too.
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
         How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
         loss, or the most probable under the parent of the greatest mass (section 6.1).
@@ -209,7 +210,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         degree=3,
         coef0=1.0,
         scale=10.0,
-        intercept_variance="learn",
+        intercept_variance=1.0,
         taxonomy=None,
         label_covariance=None,
         coupling=None,
@@ -217,7 +218,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         hyperparameters="learn",
         cv=5,
         learning_rows=None,
-        max_learning_iter=50,
+        max_learning_iter=100,
         decision="most_probable",
         low_rank=None,
         tol=1e-4,

@@ -37,7 +37,10 @@ Box = list[tuple[float | None, float | None]]
 
 _FIRST_ROWS = 1000
 _MANY = 3  # times that: rows enough for a first search on a part
-_NEARBY = 2.0  # how far the second search goes, in logarithms of parameters
+# how far the first search goes, in logarithms of parameters: classes with few rows there may end anywhere
+_REACH_OF_FIRST = 4.0
+_NEARBY = 2.0  # how far the second search goes at a time
+_MOST_MOVES = 5
 _SHORT_STEP = 0.3
 
 
@@ -52,7 +55,7 @@ class FitSettings:
     max_iter : int
         Newton steps.
     learning_iterations : int
-        Steps of the search for hyper-parameters; 0 to keep those that are given.
+        Evaluations in the search for hyper-parameters; 0 to keep those that are given.
     rank : int
         Of the preconditioner.
     low_rank : int or None
@@ -125,6 +128,7 @@ class LikelihoodFit:
     def __init__(self, family: PriorFamily, data: LikelihoodData, settings: FitSettings) -> None:
         self.family, self.data, self.settings = family, data, settings
         self.ties_labels = family.ties_labels or data.codes is not None
+        self.evaluations_left = settings.learning_iterations
         self.n_terms = len(family.prior(family.start).terms)
 
     def run(self, chosen: Array, held_out: Array) -> FittedLikelihood:
@@ -183,13 +187,20 @@ class LikelihoodFit:
         start, box, first_step = self.family.start, self.family.bounds, 1.0
         if len(chosen) >= _MANY * _FIRST_ROWS:
             some = np.sort(np.random.default_rng(self.settings.seed).permutation(len(chosen))[:_FIRST_ROWS])
-            first = self._search(self._criterion(chosen[some], held_out[some]), start, box, first_step)
-            if first.status == "interrupted":
+            near = _around(start, box, _REACH_OF_FIRST)
+            first = self._search(self._criterion(chosen[some], held_out[some]), start, near, first_step)
+            if first.status == "interrupted" or self.evaluations_left < 1:
                 return first, None
             start = first.theta
-            box, first_step = _around(start, box), _SHORT_STEP
+            box, first_step = _around(start, box, _NEARBY), _SHORT_STEP
         criterion = self._criterion(chosen, held_out)
         learned = self._search(criterion, start, box, first_step)
+        for _ in range(_MOST_MOVES):
+            is_done = learned.status != "converged" or self.evaluations_left < 1
+            if is_done or not _is_at_edge(learned.theta, box, self.family.bounds):
+                break
+            box = _around(learned.theta, self.family.bounds, _NEARBY)
+            learned = learned.followed_by(self._search(criterion, learned.theta, box, first_step))
         if criterion.inner_state is None or len(chosen) < len(self.data.weights):
             return learned, None
         return learned, _mean_over_fits(criterion.inner_state, held_out, self.ties_labels)
@@ -211,22 +222,31 @@ class LikelihoodFit:
         self, criterion: CrossValidationLikelihood, start: Array, box: Box, first_step: float
     ) -> LearnedParameters:
         settings = SearchSettings(
-            max_iter=self.settings.learning_iterations,
-            first_step=first_step,
-            on_record=self.settings.on_search,
+            max_iter=self.evaluations_left, first_step=first_step, on_record=self.settings.on_search
         )
-        return learn(criterion, start, box, settings, retreat=self.family.retreated)
+        found = learn(criterion, start, box, settings, retreat=self.family.retreated)
+        self.evaluations_left -= len(found.trace)
+        return found
 
 
-def _around(start: Array, box: Box) -> Box:
+def _around(start: Array, box: Box, reach: float) -> Box:
     """Keep to the neighbourhood of a point, so that no step leads far off."""
     return [
         (
-            value - _NEARBY if low is None else max(low, value - _NEARBY),
-            value + _NEARBY if high is None else min(high, value + _NEARBY),
+            value - reach if low is None else max(low, value - reach),
+            value + reach if high is None else min(high, value + reach),
         )
         for value, (low, high) in zip(start.tolist(), box, strict=True)
     ]
+
+
+def _is_at_edge(theta: Array, box: Box, widest: Box) -> bool:
+    """Tell whether a point lies on a side of a box that could be moved out."""
+    return any(
+        side is not None and side != limit and abs(value - side) < 1e-6
+        for value, sides, limits in zip(theta.tolist(), box, widest, strict=True)
+        for side, limit in zip(sides, limits, strict=True)
+    )
 
 
 def _mean_over_fits(dual: Array, held_out: Array, ties_labels: bool) -> Array:

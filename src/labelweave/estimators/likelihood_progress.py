@@ -21,7 +21,7 @@ class LikelihoodProgress:
     tol : float
         The gap at which the fit is done.
     learning_iterations : int
-        The largest number of steps of the search; 0 for none.
+        The largest number of evaluations; 0 for none.
     """
 
     def __init__(self, estimator: Any, tol: float, learning_iterations: int) -> None:

@@ -36,6 +36,7 @@ from labelweave.problems.score_prior import ScorePrior
 from labelweave.solvers import Status
 from labelweave.solvers.function_gradients import Inner, NewtonSystem, solve_newton_system
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonResult, NewtonState
+from labelweave.solvers.newton_system import inner_products
 
 __all__ = ["CrossValidationLikelihood", "Evaluation", "FoldedData", "InnerSettings"]
 
@@ -81,7 +82,7 @@ class InnerSettings:
     tol : float, default=1e-6
         Their relative duality gap.  The error of the value is of the order of the gap, that of the
         gradient of the order of its square root.
-    solved : float, default=1e-4
+    solved : float, default=1e-6
         The residual reduction in the solve for the gradient.
     max_iter : int, default=30
         Newton steps of a fit.
@@ -94,7 +95,7 @@ class InnerSettings:
     """
 
     tol: float = 1e-6
-    solved: float = 1e-4
+    solved: float = 1e-6
     max_iter: int = 30
     max_inner: int = 200
     rank: int = 100
@@ -226,14 +227,20 @@ class CrossValidationLikelihood:
     def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:
         """Compute f from e.
 
-        The solver knows its solution x up to the null space of K; ``W K e - W (K x)`` is x there too.
+        The solver sees its solution x only through K.  In the null space of K, which is large for few
+        features, the residual is what x lacks; elsewhere it may be far more than that.  So x moves along
+        it by the length that leaves the least residual.
         """
         system = NewtonSystem(problem, curvature, self.every, Inner(self._panels(sources)))
         right = system.curve_all(problem.product(sources, self.every))
         reduction = np.full(len(self.every), self.settings.solved)
         image = problem.product(right, self.every)
-        _, solved, _ = solve_newton_system(system, right.copy(), image, reduction, _MOST_ITERATIONS)
-        return np.asarray(sources - right + system.curve_all(solved))
+        solution, solved, _ = solve_newton_system(system, right.copy(), image, reduction, _MOST_ITERATIONS)
+        residual = right - solution - system.curve_all(solved)
+        change = residual + system.curve_all(problem.product(residual, self.every))
+        along, square = inner_products(system.inner, (change, residual), (change, change))
+        lengths = np.divide(along, square, out=np.zeros_like(along), where=square > 0)
+        return np.asarray(sources - solution - lengths[:, None] * residual)
 
     def _slope(
         self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array

@@ -78,6 +78,27 @@ class LearnedParameters:
     status: str
     trace: list[SearchRecord]
 
+    def followed_by(self, later: LearnedParameters) -> LearnedParameters:
+        """Join the result of a search that went on where this one ended.
+
+        Parameters
+        ----------
+        later : LearnedParameters
+            The second search.
+
+        Returns
+        -------
+        LearnedParameters
+            The better point, the end of the second search and the trace of both.
+        """
+        number, seconds = self.trace[-1].evaluation, self.trace[-1].time
+        moved = [
+            record._replace(evaluation=record.evaluation + number, time=record.time + seconds)
+            for record in later.trace
+        ]
+        best = later if later.value < self.value else self
+        return LearnedParameters(best.theta, best.value, later.status, self.trace + moved)
+
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -86,7 +107,7 @@ class SearchSettings:
     Parameters
     ----------
     max_iter : int, default=50
-        The largest number of quasi-Newton steps.
+        The largest number of evaluations.
     tol : float, default=1e-4
         A step that lowers the mean held-out loss by a smaller share ends the search.
     first_step : float, default=1.0
@@ -139,6 +160,8 @@ def learn(
     try:
         search.first(start, retreat)
         status = _minimise(search, _moved(bounds, search.known()[0] - start), settings)
+    except _LimitReachedError:
+        status = "iteration_limit"
     except (_EndOfSearchError, KeyboardInterrupt):
         status = "interrupted"
     if search.best is None:
@@ -163,11 +186,15 @@ def _minimise(search: _Search, box: list[tuple[float, float]], settings: SearchS
         "ftol": settings.tol * min(1.0, abs(value)),
         "gtol": 1e-4 * float(np.abs(slope).max(initial=0.0)),
         "maxiter": settings.max_iter,
-        "maxfun": 3 * settings.max_iter,
+        "maxfun": settings.max_iter,
         "maxls": 5,
     }
     found = minimize(search, start, method="L-BFGS-B", jac=True, bounds=box, options=limits)
     return {0: "converged", 1: "iteration_limit"}.get(found.status, "stalled")
+
+
+class _LimitReachedError(Exception):
+    """As many evaluations were made as are allowed."""
 
 
 class _EndOfSearchError(Exception):
@@ -221,6 +248,8 @@ class _Search:
         for met in (self.last, self.best):
             if met is not None and np.array_equal(theta, met[0]):
                 return met[1]  # SciPy begins where the scaling was found
+        if len(self.trace) >= self.settings.max_iter:
+            raise _LimitReachedError
         found = self.criterion(theta)
         if not (np.isfinite(found.value) and np.isfinite(found.slope).all()):
             found = found._replace(converged=False)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arrays import RowPanels
+from labelweave.arrays import RowPanels, panels
 from labelweave.features.gram_spectrum import leading_spectrum
 from labelweave.labels import LabelCovariance
 from labelweave.losses import ScoreLoss
-from labelweave.problems.coupled_gram import CoupledGram
+from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
 from labelweave.solvers.newton_problem import NewtonProblem
 
@@ -29,6 +29,8 @@ __all__ = ["KernelLikelihood"]
 Array = npt.NDArray[Any]
 
 _MOST_MODES = 2500  # labels; eigenvectors of so many take seconds
+_ROWS_OF_SUM = 4096  # of which label by label sums are made at once; they are large for many labels
+_LEAST_SHARE = 0.5  # of the trace in the leading eigenvalues; with less the basis saves little or does harm
 _FEWEST_MODES = 20  # labels; for fewer, making the basis costs more products than it saves
 
 
@@ -111,11 +113,9 @@ class KernelLikelihood(NewtonProblem):
             return None
         term = gram.terms[0]
         if self._leading is None:
-            rank = min(self.rank, gram.n_labels, gram.n_rows)
-            found = leading_spectrum(term.gram, rank, self.workers, self.seed)
-            self._leading = found.vectors.astype(np.float64)
-            self._constant = gram.intercept_variance / _largest(term.covariance)
-            gram.products += rank / (self.shape[1] * self.shape[2])
+            self._leading = self._find_leading(term)
+        if not self._leading.shape[1]:
+            return None
         mean, of_rows = self._mean_curvatures(curvature, groups)
         bases = [
             row_basis(term.gram, self._constant, self._leading, of_group, self.workers)
@@ -125,15 +125,32 @@ class KernelLikelihood(NewtonProblem):
         modes = label_modes(term.covariance, mean)
         return SpectralPreconditioner(bases, modes, self._constant, gram.intercept_variance, self.workers)
 
+    def _find_leading(self, term: GramTerm) -> Array:
+        """Find the leading eigenvectors; none if they hold little of the matrix."""
+        gram = self.gram
+        rank = min(self.rank, gram.n_labels, gram.n_rows)
+        found = leading_spectrum(term.gram, rank, self.workers, self.seed)
+        gram.products += rank / (self.shape[1] * self.shape[2])
+        self._constant = gram.intercept_variance / _largest(term.covariance)
+        kept = found.values.sum() >= _LEAST_SHARE * term.gram.diagonal().sum()
+        return found.vectors.astype(np.float64) if kept else np.empty((gram.n_rows, 0))
+
     def _mean_curvatures(self, curvature: Array, groups: Array) -> tuple[Array, Array]:
         """Compute S over the labels, of trace 1 on average, and a of shape (n, groups)."""
         of_rows = np.empty(curvature.shape[:2])
+        parts = panels(len(curvature), _ROWS_OF_SUM)
+        sums: list[Any] = [None] * len(parts)
 
-        def one(rows: slice) -> Array:
+        def traces(rows: slice) -> None:
             of_rows[rows] = self.loss.row_curvatures(curvature[rows], rows, groups)
-            return self.loss.mean_curvature(curvature[rows], rows, groups)
 
-        total = self._panels(curvature).total(one)
+        def one(number: int) -> None:
+            rows = parts[number]
+            sums[number] = self.loss.mean_curvature(curvature[rows], rows, groups)
+
+        self._panels(curvature).each(traces)
+        self.workers.each(one, list(range(len(parts))))
+        total = sum(sums[1:], sums[0])  # in order, so that the sum does not depend on the threads
         return total / max(float(of_rows.sum()), np.finfo(float).tiny), of_rows
 
 

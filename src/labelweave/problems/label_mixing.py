@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
+from labelweave.arrays import RowPanels, Workers
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 
@@ -23,6 +23,8 @@ __all__ = ["LabelMixing", "make_mixing"]
 
 Array = npt.NDArray[Any]
 Product = Callable[[Array], Array]
+
+_SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matrix
 
 
 class LabelMixing(ABC):
@@ -127,6 +129,28 @@ class _Factor(LabelMixing):
         return self._times(self._times(vectors, self.factor), self.factor.T)
 
 
+class _SparseRoot(LabelMixing):
+    """A sparse factor times its transpose, wider than there are labels, as a tree has it."""
+
+    def __init__(self, factor: Any, workers: Workers) -> None:
+        self.factor, self.turned, self.workers = sp.csr_array(factor), sp.csr_array(factor.T), workers
+
+    def around(self, product: Product, vectors: Array, groups: Array) -> Array:
+        """Compute the product; see :meth:`LabelMixing.around`."""
+        return self.alone(_flat_product(product, vectors))
+
+    def alone(self, vectors: Array) -> Array:
+        """Compute the product; see :meth:`LabelMixing.alone`."""
+        flat = vectors.reshape(-1, vectors.shape[2])
+        mixed = np.empty(flat.shape)
+
+        def one(rows: slice) -> None:
+            mixed[rows] = (self.factor @ (self.turned @ flat[rows].T)).T
+
+        RowPanels(self.workers, len(flat), flat.shape[1]).each(one)
+        return mixed.reshape(vectors.shape)
+
+
 def _flat_product(product: Product, vectors: Array) -> Array:
     return product(vectors.reshape(len(vectors), -1)).reshape(vectors.shape)
 
@@ -154,6 +178,8 @@ def make_mixing(covariance: LabelCovariance, workers: Workers, *, is_separate: b
         used = _used_columns(covariance.factor)
         if used.shape[1] < covariance.n_labels:
             return _Factor(used)
+        if sp.issparse(used) and _SPARSE_WORK * used.nnz <= covariance.n_labels**2:
+            return _SparseRoot(used, workers)
     return _Dense(covariance.to_dense(), workers)
 
 

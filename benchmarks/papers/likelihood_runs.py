@@ -1,0 +1,253 @@
+"""Runs of ``KernelLogisticClassifier`` on training and test rows (Seeger 2008, sections 6.2 and 6.3).
+
+Results are written after every run, and runs whose results are there already are left out, so
+that a long measurement can be interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import log_loss
+
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+from labelweave import KernelLogisticClassifier
+from labelweave.display import ErrorRejectDisplay
+from labelweave.metrics import error_reject_curve
+
+__all__ = [
+    "DATA",
+    "REJECTED",
+    "Method",
+    "Split",
+    "draw_curves",
+    "learned_table",
+    "one_against_rest",
+    "one_model",
+    "run_missing",
+    "table",
+]
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+REJECTED = np.linspace(0.0, 0.5, 101)
+
+Run = dict[str, Any]
+Method = Callable[["Split", int], Run]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test rows with their classes."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+
+def run_missing(
+    methods: dict[str, Method], split: Split, seeds: int, out: Path, paper: Any
+) -> dict[str, list[Run]]:
+    """Run every method with every seed, but for what the results file has.
+
+    Parameters
+    ----------
+    methods : dict of str to callable
+        Each makes the figures of one run from the data and a seed.
+    split : Split
+        The data.
+    seeds : int
+        The number of seeds, 0, 1, ...
+    out : Path
+        The results file.
+    paper : dict
+        The paper's figures, written along.
+
+    Returns
+    -------
+    dict of str to list of dict
+        The figures of each method by rising seed.
+    """
+    found: dict[str, list[Run]] = json.loads(out.read_text())["methods"] if out.exists() else {}
+    for seed in range(seeds):
+        for name, method in methods.items():
+            runs = found.setdefault(name, [])
+            if any(run["seed"] == seed for run in runs):
+                continue
+            begin = time.perf_counter()
+            run = {"seed": seed, **method(split, seed), "seconds": time.perf_counter() - begin}
+            found[name] = sorted([*runs, run], key=lambda known: int(known["seed"]))
+            write_json(out, {**describe_machine(), "threads": 1, "paper": paper, "methods": found})
+            print(f"{name}, seed {seed}: {run['error']:.2f} %, {run['seconds']:.0f} s", flush=True)
+    return {name: found[name] for name in methods if found.get(name)}
+
+
+def one_model(split: Split, seed: int, **parameters: Any) -> Run:
+    """Learn and test one model of all classes.
+
+    Parameters
+    ----------
+    split : Split
+        The data.
+    seed : int
+        Fixes the folds and the rows learned on.
+    **parameters : dict
+        Of the classifier.
+
+    Returns
+    -------
+    dict
+        Test error in percent, log loss, the curve, and how the search went.
+    """
+    model = KernelLogisticClassifier(random_state=seed, n_jobs=1, **parameters).fit(split.X, split.y)
+    probabilities = model.predict_proba(split.X_test)
+    return {**_test(split, probabilities, probabilities, model.classes_), **_learned(model)}
+
+
+def one_against_rest(split: Split, seed: int, **parameters: Any) -> Run:
+    """Learn and test a model for each class against all others.
+
+    The class whose model gives it the largest probability is predicted, and that probability is
+    what rows are rejected by; for the log loss the probabilities are divided by their sum.
+
+    Parameters
+    ----------
+    split : Split
+        The data.
+    seed : int
+        Fixes the folds and the rows learned on.
+    **parameters : dict
+        Of the classifiers.
+
+    Returns
+    -------
+    dict
+        What :func:`one_model` gives, summed or listed over the classes.
+    """
+    classes, columns, learned = np.unique(split.y), [], []
+    for name in classes:
+        model = KernelLogisticClassifier(random_state=seed, n_jobs=1, **parameters)
+        columns.append(model.fit(split.X, split.y == name).predict_proba(split.X_test)[:, 1])
+        learned.append(_learned(model))
+    P = np.transpose(columns)
+    together: Run = {
+        "hyperparameters": {
+            f"{key}[{name}]": value
+            for name, part in zip(classes.tolist(), learned, strict=True)
+            for key, value in part["hyperparameters"].items()
+        },
+        "cross_validation_loss": [part["cross_validation_loss"] for part in learned],
+        "evaluations": sum(part["evaluations"] for part in learned),
+        "search": [part["search"] for part in learned],
+        "status": [part["status"] for part in learned],
+    }
+    return {**_test(split, _with_largest(P), P / P.sum(axis=1, keepdims=True), classes), **together}
+
+
+def _with_largest(P: Any) -> Any:
+    """Make distributions whose largest entries are in the order of those of P, at the same places."""
+    n_classes = P.shape[1]
+    largest = (1.0 + (n_classes - 1) * P.max(axis=1)) / n_classes
+    rows = np.tile(((1.0 - largest) / (n_classes - 1))[:, None], n_classes)
+    rows[np.arange(len(P)), P.argmax(axis=1)] = largest
+    return rows
+
+
+def _test(split: Split, ranked: Any, probabilities: Any, classes: Any) -> Run:
+    fractions, errors = error_reject_curve(split.y_test, ranked, classes)
+    return {
+        "error": 100.0 * float(errors[0]),
+        "log_loss": float(log_loss(split.y_test, probabilities, labels=classes)),
+        "curve": np.interp(REJECTED, fractions, errors).round(6).tolist(),
+    }
+
+
+def _learned(model: KernelLogisticClassifier) -> Run:
+    return {
+        "hyperparameters": model.hyperparameters_,
+        "cross_validation_loss": model.cross_validation_loss_,
+        "evaluations": len(model.learning_trace_),
+        "search": model.learning_status_,
+        "status": model.status_,
+    }
+
+
+def table(methods: dict[str, list[Run]], paper: dict[str, float]) -> str:
+    """Write mean and standard deviation of every method beside the paper's mean.
+
+    Parameters
+    ----------
+    methods : dict of str to list of dict
+        The runs.
+    paper : dict of str to float
+        The paper's test errors in percent.
+
+    Returns
+    -------
+    str
+        The table.
+    """
+    title = f"{'method':22s}{'runs':>5s}{'error %':>9s}{'sd':>6s}{'paper':>7s}"
+    lines = [f"{title}{'log loss':>10s}{'CV loss':>9s}{'5 % out':>9s}{'20 % out':>9s}{'seconds':>9s}"]
+    for name, runs in methods.items():
+        errors = np.array([run["error"] for run in runs])
+        losses = np.mean([run["log_loss"] for run in runs])
+        held_out = np.mean([np.sum(run["cross_validation_loss"]) for run in runs])
+        curve = 100.0 * np.mean([run["curve"] for run in runs], axis=0)
+        some, many = (np.interp(fraction, REJECTED, curve) for fraction in (0.05, 0.2))
+        seconds = np.mean([run["seconds"] for run in runs if "seconds" in run])
+        figures = f"{len(runs):5d}{errors.mean():9.2f}{errors.std():6.2f}{paper[name]:7.2f}"
+        lines.append(f"{name:22s}{figures}{losses:10.4f}{held_out:9.4f}{some:9.2f}{many:9.2f}{seconds:9.0f}")
+    return "\n".join(lines)
+
+
+def learned_table(methods: dict[str, list[Run]]) -> str:
+    """Write the geometric mean and range of every learned hyper-parameter.
+
+    Parameters
+    ----------
+    methods : dict of str to list of dict
+        The runs.
+
+    Returns
+    -------
+    str
+        The table.
+    """
+    lines = []
+    for name, runs in methods.items():
+        for key in runs[0]["hyperparameters"]:
+            values = np.array([run["hyperparameters"][key] for run in runs])
+            mean = float(np.exp(np.log(values).mean()))
+            lines.append(f"{name:22s}{key:34s}{mean:12.4g}  ({values.min():.4g} to {values.max():.4g})")
+    return "\n".join(lines)
+
+
+def draw_curves(methods: dict[str, list[Run]], path: Path) -> None:
+    """Draw the mean error-reject curve of every method in one picture.
+
+    Parameters
+    ----------
+    methods : dict of str to list of dict
+        The runs.
+    path : Path
+        The picture.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+
+    axis = None
+    for name, runs in methods.items():
+        mean = np.mean([run["curve"] for run in runs], axis=0)
+        axis = ErrorRejectDisplay(REJECTED, mean, name).plot(axis, max_rejected=float(REJECTED[-1])).ax_
+    if axis is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        axis.figure.savefig(path, dpi=150)
