@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -179,33 +179,58 @@ class LikelihoodFit:
         return LowRankGram.from_source(source, 0.0, np.float64, settings.workers, pivoting)
 
     def _learn(self, chosen: Array, held_out: Array) -> tuple[LearnedParameters, Array | None]:
-        """Search, and give a start for the final fit if all its rows took part.
+        """Search in stages, and give a start for the final fit if all its rows took part.
 
-        With many rows a search on a part of them comes first: it costs little, and from where it ends
-        the other one takes few evaluations.
+        Hyper-parameters that are apart are first learned as if they were tied, and with many rows on a
+        part of them.  That costs little, and many hyper-parameters find a good optimum from there.
         """
-        start, box, first_step = self.family.start, self.family.bounds, 1.0
-        if len(chosen) >= _MANY * _FIRST_ROWS:
-            some = np.sort(np.random.default_rng(self.settings.seed).permutation(len(chosen))[:_FIRST_ROWS])
-            near = _around(start, box, _REACH_OF_FIRST)
-            first = self._search(self._criterion(chosen[some], held_out[some]), start, near, first_step)
-            if first.status == "interrupted" or self.evaluations_left < 1:
-                return first, None
-            start = first.theta
-            box, first_step = _around(start, box, _NEARBY), _SHORT_STEP
-        criterion = self._criterion(chosen, held_out)
-        learned = self._search(criterion, start, box, first_step)
-        for _ in range(_MOST_MOVES):
-            is_done = learned.status != "converged" or self.evaluations_left < 1
-            if is_done or not _is_at_edge(learned.theta, box, self.family.bounds):
+        theta, box, first_step = None, None, 1.0
+        criterion: CrossValidationLikelihood | None = None
+        for family, rows in self._stages(len(chosen)):
+            last, criterion = criterion, self._criterion(family, chosen[rows], held_out[rows])
+            if last is not None and len(last.data.weights) == len(rows):
+                criterion.inner_state = last.inner_state
+            start = family.start if theta is None else _carried(family, theta)
+            reach = _REACH_OF_FIRST if len(rows) < len(chosen) else _NEARBY
+            box = (
+                family.bounds if theta is None and reach == _NEARBY else _around(start, family.bounds, reach)
+            )
+            learned = self._search(criterion, start, box, first_step)
+            if len(rows) == len(chosen):
+                learned = self._moved_on(criterion, learned, box, first_step)
+            theta, first_step = learned.theta, _SHORT_STEP
+            if learned.status == "interrupted" or self.evaluations_left < 1:
                 break
-            box = _around(learned.theta, self.family.bounds, _NEARBY)
-            learned = learned.followed_by(self._search(criterion, learned.theta, box, first_step))
-        if criterion.inner_state is None or len(chosen) < len(self.data.weights):
+        assert criterion is not None, "there is at least one stage"
+        learned = replace(learned, theta=_carried(self.family, learned.theta))
+        if criterion.inner_state is None or len(criterion.data.weights) < len(self.data.weights):
             return learned, None
         return learned, _mean_over_fits(criterion.inner_state, held_out, self.ties_labels)
 
-    def _criterion(self, rows: Array, held_out: Array) -> CrossValidationLikelihood:
+    def _stages(self, n_rows: int) -> list[tuple[PriorFamily, Array]]:
+        """List families and rows of the searches, the cheap ones first."""
+        every = np.arange(n_rows)
+        coarse = self.family.coarser()
+        stages = [(self.family, every)] if coarse is None else [(coarse, every), (self.family, every)]
+        if n_rows < _MANY * _FIRST_ROWS:
+            return stages
+        some = np.sort(np.random.default_rng(self.settings.seed).permutation(n_rows)[:_FIRST_ROWS])
+        return [(stages[0][0], some), *stages]
+
+    def _moved_on(
+        self, criterion: CrossValidationLikelihood, learned: LearnedParameters, box: Box, first_step: float
+    ) -> LearnedParameters:
+        """Search on while the result lies on the edge of the box."""
+        bounds = criterion.family.bounds
+        for _ in range(_MOST_MOVES):
+            is_done = learned.status != "converged" or self.evaluations_left < 1
+            if is_done or not _is_at_edge(learned.theta, box, bounds):
+                break
+            box = _around(learned.theta, bounds, _NEARBY)
+            learned = learned.followed_by(self._search(criterion, learned.theta, box, first_step))
+        return learned
+
+    def _criterion(self, family: PriorFamily, rows: Array, held_out: Array) -> CrossValidationLikelihood:
         part = self.data.rows(rows)
         folded = FoldedData(
             part.features,
@@ -216,7 +241,7 @@ class LikelihoodFit:
             self.ties_labels,
         )
         inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed)
-        return CrossValidationLikelihood(self.family, folded, self.settings.workers, inner)
+        return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
 
     def _search(
         self, criterion: CrossValidationLikelihood, start: Array, box: Box, first_step: float
@@ -224,9 +249,14 @@ class LikelihoodFit:
         settings = SearchSettings(
             max_iter=self.evaluations_left, first_step=first_step, on_record=self.settings.on_search
         )
-        found = learn(criterion, start, box, settings, retreat=self.family.retreated)
+        found = learn(criterion, start, box, settings, retreat=criterion.family.retreated)
         self.evaluations_left -= len(found.trace)
         return found
+
+
+def _carried(family: PriorFamily, theta: Array) -> Array:
+    """Give a family's hyper-parameters from its own or those of its coarser form."""
+    return theta if len(theta) == len(family.start) else family.from_coarser(theta)
 
 
 def _around(start: Array, box: Box, reach: float) -> Box:

@@ -47,6 +47,15 @@ class LearnedIntercepts(PriorFamily):
         by_logarithm = np.exp(theta[-1]) * slopes.intercept_variance
         return np.append(self.family.slope(theta[:-1], slopes), by_logarithm)
 
+    def coarser(self) -> LearnedIntercepts | None:
+        """Tie all hyper-parameters; see :meth:`PriorFamily.coarser`."""
+        coarse = self.family.coarser()
+        return None if coarse is None else LearnedIntercepts(coarse)
+
+    def from_coarser(self, theta: Array) -> npt.NDArray[np.float64]:
+        """Give the same prior; see :meth:`PriorFamily.from_coarser`."""
+        return np.append(self.family.from_coarser(theta[:-1]), theta[-1])
+
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
         """Lower all prior variances; see :meth:`PriorFamily.retreated`."""
         return np.append(self.family.retreated(theta[:-1]), theta[-1] - np.log(10.0))

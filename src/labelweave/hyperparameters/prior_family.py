@@ -93,6 +93,31 @@ class PriorFamily(Protocol):
             The derivatives by theta.
         """
 
+    def coarser(self) -> PriorFamily | None:
+        """Tie all hyper-parameters that are apart, for a first search.
+
+        Returns
+        -------
+        PriorFamily or None
+            A family of fewer hyper-parameters; None if there is none.
+        """
+        return None
+
+    def from_coarser(self, theta: Array) -> npt.NDArray[np.float64]:
+        """Give the hyper-parameters that stand for those of the coarser family.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (q,)
+            Hyper-parameters of :meth:`coarser`.
+
+        Returns
+        -------
+        ndarray of float64, shape (p,)
+            Those of this family with the same prior.
+        """
+        return theta
+
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
         """Lower all prior variances tenfold, which makes fits easier.
 

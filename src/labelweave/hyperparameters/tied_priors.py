@@ -84,6 +84,7 @@ class TiedPriors(PriorFamily):
         self.scales, self.shapes, self.intercept_variance = scales, shapes, intercept_variance
         counts = np.diff(self.membership.indptr)
         self.ties_labels = bool((counts > 1).any())
+        self.n_shape = len(parameters)
         shape_start = np.empty(0) if kernel is None else kernel.log_parameters()
         n_scales, n_shapes = len(scales.names), len(shapes.names)
         self.start = np.concatenate([np.full(n_scales, np.log(start_scale)), np.tile(shape_start, n_shapes)])
@@ -129,6 +130,21 @@ class TiedPriors(PriorFamily):
         if slope.ndim == 1:
             return np.asarray(factor.T @ slope)
         return np.asarray(factor.multiply(slope @ factor).sum(axis=0)).ravel()
+
+    def coarser(self) -> TiedPriors | None:
+        """Tie all nodes; see :meth:`PriorFamily.coarser`."""
+        if len(self.names) == len(self.start) == 1 + self.n_shape:
+            return None
+        everything = NodeGroups(np.zeros(len(self.scales.of_node), np.intp), [""])
+        scale = float(np.exp(self.start[0]))
+        return TiedPriors(
+            self.kernel, self.membership, everything, everything, scale, self.intercept_variance
+        )
+
+    def from_coarser(self, theta: Array) -> npt.NDArray[np.float64]:
+        """Give every group the same values; see :meth:`PriorFamily.from_coarser`."""
+        scales = np.full(len(self.scales.names), theta[0])
+        return np.concatenate([scales, np.tile(theta[1:], len(self.shapes.names))])
 
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
         """Lower all prior variances tenfold; see :meth:`PriorFamily.retreated`."""
