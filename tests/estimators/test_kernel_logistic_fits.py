@@ -249,3 +249,28 @@ def test_memory_budget_streams_the_kernel():
     small = KernelLogisticClassifier(memory_budget=0.35, **options).fit(X, y)
     large = KernelLogisticClassifier(**options).fit(X, y)
     np.testing.assert_allclose(small.predict_proba(X), large.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["symmetrized_gradients", "exact"])
+def test_solvers_agree(solver):
+    X, y, _ = data(n=60)
+    fixed = {"hyperparameters": "fixed", "tol": 1e-10}
+    models = [KernelLogisticClassifier(solver=name, **fixed).fit(X, y) for name in ("auto", solver)]
+    assert models[1].predict_proba(X) == pytest.approx(models[0].predict_proba(X), abs=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["symmetrized_gradients", "exact"])
+def test_solvers_learn_the_same(solver):
+    """Scale and width of a kernel lie on a ridge, so the loss that is reached tells."""
+    X, y, _ = data(n=60)
+    models = [KernelLogisticClassifier(solver=name).fit(X, y) for name in ("auto", solver)]
+    losses = [model.cross_validation_loss_ for model in models]
+    assert losses[1] == pytest.approx(losses[0], rel=2e-3)
+
+
+def test_exact_solves_are_for_labels_apart():
+    X, y, _ = data(n=60)
+    tree = {"left": ["a", "b"], "right": ["c", "d"]}
+    model = KernelLogisticClassifier(taxonomy=tree, solver="exact", hyperparameters="fixed")
+    with pytest.raises(ValueError, match="conjugate gradients"):
+        model.fit(X, y)

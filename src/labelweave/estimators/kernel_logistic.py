@@ -43,6 +43,7 @@ _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
 _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may show
+_SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
 _RANK = 100  # of the preconditioner
 
 
@@ -114,6 +115,11 @@ class KernelLogisticClassifier(KernelProbabilities):
         The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
     max_iter : int, default=100
         The largest number of Newton steps.
+    solver : {"auto", "function_gradients", "symmetrized_gradients", "exact"}, default="auto"
+        What solves Newton's systems: conjugate gradients in the function space of the kernel ("auto" and
+        "function_gradients"), the paper's symmetrised conjugate gradients with a diagonal preconditioner
+        (equation 5, appendix B), or Cholesky factors, one a class, of some thousand rows at most
+        and where the prior ties no labels together (appendix C).  All reach the same optimum.
     memory_budget : float, default=8000.0
         Megabytes for kernel matrices.  About fifteen arrays of rows x labels come on top, times the
         folds while hyper-parameters are learned.
@@ -197,6 +203,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         "low_rank": [_COUNT, None],
         "tol": [_POSITIVE],
         "max_iter": [_COUNT],
+        "solver": [StrOptions(set(_SOLVERS))],
         "memory_budget": [_POSITIVE],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -223,6 +230,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         low_rank=None,
         tol=1e-4,
         max_iter=100,
+        solver="auto",
         memory_budget=8000.0,
         n_jobs=None,
         random_state=0,
@@ -245,6 +253,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.low_rank = low_rank
         self.tol = tol
         self.max_iter = max_iter
+        self.solver = solver
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -368,6 +377,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             tol=self.tol,
             max_iter=self.max_iter,
             learning_iterations=iterations,
+            solver=self.solver,
             rank=_RANK,
             low_rank=self.low_rank,
             memory_budget=self.memory_budget,

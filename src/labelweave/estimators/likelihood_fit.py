@@ -28,7 +28,11 @@ from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.prior_grams import coupled_gram
 from labelweave.problems.score_prior import ScorePrior
 from labelweave.solvers import SolverResult, TraceRecord
+from labelweave.solvers.exact_directions import ExactDirections
+from labelweave.solvers.function_gradients import FunctionGradients
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
+from labelweave.solvers.newton_system import LinearSolver
+from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 
 __all__ = ["FitSettings", "FittedLikelihood", "LikelihoodFit"]
 
@@ -56,6 +60,8 @@ class FitSettings:
         Newton steps.
     learning_iterations : int
         Evaluations in the search for hyper-parameters; 0 to keep those that are given.
+    solver : {"auto", "function_gradients", "symmetrized_gradients", "exact"}
+        What solves Newton's systems.
     rank : int
         Of the preconditioner.
     low_rank : int or None
@@ -75,6 +81,7 @@ class FitSettings:
     tol: float
     max_iter: int
     learning_iterations: int
+    solver: str
     rank: int
     low_rank: int | None
     memory_budget: float
@@ -158,11 +165,20 @@ class LikelihoodFit:
         if start is not None:
             state = NewtonState(start, problem.product(start, np.arange(loss.shape[1])))
         solver = NewtonConjugateGradient(
-            self.settings.tol, self.settings.max_iter, on_check=self.settings.on_check
+            self.settings.tol,
+            self.settings.max_iter,
+            on_check=self.settings.on_check,
+            directions=self._directions(),
         )
         solved, state = solver.solve(problem, state)
         dual = state.dual.reshape(len(state.dual), -1)
         return FittedLikelihood(prior, gram, dual, solved.result, learned, theta)
+
+    def _directions(self) -> LinearSolver:
+        if self.settings.solver == "exact":
+            return ExactDirections()
+        is_paper = self.settings.solver == "symmetrized_gradients"
+        return SymmetrizedGradients() if is_paper else FunctionGradients()
 
     def _gram(self, data: LikelihoodData, kernel: Kernel | None, fits: int) -> Gram:
         explicit = None if kernel is None else kernel.explicit_features(data.features)
@@ -240,7 +256,7 @@ class LikelihoodFit:
             lambda kernel: self._gram(part, kernel, held_out.shape[1]),
             self.ties_labels,
         )
-        inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed)
+        inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed, directions=self._directions())
         return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
 
     def _search(

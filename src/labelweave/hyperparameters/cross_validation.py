@@ -34,9 +34,9 @@ from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.prior_grams import MakeGram, coupled_gram
 from labelweave.problems.score_prior import ScorePrior
 from labelweave.solvers import Status
-from labelweave.solvers.function_gradients import Inner, NewtonSystem, solve_newton_system
+from labelweave.solvers.function_gradients import FunctionGradients
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonResult, NewtonState
-from labelweave.solvers.newton_system import inner_products
+from labelweave.solvers.newton_system import Inner, LinearSolver, NewtonSystem, inner_products
 
 __all__ = ["CrossValidationLikelihood", "Evaluation", "FoldedData", "InnerSettings"]
 
@@ -92,6 +92,8 @@ class InnerSettings:
         Of the preconditioner.
     seed : int, default=0
         Fixes what is random.
+    directions : LinearSolver or None, default=None
+        Solves Newton's systems and that of the gradient; None for conjugate gradients.
     """
 
     tol: float = 1e-6
@@ -100,6 +102,7 @@ class InnerSettings:
     max_inner: int = 200
     rank: int = 100
     seed: int = 0
+    directions: LinearSolver | None = None
 
 
 class Evaluation(NamedTuple):
@@ -200,7 +203,9 @@ class CrossValidationLikelihood:
 
     def _fit(self, problem: KernelLikelihood) -> tuple[NewtonResult, NewtonState]:
         settings = self.settings
-        solver = NewtonConjugateGradient(settings.tol, settings.max_iter, settings.max_inner)
+        solver = NewtonConjugateGradient(
+            settings.tol, settings.max_iter, settings.max_inner, directions=settings.directions
+        )
         start = None
         if self.inner_state is not None:
             dual = self.inner_state.copy()
@@ -235,7 +240,8 @@ class CrossValidationLikelihood:
         right = system.curve_all(problem.product(sources, self.every))
         reduction = np.full(len(self.every), self.settings.solved)
         image = problem.product(right, self.every)
-        solution, solved, _ = solve_newton_system(system, right.copy(), image, reduction, _MOST_ITERATIONS)
+        linear = self.settings.directions or FunctionGradients()
+        solution, solved, _ = linear.solve(system, right.copy(), image, reduction, _MOST_ITERATIONS)
         residual = right - solution - system.curve_all(solved)
         change = residual + system.curve_all(problem.product(residual, self.every))
         along, square = inner_products(system.inner, (change, residual), (change, change))
