@@ -44,6 +44,7 @@ _METHODS: dict[str, dict[str, Any]] = {
     "rbf + linear": {"kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0)},
     "polynomial": {"kernel": "polynomial", "degree": 2},
     "rbf, a scale a label": {"tie": "scale"},
+    "linear, a scale a label": {"kernel": "linear", "tie": "scale", "intercept_variance": 100.0},
     "rbf, coupled labels": {"label_covariance": "correlations"},
 }
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
