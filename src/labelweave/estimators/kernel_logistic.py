@@ -139,7 +139,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
-        Every evaluation of the cross-validation loss on the rows learned on.
+        Every evaluation of the cross-validation loss in the last stage of the search.
     dual_coef_ : ndarray of shape (m, L)
         The dual variables of the support rows, ``w (y - P)`` at the optimum.
     expansion_ : list of KernelExpansion

@@ -161,9 +161,7 @@ class LikelihoodFit:
         gram = coupled_gram(prior, self._final_gram, self.settings.workers, ties_labels=self.ties_labels)
         loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
         problem = KernelLikelihood(gram, loss, self.settings.rank, self.settings.seed)
-        state = None
-        if start is not None:
-            state = NewtonState(start, problem.product(start, np.arange(loss.shape[1])))
+        state = None if start is None else NewtonState.at(start)
         solver = NewtonConjugateGradient(
             self.settings.tol,
             self.settings.max_iter,

@@ -208,8 +208,7 @@ class CrossValidationLikelihood:
         )
         start = None
         if self.inner_state is not None:
-            dual = self.inner_state.copy()
-            start = NewtonState(dual, problem.product(dual, self.every))
+            start = NewtonState.at(self.inner_state.copy())
         fitted, state = solver.solve(problem, start)
         if fitted.result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # the solver keeps its point and ends; here the search is to end

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.solvers.newton_problem import Preconditioner
-from labelweave.solvers.newton_system import Inner, NewtonPoint, NewtonSystem, inner_products
+from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
-__all__ = ["FunctionGradients", "Inner", "NewtonSystem", "inner_products", "solve_newton_system"]
+__all__ = ["FunctionGradients"]
 
 Array = npt.NDArray[Any]
 
@@ -49,40 +49,10 @@ class FunctionGradients:
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
         """Solve for any right-hand side; see :meth:`labelweave.solvers.newton_system.LinearSolver.solve`."""
-        return solve_newton_system(system, residual, image, reduction, limit)
-
-
-def solve_newton_system(
-    system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
-) -> tuple[Array, Array, int]:
-    """Solve ``(I + W K) x = r`` from 0.
-
-    Parameters
-    ----------
-    system : NewtonSystem
-        The system.
-    residual : ndarray of shape (n, groups, columns)
-        r, overwritten.
-    image : ndarray of shape (n, groups, columns)
-        K r, overwritten.
-    reduction : ndarray of float64, shape (groups,)
-        The factor by which the preconditioned residual is to shrink.
-    limit : int
-        The largest number of iterations.
-
-    Returns
-    -------
-    solution : ndarray of shape (n, groups, columns)
-        x.
-    its_image : ndarray of shape (n, groups, columns)
-        K x.
-    iterations : int
-        Iterations done.
-    """
-    run = _Iteration(system, residual, image)
-    run.precondition()
-    done = run.descend(reduction, limit)
-    return run.solution, run.its_image, done
+        run = _Iteration(system, residual, image)
+        run.precondition()
+        done = run.descend(reduction, limit)
+        return run.solution, run.its_image, done
 
 
 class _Iteration:

@@ -65,6 +65,22 @@ class NewtonState:
     dual: Array
     scores: Array
 
+    @classmethod
+    def at(cls, dual: Array) -> NewtonState:
+        """Give a state to start from; the solver computes its scores.
+
+        Parameters
+        ----------
+        dual : ndarray of float64, shape (n, groups, columns)
+            The dual variables, changed in place by the fit.
+
+        Returns
+        -------
+        NewtonState
+            The state, its scores yet to be computed.
+        """
+        return cls(dual, np.zeros_like(dual))
+
 
 @dataclass(frozen=True)
 class NewtonResult:
@@ -133,7 +149,7 @@ class NewtonConjugateGradient:
         state : NewtonState
             The best point found.
         """
-        run = _Run(self, problem, state or NewtonState(np.zeros(problem.shape), np.zeros(problem.shape)))
+        run = _Run(self, problem, state or NewtonState.at(np.zeros(problem.shape)))
         try:
             status = run.to_the_end()
         except KeyboardInterrupt:
