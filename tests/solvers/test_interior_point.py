@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
@@ -28,6 +28,8 @@ def _gap(signed, margins, bounds, a):
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 6), st.sampled_from([1e-3, 1.0, 1e3]))
+@example(seed=32, n=32, d=4, scale=1e3)
+@example(seed=175, n=15, d=3, scale=1.0)
 def test_the_gap_is_reached_within_the_box(seed, n, d, scale):
     X, y = _data(seed, n, d, scale)
     generator = np.random.default_rng(seed)

@@ -3,16 +3,21 @@
 With ``A = G G^T``, G of few columns, and a box [0, u], the maximiser of ``<m, a> - 1/2 |G^T a|^2``
 satisfies, with multipliers s and z of the two bounds,
 
-    G G^T a - m - s + z = 0,     a s = 0,     (u - a) z = 0.
+    G w - m - s + z = 0,     w = G^T a,     a s = 0,     (u - a) z = 0.
 
 Newton steps on the products made equal to a falling mu (Mehrotra's predictor and corrector, SIAM Journal on
 Optimization 2, 1992) cost one factorisation of ``I + G^T D^-1 G`` each (Ferris and Munson 2002),
 D being ``s / a + z / (u - a)``.  Their number hardly depends on how ill-conditioned
 the problem is, where first-order steps crawl: unscaled features, or a large C.
+
+Where features are large, w is a small difference of large terms of a.  Three things keep rounding from
+undoing late steps: w is a variable of its own, so that ``w - G^T a`` is driven to zero like any residual;
+a product with G corrects the solution of each system; and mu falls no lower than the gap asked for needs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,8 +33,11 @@ Array = npt.NDArray[Any]
 
 _USUAL_STEPS, _MOST_STEPS = 30, 100
 _OVERHEAD = 100  # a step's operations on whole columns, in columns of the factor
-_NEAREST, _TINY = 1e-16, 1e-100
+_TINY = 1e-100
 _BACK_OFF = 0.995  # of the way to the boundary
+_CRAMPED = 0.9  # a step that leaves this share of the products is tried again, drawn to the centre
+_FINER = 0.1  # the least sum of the products, in gaps asked for
+_IDLE = 8  # steps at the least mu that may pass without halving the gap
 
 
 def interior_point(factor: Array, margins: Array, bounds: Array, tol: float) -> Array:
@@ -49,13 +57,19 @@ def interior_point(factor: Array, margins: Array, bounds: Array, tol: float) -> 
     Returns
     -------
     ndarray of float64, shape (n,)
-        a, strictly within its bounds.
+        a, within its bounds: of the points met, the one of the smallest gap.
     """
-    state = _Interior(factor, margins, bounds)
+    state = _Interior(factor, margins, bounds, tol)
+    best, nearest, idle = state.inside(), np.inf, 0
     for _ in range(_MOST_STEPS):
-        if state.gap() <= tol or not state.advance():
+        point = state.inside()
+        gap = state.gap(point)
+        idle = 0 if gap < nearest / 2 else idle + state.is_low
+        if gap < nearest:
+            best, nearest = point, gap
+        if nearest <= tol or idle >= _IDLE or not state.advance():
             break
-    return state.point
+    return best
 
 
 def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float) -> LocalEnd | None:
@@ -114,92 +128,146 @@ def interior_work(terms: BoxTerms, factor: Array) -> float:
     return float(entries * rank * (rank + _OVERHEAD))
 
 
-class _Interior:
-    """The point a and its multipliers."""
+@dataclass(frozen=True)
+class _Step:
+    """Changes of a, w, s and z."""
 
-    def __init__(self, factor: Array, margins: Array, bounds: Array) -> None:
-        self.factor, self.margins, self.bounds = factor, margins, bounds
-        self.point = bounds / 2
+    point: Array
+    weights: Array
+    below: Array
+    above: Array
+
+
+class _System:
+    """``I + G^T D^-1 G``, factorised."""
+
+    def __init__(self, factor: Array, weight: Array) -> None:
+        self.factor, self.weight = factor, weight
+        inner = factor.T @ (factor / weight[:, None])
+        inner[np.diag_indices(len(inner))] += 1
+        try:
+            self.root = sl.cholesky(inner, check_finite=False)
+        except np.linalg.LinAlgError:
+            self.root = _orthogonal_root(factor, weight)
+
+    def solve(self, right: Array, missing: Array) -> tuple[Array, Array]:
+        """Solve ``G dw + D da = right`` and ``dw - G^T da = -missing`` for da and dw."""
+        weights = self.inverse(self.factor.T @ (right / self.weight) - missing)
+        return (right - self.factor @ weights) / self.weight, weights
+
+    def refine(self, point: Array, weights: Array, missing: Array) -> tuple[Array, Array]:
+        """Correct a solution: where D is small, da came of a cancellation that its own product uncovers."""
+        again = self.inverse(self.factor.T @ point - weights - missing)
+        return point - self.factor @ again / self.weight, weights + again
+
+    def inverse(self, right: Array) -> Array:
+        return np.asarray(sl.cho_solve((self.root, False), right, check_finite=False))
+
+
+def _orthogonal_root(factor: Array, weight: Array) -> Array:
+    """Factorise without squaring, largest rows first, which keeps the small ones from being lost."""
+    rows = np.vstack([factor / np.sqrt(weight)[:, None], np.eye(factor.shape[1])])
+    order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
+    triangle = sl.qr(rows[order], mode="r", check_finite=False)[0]
+    return np.asarray(triangle[: factor.shape[1]])
+
+
+class _Interior:
+    """The point a, the room above it, w and the multipliers."""
+
+    def __init__(self, factor: Array, margins: Array, bounds: Array, tol: float) -> None:
+        self.factor, self.margins, self.bounds, self.tol = factor, margins, bounds, tol
+        self.point, self.room = bounds / 2, bounds / 2
+        self.weights = factor.T @ self.point
         slope = self.slope()
-        scale = max(float(np.abs(slope).mean()), 1e-12)
-        self.below = np.maximum(slope, 0) + scale
-        self.above = np.maximum(-slope, 0) + scale
+        # the same product for all, however different their bounds are
+        spare = max(float((np.abs(slope) * bounds).mean()), 1e-12) / bounds
+        self.below = np.maximum(slope, 0) + spare
+        self.above = np.maximum(-slope, 0) + spare
+        self.is_low = False
 
     def slope(self) -> Array:
-        """Give G G^T a - m."""
-        return np.asarray(self.factor @ (self.factor.T @ self.point) - self.margins)
+        """Give G w - m."""
+        return np.asarray(self.factor @ self.weights - self.margins)
 
-    def gap(self) -> float:
-        """Compute the relative duality gap at a."""
-        weights = self.factor.T @ self.point
+    def inside(self) -> Array:
+        """Give a as its distance from the nearer bound says, which is the more exact."""
+        near = np.where(self.point <= self.room, self.point, self.bounds - self.room)
+        return np.asarray(np.clip(near, 0, self.bounds))
+
+    def gap(self, point: Array) -> float:
+        """Compute the relative duality gap at a point."""
+        weights = self.factor.T @ point
         square = float(weights @ weights)
         loss = float(self.bounds @ np.maximum(0, self.margins - self.factor @ weights))
-        dual = float(self.margins @ self.point) - square / 2
+        dual = float(self.margins @ point) - square / 2
         return relative_gap(square / 2 + loss, dual)
-
-    def residual(self) -> Array:
-        return np.asarray(self.slope() - self.below + self.above)
-
-    def complementarity(self) -> float:
-        return float(self.point @ self.below + (self.bounds - self.point) @ self.above)
 
     def advance(self) -> bool:
         """Take one step; false if no step could be taken."""
-        room = self.room()
-        weight = self.below / self.point + self.above / room
-        scaled = self.factor / weight[:, None]
-        inner = self.factor.T @ scaled
-        inner[np.diag_indices(len(inner))] += 1
+        slope, count = self.slope(), 2 * len(self.point)
+        residual = slope - self.below + self.above
+        missing = self.weights - self.factor.T @ self.point
         try:
-            system = sl.cho_factor(inner, lower=True, check_finite=False)
-        except (np.linalg.LinAlgError, ValueError):
+            system = _System(self.factor, self.below / self.point + self.above / self.room)
+        except ValueError:
             return False
-        residual = self.residual()
-        mu = self.complementarity() / (2 * len(self.point))
-        first = self.direction(system, scaled, weight, residual, 0.0, None)
-        reach = self.reach(*first)
-        after = self.products(first, reach) / (2 * len(self.point))
-        step = self.direction(system, scaled, weight, residual, mu * (after / mu) ** 3, first)
-        share = _BACK_OFF * self.reach(*step)
+        mu = float(self.point @ self.below + self.room @ self.above) / count
+        least = self.least_products(slope) / count
+        self.is_low = mu <= least / _FINER
+        first = self.direction(system, residual, missing, 0.0, None)
+        after = self.remaining(first) / count
+        aim = max(min((after / mu) ** 3, 1.0) * mu, least)
+        step = self.direction(system, residual, missing, aim, first)
+        if self.remaining(step) > _CRAMPED * mu * count:
+            # the correction for curvature can make steps go to and fro
+            central = self.direction(system, residual, missing, max(mu / 2, least), None)
+            step = min(step, central, key=self.remaining)
+        return self.move(step, _BACK_OFF * self.reach(step))
+
+    def least_products(self, slope: Array) -> float:
+        """Give the sum of the products below which the gap asked for has no use for."""
+        primal = float(self.weights @ self.weights) / 2 + float(self.bounds @ np.maximum(0, -slope))
+        return _FINER * self.tol * max(1.0, primal)
+
+    def direction(
+        self, system: _System, residual: Array, missing: Array, mu: float, first: _Step | None
+    ) -> _Step:
+        """Solve for a step to products mu; the first step corrects the second for its curvature."""
+        curve = (0.0, 0.0) if first is None else (first.point * first.below, -first.point * first.above)
+        low = (mu - curve[0]) / self.point - self.below
+        high = (mu - curve[1]) / self.room - self.above
+        point, weights = system.solve(-residual + low - high, missing)
+        if mu > 0:  # else it only tells how far mu may fall
+            point, weights = system.refine(point, weights, missing)
+        below = low - self.below / self.point * point
+        above = high + self.above / self.room * point
+        return _Step(point, weights, below, above)
+
+    def reach(self, step: _Step) -> float:
+        """Give the largest share of a step, at most 1, that keeps all within their bounds."""
+        rates = (
+            np.max(-step.point / self.point),
+            np.max(step.point / self.room),
+            np.max(-step.below / self.below),
+            np.max(-step.above / self.above),
+        )
+        return float(1 / np.max((1.0, *rates)))
+
+    def remaining(self, step: _Step) -> float:
+        """Sum the products after as much of a step as can be taken."""
+        share = self.reach(step)
+        change = share * step.point
+        low = (self.point + change) @ (self.below + share * step.below)
+        return max(float(low + (self.room - change) @ (self.above + share * step.above)), 0.0)
+
+    def move(self, step: _Step, share: float) -> bool:
         if not (np.isfinite(share) and share > 1e-12):
             return False
         # rounding must not carry anything onto its bound
-        self.point = np.maximum(self.point + share * step[0], _NEAREST * self.bounds)
-        self.below = np.maximum(self.below + share * step[1], _TINY)
-        self.above = np.maximum(self.above + share * step[2], _TINY)
+        self.point = np.maximum(self.point + share * step.point, _TINY * self.bounds)
+        self.room = np.maximum(self.room - share * step.point, _TINY * self.bounds)
+        self.weights = self.weights + share * step.weights
+        self.below = np.maximum(self.below + share * step.below, _TINY)
+        self.above = np.maximum(self.above + share * step.above, _TINY)
         return True
-
-    def room(self) -> Array:
-        return np.asarray(np.maximum(self.bounds - self.point, _NEAREST * self.bounds))
-
-    def direction(
-        self, system: Any, scaled: Array, weight: Array, residual: Array, mu: float, first: Any
-    ) -> tuple[Array, Array, Array]:
-        """Solve for changes of a, s and z; the first direction corrects the second for its curvature."""
-        room = self.room()
-        curve = (0.0, 0.0) if first is None else (first[0] * first[1], -first[0] * first[2])
-        low = (mu - curve[0]) / self.point - self.below
-        high = (mu - curve[1]) / room - self.above
-        right = -residual + low - high
-        part = right / weight
-        change = part - scaled @ sl.cho_solve(system, self.factor.T @ part, check_finite=False)
-        below = low - self.below / self.point * change
-        above = high + self.above / room * change
-        return change, below, above
-
-    def reach(self, change: Array, below: Array, above: Array) -> float:
-        """Give the largest share of a step, at most 1, that keeps all within their bounds."""
-        room = self.room()
-        limits = [1.0]
-        for value, move in (
-            (self.point, change), (room, -change), (self.below, below), (self.above, above),
-        ):  # fmt: skip
-            down = move < 0
-            if down.any():
-                limits.append(float((value[down] / -move[down]).min()))
-        return min(limits)
-
-    def products(self, step: tuple[Array, Array, Array], share: float) -> float:
-        change, below, above = (share * part for part in step)
-        low = (self.point + change) @ (self.below + below)
-        return float(low + (self.bounds - self.point - change) @ (self.above + above))
