@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelweave import datasets, display, inference, metrics
+    from labelweave import baselines, datasets, display, inference, metrics
     from labelweave.estimators import (
         KernelLogisticClassifier,
+        LowRankClassifier,
         MaxMarginClassifier,
         ZeroShotClassifier,
         load,
@@ -20,9 +21,11 @@ __all__ = [
     "KernelLogisticClassifier",
     "LabelCovariance",
     "LabelMatrix",
+    "LowRankClassifier",
     "MaxMarginClassifier",
     "Taxonomy",
     "ZeroShotClassifier",
+    "baselines",
     "datasets",
     "display",
     "inference",
@@ -36,12 +39,14 @@ _HOMES = {
     "KernelLogisticClassifier": "labelweave.estimators",
     "LabelCovariance": "labelweave.labels",
     "LabelMatrix": "labelweave.labels",
+    "LowRankClassifier": "labelweave.estimators",
     "MaxMarginClassifier": "labelweave.estimators",
     "Taxonomy": "labelweave.labels",
     "ZeroShotClassifier": "labelweave.estimators",
-    "load": "labelweave.estimators",
+    "load": "labelweave.baselines",
 }
 _MODULES = {
+    "baselines": "labelweave.baselines",
     "datasets": "labelweave.datasets",
     "display": "labelweave.display",
     "inference": "labelweave.inference",

@@ -1,6 +1,7 @@
 """What users call: thin classes that check, state the problem, solve and keep the result."""
 
 from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
+from labelweave.estimators.low_rank import LowRankClassifier
 from labelweave.estimators.max_margin import MaxMarginClassifier
 from labelweave.estimators.table_model import TableModel
 from labelweave.estimators.zero_shot import ZeroShotClassifier
@@ -8,4 +9,11 @@ from labelweave.estimators.zero_shot import ZeroShotClassifier
 # here, because reading a model file needs the classes above to be registered
 from labelweave.model_files import load_object as load
 
-__all__ = ["KernelLogisticClassifier", "MaxMarginClassifier", "TableModel", "ZeroShotClassifier", "load"]
+__all__ = [
+    "KernelLogisticClassifier",
+    "LowRankClassifier",
+    "MaxMarginClassifier",
+    "TableModel",
+    "ZeroShotClassifier",
+    "load",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sized
+from collections.abc import Callable, Iterator, Sized
 from os import PathLike
 from typing import Any
 
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import subset_accuracy
+from labelweave.metrics._top_labels import largest_labels
 from labelweave.model_files import save_object
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
@@ -86,6 +87,8 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
     _form: TargetForm
+    _record_type: Any = TraceRecord
+    trace_: list[Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -127,11 +130,15 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Score every column of the label matrix: shape (n, columns)."""
         return features.matmul(self.coef_.T) + self.intercept_
 
-    def _score_blocks(self, X: Any) -> Iterator[Array]:
+    def _ranking_scores(self, features: FeatureMatrix) -> Array:
+        """Score every column for comparison with the other columns: shape (n, columns)."""
+        return self._wide_scores(features)
+
+    def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:
         features = self._read_features(X, reset=False)
         rows = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
         for start in range(0, max(1, len(features)), rows):
-            yield self._wide_scores(features.rows(slice(start, start + rows)))
+            yield (score or self._wide_scores)(features.rows(slice(start, start + rows)))
 
     def _decide(self, scores: Array) -> Any:
         return self._form.decide(scores)
@@ -196,8 +203,8 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if not 1 <= k <= n_scores:
             raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {n_scores}.")
         labels, scores = [], []
-        for block in self._score_blocks(X):
-            best = np.argsort(-block, axis=1, kind="stable")[:, :k]
+        for block in self._score_blocks(X, self._ranking_scores):
+            best = largest_labels(block, k)
             labels.append(best)
             scores.append(np.take_along_axis(block, best, axis=1))
         return np.concatenate(labels), np.concatenate(scores)
@@ -280,7 +287,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         model = cls(**state["parameters"])
         for name, value in state["fitted"].items():
             setattr(model, name, value)
-        model.trace_ = [TraceRecord(*record) for record in state["fitted"]["trace_"]]
+        model.trace_ = [cls._record_type(*record) for record in state["fitted"]["trace_"]]
         if state["feature_names"] is not None:
             model.feature_names_in_ = state["feature_names"].astype(object)
         classes = state["classes"].astype(object) if state["classes_are_objects"] else state["classes"]

@@ -1,7 +1,8 @@
-"""Which rows each fold of a cross-validation holds out."""
+"""Which rows take part in cross-validations, and which of them each fold holds out."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -9,11 +10,79 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold, check_cv
 
-__all__ = ["held_out_rows"]
+__all__ = ["LearningBlock", "drawn_blocks", "held_out_rows"]
 
 Array = npt.NDArray[Any]
 
 _PARTS = 5
+
+
+@dataclass(frozen=True)
+class LearningBlock:
+    """Rows that are cross-validated together.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (m,)
+        Which of all rows.
+    held_out : ndarray of bool, shape (m, folds)
+        Which of them each fold holds out.
+    """
+
+    rows: Array
+    held_out: Array
+
+    def part(self, which: Array) -> LearningBlock:
+        """Keep some of the rows.
+
+        Parameters
+        ----------
+        which : ndarray of int
+            Positions among the block's rows.
+
+        Returns
+        -------
+        LearningBlock
+            These rows.
+        """
+        return LearningBlock(self.rows[which], self.held_out[which])
+
+
+def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) -> list[Array]:
+    """Draw disjoint blocks of rows to learn on.
+
+    Parameters
+    ----------
+    candidates : ndarray of int, shape (m,)
+        The rows that may take part, ascending.
+    rows : int or None
+        Rows a block; None to share all of them out.  A single block may have fewer.
+    blocks : int
+        How many.
+    seed : int
+        Fixes the draw.
+
+    Returns
+    -------
+    list of ndarray of int
+        The rows of every block, ascending.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows for so many blocks.
+    """
+    if blocks == 1 and (rows is None or rows >= len(candidates)):
+        return [candidates]
+    needed = blocks * (2 if rows is None else rows)
+    if needed > len(candidates):
+        each = "of at least 2" if rows is None else f"of learning_rows={rows}"
+        raise ValueError(
+            f"learning_blocks={blocks} blocks {each} rows need {needed} rows, but only {len(candidates)} "
+            "with known labels are there to learn on; give fewer or smaller blocks."
+        )
+    drawn = np.random.default_rng(seed).permutation(candidates)
+    return [np.sort(block) for block in np.array_split(drawn if rows is None else drawn[:needed], blocks)]
 
 
 def held_out_rows(cv: Any, chosen: Array, targets: Array, seed: int) -> Array:
@@ -24,7 +93,7 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array, seed: int) -> Array:
     cv : int, None, splitter or iterable
         A number of random parts, None for 5, or what scikit-learn takes as ``cv``, which splits all rows.
     chosen : ndarray of int, shape (m,)
-        The rows that take part.
+        The rows that take part, at least two.
     targets : ndarray of shape (n,) or (n, L)
         What a splitter may stratify all rows by.
     seed : int
@@ -33,16 +102,13 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array, seed: int) -> Array:
     Returns
     -------
     ndarray of bool, shape (m, folds)
-        Which of the chosen rows each fold holds out, for folds that hold out any; no folds for fewer
-        than two rows.
+        Which of the chosen rows each fold holds out, for folds that hold out any.
 
     Raises
     ------
     ValueError
         If a fold has no rows to train on or none to hold out, or leaves rows out.
     """
-    if len(chosen) < 2:
-        return np.zeros((len(chosen), 0), bool)
     if cv is None or isinstance(cv, Integral):
         parts = min(_PARTS if cv is None else int(cv), len(chosen))
         splitter = KFold(parts, shuffle=True, random_state=seed)

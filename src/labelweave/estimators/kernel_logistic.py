@@ -24,8 +24,8 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER, Array
-from labelweave.estimators.folds import held_out_rows
+from labelweave.estimators.base import CALLER
+from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
 from labelweave.estimators.kernel_expansion import expansion
 from labelweave.estimators.kernel_probabilities import KernelProbabilities
 from labelweave.estimators.likelihood_data import LikelihoodData, read_likelihood_data
@@ -102,6 +102,10 @@ class KernelLogisticClassifier(KernelProbabilities):
         The folds on which hyper-parameters are learned; a number means random parts, None 5 of them.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
+    learning_blocks : int, default=1
+        Learn on so many disjoint blocks of ``learning_rows`` rows, or on as many equal parts of all rows:
+        what is minimised is the mean of their cross-validated losses.  The time grows with the number of
+        blocks, and with the square of the rows in each.  One block is too little for many hyper-parameters.
     max_learning_iter : int, default=100
         The largest number of evaluations of the cross-validated loss.  With 3,000 rows and more
         those on a first part of the rows count too.
@@ -198,6 +202,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         "hyperparameters": [StrOptions({"learn", "fixed"})],
         "cv": ["cv_object"],
         "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
+        "learning_blocks": [_COUNT],
         "max_learning_iter": [_COUNT],
         "decision": [StrOptions(_DECISIONS)],
         "low_rank": [_COUNT, None],
@@ -225,6 +230,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         hyperparameters="learn",
         cv=5,
         learning_rows=None,
+        learning_blocks=1,
         max_learning_iter=100,
         decision="most_probable",
         low_rank=None,
@@ -248,6 +254,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.hyperparameters = hyperparameters
         self.cv = cv
         self.learning_rows = learning_rows
+        self.learning_blocks = learning_blocks
         self.max_learning_iter = max_learning_iter
         self.decision = decision
         self.low_rank = low_rank
@@ -293,13 +300,13 @@ class KernelLogisticClassifier(KernelProbabilities):
         kernel = self._starting_kernel(features, seed)
         family = prior_family(self._prior_choice(seed), kernel, self.classes_[-data.n_labels :])
         self._forget_expansion()
-        chosen, held_out = self._folds(data, seed)
-        iterations = self.max_learning_iter if held_out.shape[1] else 0
+        blocks = self._blocks(data, seed)
+        iterations = self.max_learning_iter if blocks else 0
         progress = LikelihoodProgress(self, self.tol, iterations)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running():
             settings = self._settings(progress, workers, seed, iterations)
-            fitted = LikelihoodFit(family, data, settings).run(chosen, held_out)
+            fitted = LikelihoodFit(family, data, settings).run(blocks)
         progress.close()
         self._keep(fitted, features, family.values(fitted.theta))
         return self
@@ -361,14 +368,13 @@ class KernelLogisticClassifier(KernelProbabilities):
                 f"decision={self.decision!r} needs a taxonomy; give one, or decision='most_probable'."
             )
 
-    def _folds(self, data: LikelihoodData, seed: int) -> tuple[Array, Array]:
-        """Give the rows to learn on, and which of them each fold holds out; no folds to learn nothing."""
-        chosen = data.certain()
-        if self.hyperparameters == "fixed":
-            return chosen, np.zeros((len(chosen), 0), bool)
-        if self.learning_rows is not None and self.learning_rows < len(chosen):
-            chosen = np.sort(np.random.default_rng(seed).permutation(chosen)[: self.learning_rows])
-        return chosen, held_out_rows(self.cv, chosen, data.targets, seed)
+    def _blocks(self, data: LikelihoodData, seed: int) -> list[LearningBlock]:
+        """Give the rows to learn on, and which of them each fold holds out; no blocks to learn nothing."""
+        certain = data.certain()
+        if self.hyperparameters == "fixed" or (len(certain) < 2 and self.learning_blocks == 1):
+            return []
+        drawn = drawn_blocks(certain, self.learning_rows, self.learning_blocks, seed)
+        return [LearningBlock(rows, held_out_rows(self.cv, rows, data.targets, seed)) for rows in drawn]
 
     def _settings(
         self, progress: LikelihoodProgress, workers: Workers, seed: int, iterations: int

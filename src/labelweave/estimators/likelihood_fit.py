@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import Workers
+from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.likelihood_data import LikelihoodData
 from labelweave.features import Kernel
 from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram
@@ -18,6 +19,7 @@ from labelweave.hyperparameters import (
     FoldedData,
     InnerSettings,
     LearnedParameters,
+    MeanCriterion,
     PriorFamily,
     SearchRecord,
     SearchSettings,
@@ -138,15 +140,13 @@ class LikelihoodFit:
         self.evaluations_left = settings.learning_iterations
         self.n_terms = len(family.prior(family.start).terms)
 
-    def run(self, chosen: Array, held_out: Array) -> FittedLikelihood:
+    def run(self, blocks: list[LearningBlock]) -> FittedLikelihood:
         """Learn the hyper-parameters on some rows, and fit all.
 
         Parameters
         ----------
-        chosen : ndarray of int, shape (m,)
-            Rows on which hyper-parameters are learned.
-        held_out : ndarray of bool, shape (m, folds)
-            Which of them each fold holds out.
+        blocks : list of LearningBlock
+            Rows on which hyper-parameters are learned, and how they are cross-validated.
 
         Returns
         -------
@@ -154,8 +154,8 @@ class LikelihoodFit:
             The model.
         """
         learned, start = None, None
-        if self.settings.learning_iterations and len(chosen):
-            learned, start = self._learn(chosen, held_out)
+        if self.settings.learning_iterations and blocks:
+            learned, start = self._learn(blocks)
         theta = self.family.start if learned is None else learned.theta
         prior = self.family.prior(theta)
         gram = coupled_gram(prior, self._final_gram, self.settings.workers, ties_labels=self.ties_labels)
@@ -192,47 +192,52 @@ class LikelihoodFit:
         source = self.data.source(kernel)
         return LowRankGram.from_source(source, 0.0, np.float64, settings.workers, pivoting)
 
-    def _learn(self, chosen: Array, held_out: Array) -> tuple[LearnedParameters, Array | None]:
+    def _learn(self, blocks: list[LearningBlock]) -> tuple[LearnedParameters, Array | None]:
         """Search in stages, and give a start for the final fit if all its rows took part.
 
         Hyper-parameters that are apart are first learned as if they were tied, and with many rows on a
         part of them.  That costs little, and many hyper-parameters find a good optimum from there.
         """
         theta, box, first_step = None, None, 1.0
-        criterion: CrossValidationLikelihood | None = None
-        for family, rows in self._stages(len(chosen)):
-            last, criterion = criterion, self._criterion(family, chosen[rows], held_out[rows])
-            if last is not None and len(last.data.weights) == len(rows):
-                criterion.inner_state = last.inner_state
+        criterion: MeanCriterion | None = None
+        met: list[LearningBlock] = []
+        for family, part in self._stages(blocks):
+            states = criterion.inner_states if criterion is not None and met is part else None
+            criterion, met = self._criterion(family, part), part
+            if states is not None:
+                criterion.start_from(states)
             start = family.start if theta is None else _carried(family, theta)
-            reach = _REACH_OF_FIRST if len(rows) < len(chosen) else _NEARBY
+            reach = _NEARBY if part is blocks else _REACH_OF_FIRST
             box = (
                 family.bounds if theta is None and reach == _NEARBY else _around(start, family.bounds, reach)
             )
             learned = self._search(criterion, start, box, first_step)
-            if len(rows) == len(chosen):
+            if part is blocks:
                 learned = self._moved_on(criterion, learned, box, first_step)
             theta, first_step = learned.theta, _SHORT_STEP
             if learned.status == "interrupted" or self.evaluations_left < 1:
                 break
         assert criterion is not None, "there is at least one stage"
         learned = replace(learned, theta=_carried(self.family, learned.theta))
-        if criterion.inner_state is None or len(criterion.data.weights) < len(self.data.weights):
-            return learned, None
-        return learned, _mean_over_fits(criterion.inner_state, held_out, self.ties_labels)
+        return learned, self._first_dual(criterion.inner_states[0], met)
 
-    def _stages(self, n_rows: int) -> list[tuple[PriorFamily, Array]]:
+    def _first_dual(self, state: Array | None, blocks: list[LearningBlock]) -> Array | None:
+        """Give dual variables for the final fit to start from, if the fits to the folds had all its rows."""
+        if state is None or len(blocks[0].rows) < len(self.data.weights):
+            return None
+        return _mean_over_fits(state, blocks[0].held_out, self.ties_labels)
+
+    def _stages(self, blocks: list[LearningBlock]) -> list[tuple[PriorFamily, list[LearningBlock]]]:
         """List families and rows of the searches, the cheap ones first."""
-        every = np.arange(n_rows)
         coarse = self.family.coarser()
-        stages = [(self.family, every)] if coarse is None else [(coarse, every), (self.family, every)]
-        if n_rows < _MANY * _FIRST_ROWS:
+        stages = [(self.family, blocks)] if coarse is None else [(coarse, blocks), (self.family, blocks)]
+        if sum(len(block.rows) for block in blocks) < _MANY * _FIRST_ROWS:
             return stages
-        some = np.sort(np.random.default_rng(self.settings.seed).permutation(n_rows)[:_FIRST_ROWS])
-        return [(stages[0][0], some), *stages]
+        order = np.random.default_rng(self.settings.seed).permutation(len(blocks[0].rows))
+        return [(stages[0][0], [blocks[0].part(np.sort(order[:_FIRST_ROWS]))]), *stages]
 
     def _moved_on(
-        self, criterion: CrossValidationLikelihood, learned: LearnedParameters, box: Box, first_step: float
+        self, criterion: MeanCriterion, learned: LearnedParameters, box: Box, first_step: float
     ) -> LearnedParameters:
         """Search on while the result lies on the edge of the box."""
         bounds = criterion.family.bounds
@@ -244,21 +249,24 @@ class LikelihoodFit:
             learned = learned.followed_by(self._search(criterion, learned.theta, box, first_step))
         return learned
 
-    def _criterion(self, family: PriorFamily, rows: Array, held_out: Array) -> CrossValidationLikelihood:
-        part = self.data.rows(rows)
+    def _criterion(self, family: PriorFamily, blocks: list[LearningBlock]) -> MeanCriterion:
+        return MeanCriterion([self._part(family, block) for block in blocks])
+
+    def _part(self, family: PriorFamily, block: LearningBlock) -> CrossValidationLikelihood:
+        part = self.data.rows(block.rows)
         folded = FoldedData(
             part.features,
             lambda weights: part.loss(weights, ties_labels=self.ties_labels),
             part.weights,
-            held_out,
-            lambda kernel: self._gram(part, kernel, held_out.shape[1]),
+            block.held_out,
+            lambda kernel: self._gram(part, kernel, block.held_out.shape[1]),
             self.ties_labels,
         )
         inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed, directions=self._directions())
         return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
 
     def _search(
-        self, criterion: CrossValidationLikelihood, start: Array, box: Box, first_step: float
+        self, criterion: MeanCriterion, start: Array, box: Box, first_step: float
     ) -> LearnedParameters:
         settings = SearchSettings(
             max_iter=self.evaluations_left, first_step=first_step, on_record=self.settings.on_search

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels import Kernel
 
-__all__ = ["GramSource", "KernelSource", "PrecomputedSource"]
+__all__ = ["GramSource", "KernelSource", "PrecomputedSource", "RowsOfSource"]
 
 Array = npt.NDArray[Any]
 
@@ -97,3 +97,27 @@ class PrecomputedSource:
     def diagonal(self) -> npt.NDArray[np.float64]:
         """Give the diagonal; see :meth:`GramSource.diagonal`."""
         return np.asarray(self.matrix.diagonal(), dtype=np.float64)
+
+
+class RowsOfSource:
+    """Some rows, and the same columns, of a kernel matrix.
+
+    Parameters
+    ----------
+    source : GramSource
+        The whole matrix.
+    kept : ndarray of int, shape (n,)
+        The rows.
+    """
+
+    def __init__(self, source: GramSource, kept: Array) -> None:
+        self.source, self.kept, self.n_rows = source, kept, len(kept)
+
+    def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        """Compute some entries; see :meth:`GramSource.block`."""
+        left = self.kept[rows]
+        return self.source.block(left, left if _same(rows, columns) else self.kept[columns], dtype)
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal; see :meth:`GramSource.diagonal`."""
+        return self.source.diagonal()[self.kept]

@@ -59,13 +59,13 @@ def _top_of_dense(
 ) -> tuple[Integers, Integers, Integers]:
     if targets.has_missing:
         scores = np.where(targets.to_signs() == 0, -np.inf, scores)
-    labels = _largest(scores, k)
+    labels = largest_labels(scores, k)
     offered = np.take_along_axis(scores, labels, axis=1) > -np.inf
     rows, places = np.nonzero(offered)
     return rows, labels[offered], places
 
 
-def _largest(scores: npt.NDArray[Any], k: int) -> Integers:
+def largest_labels(scores: npt.NDArray[Any], k: int) -> Integers:
     """Find the k largest of every row in falling order, ties by rising index."""
     n_labels = scores.shape[1]
     # a partition breaks ties as it likes, so take only the k-th value from it

@@ -1,0 +1,405 @@
+"""Low-rank multi-label classification with missing labels (LEML).
+
+Yu, Jain, Kar and Dhillon, "Large-scale multi-label learning with missing labels", ICML 2014.
+The optimisation problem is stated in :mod:`labelweave.problems.low_rank_factors`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight
+
+from labelweave.arrays import Workers, panels
+from labelweave.estimators.base import CALLER, Array
+from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.estimators.low_rank_fit import (
+    FittedFactors,
+    LowRankData,
+    LowRankSettings,
+    fit_factors,
+    largest_rank,
+)
+from labelweave.estimators.round_progress import RoundProgress
+from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.estimators.targets import read_targets
+from labelweave.features import FeatureMatrix
+from labelweave.features.gram_sources import RowsOfSource
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.model_files import storable
+from labelweave.solvers import Status
+from labelweave.solvers.alternating_minimization import RoundRecord
+
+__all__ = ["LowRankClassifier"]
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+_NON_NEGATIVE = Interval(Real, 0, None, closed="left")
+_KERNEL_VALUES_AT_ONCE = 8_000_000
+_ROWS_AT_ONCE = 4096
+_ENDINGS = {
+    Status.ITERATION_LIMIT: (
+        "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "
+        "max_iter, or tol."
+    ),
+    Status.INTERRUPTED: "The fit was interrupted; the model is the best one so far.",
+}
+
+
+@storable("LowRankClassifier")
+class LowRankClassifier(KernelClassifier):
+    """Multi-label classifier of low rank, linear or with a kernel, that learns from observed entries only.
+
+    It minimises (LEML, Yu et al. 2014, equation 4)
+
+    ``sum_ij w_ij loss(y_ij, phi(x_i) W h_j) + lambda / 2 (||W||^2 + ||H||^2)``
+
+    over the observed entries (i, j), in turn by W (features x rank) and H (labels x rank).  The
+    penalty is lambda times the trace norm of Z = W H^T, whose rank is bounded by ``rank``;
+    ``penalty="ridge"`` takes ``lambda / 2 ||Z||^2`` instead.
+
+    Parameters
+    ----------
+    rank : int or float, default=100
+        The rank k, or a share of the number of labels (0 < rank < 1).  Ranks that no product
+        of the factors can have are lowered to the largest possible one, which changes no model;
+        ``rank_`` has it.
+    loss : {"squared", "logistic", "squared_hinge"}, default="squared"
+        The loss of an entry: half the squared distance of the score to 1 or 0, the logistic loss, or
+        half the squared hinge loss of the signs.  Only the squared loss of labels that are all
+        observed takes time in proportion to positive entries rather than all.
+    regularization : float, default=1.0
+        lambda.  With 0 the result is a least-norm one where features do not determine it.
+    penalty : {"trace_norm", "ridge"}, default="trace_norm"
+        What is penalised; of a kernel model, functions in the kernel's space.
+    kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
+            callable, default="linear"
+        The kernel between rows, as in :class:`MaxMarginClassifier`.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the RBF, polynomial and Laplacian kernels, with scikit-learn's meaning.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        Of the polynomial kernel.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature (to a kernel, a constant), which is penalised like any other.
+    intercept_scaling : float, default=1.0
+        The constant feature; the larger, the less its weights are penalised.
+    negative_weight : float, default=1.0
+        Weight of the loss of entries that are not positive.  Below 1 it is for positive-unlabelled data,
+        where absent means unknown: an absent label then counts as a negative one with that weight.
+    start : {"svd", "random"}, default="svd"
+        The labels' factor to start from: leading singular vectors of the label matrix (unobserved
+        entries as 0), or normal random numbers.
+    threshold : {"auto", "f1", "label_f1"} or float, default="auto"
+        Scores above it are predicted: 1/2 for the squared loss and 0 for others; or the
+        one of best micro-averaged F1 score, or the best of every label, on the observed entries of
+        rows that are held out, after which the model is fitted to all rows.
+    validation_fraction : float, default=0.1
+        The share of rows held out for ``threshold="f1"`` and "label_f1".
+    tol : float, default=1e-4
+        The fit ends after a round that lowers the objective by less than this share.
+    max_iter : int, default=30
+        The largest number of rounds.
+    precision : {"float64", "float32"}, default="float64"
+        Of the factors.  Sums over rows and features are in double precision in both.
+    low_rank : int or None, default=None
+        Number of columns of an incomplete Cholesky factor that stands for the kernel
+        matrix; None for the matrix itself.
+    memory_budget : float, default=8000.0
+        Megabytes for the kernel matrix, which is computed anew in every product if it does not fit.
+    n_jobs : int or None, default=None
+        Threads; the result is the same to the last bit for any number.
+    random_state : int, RandomState instance or None, default=0
+        Fixes random starts, held-out rows and pivots.
+
+    Attributes
+    ----------
+    feature_factors_ : ndarray of shape (d, k), or (m, k) with a kernel
+        W: weights of features, or coefficients of support rows.
+    label_factors_ : ndarray of shape (L, k)
+        H.
+    intercept_ : ndarray of shape (L,)
+        The intercepts.
+    thresholds_ : ndarray of shape (L,)
+        Scores above are positive.
+    rank_ : int
+        The number of columns of the factors.
+    support_ : ndarray of shape (m,)
+        The support rows, with a kernel.
+    support_vectors_ : ndarray or csr_array of shape (m, d)
+        Their features, with a kernel that is not precomputed.
+    kernel_ : Kernel
+        The kernel, its parameters numbers; not with a precomputed one.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
+    n_features_in_ : int
+        Features seen in fit.
+    feature_names_in_ : ndarray of shape (d,)
+        Their names, when X was a frame.
+    converged_ : bool
+        Whether the last round lowered the objective by ``tol`` or less.
+    status_ : {"converged", "iteration_limit", "interrupted"}
+        Why the fit ended.
+    n_iter_ : int
+        Rounds done.
+    objective_ : float
+        The objective.
+    duality_gap_ : float
+        With the trace norm: the share of the objective by which factors of any rank could lower it at
+        most; 0 proves a global optimum.  A rank that binds keeps it from 0.  NaN with "ridge".
+    trace_ : list of RoundRecord
+        Time, objective and iterations of every round.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave import LowRankClassifier
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.4]])
+    >>> Y = np.array([[0, 1], [1, 0], [1, np.nan]])
+    >>> model = LowRankClassifier(rank=2, regularization=0.01).fit(X, Y)
+    >>> model.predict(X)
+    array([[0, 1],
+           [1, 0],
+           [1, 0]])
+    """
+
+    _record_type = RoundRecord
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "rank": [_COUNT, Interval(Real, 0, 1, closed="neither")],
+        "loss": [StrOptions(set(ENTRY_LOSSES))],
+        "regularization": [_NON_NEGATIVE],
+        "penalty": [StrOptions({"trace_norm", "ridge"})],
+        **KernelClassifier._kernel_constraints,
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [_POSITIVE],
+        "negative_weight": [_POSITIVE],
+        "start": [StrOptions({"svd", "random"})],
+        "threshold": [StrOptions({"auto", "f1", "label_f1"}), Interval(Real, None, None, closed="neither")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "tol": [_NON_NEGATIVE],
+        "max_iter": [_COUNT],
+        "precision": [StrOptions({"float32", "float64"})],
+        "low_rank": [_COUNT, None],
+        "memory_budget": [_POSITIVE],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        rank=100,
+        loss="squared",
+        regularization=1.0,
+        *,
+        penalty="trace_norm",
+        kernel="linear",
+        gamma="scale",
+        degree=3,
+        coef0=1.0,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        negative_weight=1.0,
+        start="svd",
+        threshold="auto",
+        validation_fraction=0.1,
+        tol=1e-4,
+        max_iter=30,
+        precision="float64",
+        low_rank=None,
+        memory_budget=8000.0,
+        n_jobs=None,
+        random_state=0,
+    ):
+        self.rank = rank
+        self.loss = loss
+        self.regularization = regularization
+        self.penalty = penalty
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.negative_weight = negative_weight
+        self.start = start
+        self.threshold = threshold
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.precision = precision
+        self.low_rank = low_rank
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LowRankClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.  A row
+            without observed labels adds nothing.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses.
+
+        Returns
+        -------
+        LowRankClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data, or their combination with the parameters, make no sense; the row,
+            column or label is named.
+        """
+        features = self._read_features(X, reset=True)
+        labels, self._form = read_targets(y)
+        self._check_lengths(features, labels)
+        self.classes_ = self._form.classes
+        weights = _check_sample_weight(
+            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
+        )
+        self._forget_expansion()
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        source, explicit = self._read_kernel(features, seed)
+        workers = Workers(effective_n_jobs(self.n_jobs))
+        with workers.running():
+            self._fit(features, LowRankData(labels, weights, explicit, source), workers, seed)
+        return self
+
+    def _fit(self, features: FeatureMatrix, data: LowRankData, workers: Workers, seed: int) -> None:
+        holds_out = self.threshold in ("f1", "label_f1")
+        progress = RoundProgress(self, self.max_iter * (2 if holds_out else 1))
+        width = None if data.explicit is None else data.explicit.shape[1]
+        self.rank_ = self._columns(len(features), width, data.labels.n_labels)
+        settings = self._settings(workers, seed, progress)
+        fallback = ENTRY_LOSSES[self.loss]().threshold
+        start = None
+        if holds_out:
+            self.thresholds_, start = self._held_out_thresholds(features, data, settings, fallback)
+        else:
+            level = fallback if self.threshold == "auto" else float(self.threshold)
+            self.thresholds_ = np.full(data.labels.n_labels, level)
+        fitted = fit_factors(data, settings, start)
+        progress.close()
+        self._keep(fitted, features)
+
+    def _columns(self, n_rows: int, n_features: int | None, n_labels: int) -> int:
+        wanted = self.rank if isinstance(self.rank, Integral) else max(1, round(self.rank * n_labels))
+        if n_features is None and self.low_rank is not None:
+            n_features = min(self.low_rank, n_rows)
+        return int(min(wanted, largest_rank(n_rows, n_features, n_labels, self.fit_intercept)))
+
+    def _settings(self, workers: Workers, seed: int, progress: RoundProgress) -> LowRankSettings:
+        return LowRankSettings(
+            rank=self.rank_,
+            loss=self.loss,
+            penalty=self.penalty,
+            regularization=float(self.regularization),
+            constant=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            negative_weight=float(self.negative_weight),
+            start=self.start,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            dtype=np.dtype(self.precision),
+            low_rank=self.low_rank,
+            memory_budget=self.memory_budget,
+            workers=workers,
+            seed=seed,
+            on_round=progress,
+        )
+
+    def _held_out_thresholds(
+        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, fallback: float
+    ) -> tuple[Array, Array]:
+        """Fit without some rows and choose thresholds on them; give the labels' factor to go on from."""
+        order = np.random.default_rng(settings.seed).permutation(len(features))
+        n_held = max(1, round(self.validation_fraction * len(features)))
+        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+        if not len(kept):
+            raise ValueError(
+                f"threshold={self.threshold!r} holds rows out, but there is {len(features)} row only; give "
+                "more rows, or a number."
+            )
+        part = fit_factors(_rows(data, kept), settings)
+        support = None if part.support is None else kept[part.support]
+        self._keep_factors(replace(part, support=support), features)
+        blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
+        thresholds = best_thresholds(
+            data.labels[held],
+            np.concatenate(blocks),
+            by_label=self.threshold == "label_f1",
+            fallback=fallback,
+        )
+        return thresholds, part.label_factor
+
+    def _keep(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
+        self._keep_factors(fitted, features)
+        self.status_ = fitted.status.name.lower()
+        self.converged_ = fitted.status is Status.CONVERGED
+        self.n_iter_ = len(fitted.trace)
+        self.trace_ = fitted.trace
+        self.objective_ = fitted.objective
+        gap = (fitted.objective - fitted.lower_bound) / max(1.0, abs(fitted.objective))
+        self.duality_gap_ = float(gap) if np.isfinite(gap) else float("nan")
+        if not self.converged_:
+            warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)
+
+    def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
+        self.feature_factors_, self.label_factors_ = fitted.feature_factor, fitted.label_factor
+        self.intercept_ = fitted.intercepts
+        if fitted.support is not None:
+            self.support_ = fitted.support
+            if self.kernel != "precomputed":
+                self.support_vectors_ = features.rows(fitted.support).data
+
+    def _forget_expansion(self) -> None:
+        super()._forget_expansion()
+        if hasattr(self, "feature_factors_"):
+            del self.feature_factors_
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features) - self.thresholds_
+
+    def _ranking_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features)
+
+    def _raw_scores(self, features: FeatureMatrix) -> Array:
+        """Score before thresholds: shape (n, L)."""
+        return np.asarray(self._latent(features) @ self.label_factors_.T + self.intercept_)
+
+    def _latent(self, features: FeatureMatrix) -> Array:
+        """Map rows into the space of the factors: shape (n, k)."""
+        if not hasattr(self, "support_"):
+            explicit = self.kernel_.explicit_features(features)
+            assert explicit is not None, "weights are only kept for explicit features"
+            return explicit.matmul(self.feature_factors_)
+        rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(self.support_)))
+        latent = np.empty((len(features), self.feature_factors_.shape[1]), self.feature_factors_.dtype)
+        for rows in panels(len(features), rows_at_once):
+            latent[rows] = self._kernel_to_support(features.rows(rows)) @ self.feature_factors_
+        return latent
+
+
+def _rows(data: LowRankData, kept: Array) -> LowRankData:
+    """Keep some rows."""
+    explicit = None if data.explicit is None else data.explicit.rows(kept)
+    source = None if data.source is None else RowsOfSource(data.source, kept)
+    return LowRankData(data.labels[kept], data.weights[kept], explicit, source)

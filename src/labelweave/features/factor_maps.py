@@ -1,0 +1,236 @@
+"""How the rows of a factor become scores: ``image = Phi F``, and back.
+
+A low-rank model scores with Phi W H^T.  An algorithm that moves a factor F of k columns needs Phi F, the
+gradient of a function of Phi F, and the inner product of the space in which F is penalised.  These maps
+give the three for explicit features (Phi = X, Euclidean), for a Mercer kernel (F holds
+coefficients of the training rows, Phi = K, inner product <F, K G>: the gradient needs no product) and
+for the factor of the labels (Phi = 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import Workers
+from labelweave.features.gram.base import Gram
+from labelweave.features.sparse_products import SparseProducts
+
+__all__ = ["DenseMap", "FactorMap", "IdentityMap", "KernelMap", "SparseMap"]
+
+Array = npt.NDArray[Any]
+
+
+class FactorMap(Protocol):
+    """The map from a factor of shape (m, k) to its image of shape (n, k)."""
+
+    shape: tuple[int, int]
+
+    def image(self, factor: Array) -> Array:
+        """Map a factor.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (m, k)
+            The factor.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Its image.
+        """
+
+    def gradient(self, slopes: Array) -> Array:
+        """Turn slopes at the image into the gradient in the space of the factor.
+
+        Parameters
+        ----------
+        slopes : ndarray of shape (n, k)
+            Derivatives by the entries of the image.
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            The gradient.
+        """
+
+    def dual(self, factor: Array, image: Array) -> Array:
+        """Give what the entries of another factor are multiplied with in an inner product.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (m, k)
+            The factor.
+        image : ndarray of shape (n, k)
+            Its image.
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            ``<other, factor>`` is ``sum(other * dual)``.
+        """
+
+    def squares(self, weights: Array) -> Array:
+        """Say how much each row of a factor moves the image, for a preconditioner.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            Weights of the rows of the image.
+
+        Returns
+        -------
+        ndarray of shape (m, 1) or (1, 1)
+            ``sum_i weights_i Phi_ij^2``, or a mean of it.
+        """
+
+
+class IdentityMap:
+    """The factor is its own image.
+
+    Parameters
+    ----------
+    n_rows : int
+        Its rows.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self.shape = n_rows, n_rows
+
+    def image(self, factor: Array) -> Array:
+        """Give the factor; see :meth:`FactorMap.image`."""
+        return factor
+
+    def gradient(self, slopes: Array) -> Array:
+        """Give the slopes; see :meth:`FactorMap.gradient`."""
+        return slopes
+
+    def dual(self, factor: Array, image: Array) -> Array:
+        """Give the factor; see :meth:`FactorMap.dual`."""
+        return factor
+
+    def squares(self, weights: Array) -> Array:
+        """Give the weights; see :meth:`FactorMap.squares`."""
+        return weights[:, None]
+
+
+class SparseMap:
+    """Explicit sparse features and, if asked, a constant one behind them.
+
+    Parameters
+    ----------
+    products : SparseProducts of shape (n, d)
+        The features.
+    constant : float
+        The constant feature; 0 for none.
+    workers : Workers
+        The threads.
+    """
+
+    def __init__(self, products: SparseProducts, constant: float, workers: Workers) -> None:
+        self.products, self.constant, self.workers = products, constant, workers
+        self.shape = products.shape[0], products.shape[1] + (constant != 0)
+
+    def image(self, factor: Array) -> Array:
+        """Compute ``X F``; see :meth:`FactorMap.image`."""
+        if not self.constant:
+            return self.products.matmul(factor)
+        image = self.products.matmul(factor[:-1])
+        image += self.constant * factor[-1]
+        return image
+
+    def gradient(self, slopes: Array) -> Array:
+        """Compute ``X^T D``; see :meth:`FactorMap.gradient`."""
+        found = self.products.adjoint(slopes)
+        return _with_constant(found, self.constant, slopes, self.workers) if self.constant else found
+
+    def dual(self, factor: Array, image: Array) -> Array:
+        """Give the factor; see :meth:`FactorMap.dual`."""
+        return factor
+
+    def squares(self, weights: Array) -> Array:
+        """Add up squares by feature; see :meth:`FactorMap.squares`."""
+        squared = self.products.with_values(np.square(self.products.values))
+        found = squared.adjoint(np.ascontiguousarray(weights[:, None]))
+        if not self.constant:
+            return found
+        return np.vstack([found, np.full((1, 1), self.constant**2 * weights.sum(), found.dtype)])
+
+
+class DenseMap:
+    """Explicit dense features and, if asked, a constant one behind them.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n, d)
+        The features.
+    constant : float
+        The constant feature; 0 for none.
+    workers : Workers
+        The threads.
+    """
+
+    def __init__(self, table: Array, constant: float, workers: Workers) -> None:
+        self.table, self.constant, self.workers = table, constant, workers
+        self.shape = table.shape[0], table.shape[1] + (constant != 0)
+
+    def image(self, factor: Array) -> Array:
+        """Compute ``X F``; see :meth:`FactorMap.image`."""
+        if not self.constant:
+            return self.workers.matmul(self.table, factor)
+        image = self.workers.matmul(self.table, np.ascontiguousarray(factor[:-1]))
+        image += self.constant * factor[-1]
+        return image
+
+    def gradient(self, slopes: Array) -> Array:
+        """Compute ``X^T D``; see :meth:`FactorMap.gradient`."""
+        found = self.workers.inner(self.table, slopes)
+        return _with_constant(found, self.constant, slopes, self.workers) if self.constant else found
+
+    def dual(self, factor: Array, image: Array) -> Array:
+        """Give the factor; see :meth:`FactorMap.dual`."""
+        return factor
+
+    def squares(self, weights: Array) -> Array:
+        """Add up squares by feature; see :meth:`FactorMap.squares`."""
+        found: Array = np.einsum("ij,ij,i->j", self.table, self.table, weights)[:, None]
+        if not self.constant:
+            return found
+        return np.vstack([found, np.full((1, 1), self.constant**2 * weights.sum(), found.dtype)])
+
+
+class KernelMap:
+    """A kernel: the factor holds coefficients of the training rows.
+
+    Parameters
+    ----------
+    gram : Gram of n rows
+        The kernel matrix K.
+    """
+
+    def __init__(self, gram: Gram) -> None:
+        self.gram, self.shape = gram, (gram.n_rows, gram.n_rows)
+        self._mean = float(gram.diagonal().mean())
+
+    def image(self, factor: Array) -> Array:
+        """Compute ``K F``; see :meth:`FactorMap.image`."""
+        return self.gram.product(factor)
+
+    def gradient(self, slopes: Array) -> Array:
+        """Give the slopes, which are the gradient in the space of K; see :meth:`FactorMap.gradient`."""
+        return slopes
+
+    def dual(self, factor: Array, image: Array) -> Array:
+        """Give the image; see :meth:`FactorMap.dual`."""
+        return image
+
+    def squares(self, weights: Array) -> Array:
+        """Give one mean, so that a preconditioner stays self-adjoint; see :meth:`FactorMap.squares`."""
+        return np.full((1, 1), self._mean * float(weights.mean()), weights.dtype)
+
+
+def _with_constant(found: Array, constant: float, slopes: Array, workers: Workers) -> Array:
+    ones = np.full((len(slopes), 1), constant, slopes.dtype)
+    return np.vstack([found, workers.inner(ones, slopes)])

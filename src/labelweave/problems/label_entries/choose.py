@@ -1,0 +1,70 @@
+"""Which form of the entries is the cheapest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.arrays import Workers
+from labelweave.labels import LabelMatrix
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.problems.label_entries.base import LabelEntries
+from labelweave.problems.label_entries.dense_entries import DenseEntries
+from labelweave.problems.label_entries.quadratic_entries import QuadraticEntries
+from labelweave.problems.label_entries.sampled_entries import SampledEntries
+
+__all__ = ["choose_entries"]
+
+_DENSE_SHARE = 0.1  # observed share above which dense products of all entries take less time
+
+
+def choose_entries(
+    labels: LabelMatrix,
+    loss: str,
+    row_weights: npt.NDArray[Any],
+    negative_weight: float,
+    workers: Workers,
+) -> LabelEntries:
+    """Choose how the loss of a label matrix is computed.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of n rows
+        The labels.
+    loss : {"squared", "logistic", "squared_hinge"}
+        The loss of an entry.
+    row_weights : ndarray of shape (n,)
+        Weights of the rows, of the type to compute in.
+    negative_weight : float
+        What the weights of entries that are not positive are multiplied with.
+    workers : Workers
+        The threads.
+
+    Returns
+    -------
+    LabelEntries
+        :class:`QuadraticEntries` for the squared loss without missing labels,
+        :class:`SampledEntries` where few entries are observed, else :class:`DenseEntries`.
+    """
+    entry_loss = ENTRY_LOSSES[loss]()
+    if labels.observed is None:
+        if entry_loss.is_quadratic:
+            return QuadraticEntries.from_pattern(labels.positives, row_weights, negative_weight, workers)
+        signs = labels.positives
+    else:
+        signs = labels.observed
+        if signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
+            return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers)
+    ones = np.ones(labels.n_labels, row_weights.dtype)
+    return DenseEntries(
+        entry_loss,
+        sp.csr_array(signs),
+        labels.observed is not None,
+        row_weights,
+        ones,
+        negative_weight,
+        workers,
+    )

@@ -1,0 +1,189 @@
+"""Squared loss over all entries, none missing, in time that the positive ones set (Yu et al. 2014, Algorithm 2).
+
+With weights ``u_i v_j`` times 1 at positive entries and ``background`` b elsewhere the loss of row i is
+
+    u_i [ b/2 a_i^T G a_i  -  a_i . p_i  +  sum over positive j of v_j ((1 - b)/2 s_ij^2 + 1/2) ],
+
+with G = sum_j v_j h_j h_j^T and p_i the sum of v_j h_j over the positive entries: no array of all entries
+is made.  b < 1 is for labels of which only positive ones are known (absent means unknown).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.arrays import Workers
+from labelweave.arrays.inner_products import row_inner
+from labelweave.features.sparse_products import SparseProducts
+from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator
+
+__all__ = ["QuadraticEntries"]
+
+Array = npt.NDArray[Any]
+
+
+class QuadraticEntries:
+    """The loss.
+
+    Parameters
+    ----------
+    positives : SparseProducts of shape (rows, columns)
+        The positive entries; values do not matter.
+    row_weights : ndarray of shape (rows,)
+        u.
+    column_weights : ndarray of shape (columns,)
+        v.
+    background : float
+        b, the weight of an entry that is not positive.
+    workers : Workers
+        The threads.
+    """
+
+    is_quadratic = True
+
+    def __init__(
+        self,
+        positives: SparseProducts,
+        row_weights: Array,
+        column_weights: Array,
+        background: float,
+        workers: Workers,
+    ) -> None:
+        self.shape = positives.shape
+        self.row_weights, self.column_weights = row_weights, column_weights
+        self.background, self.workers = background, workers
+        self.positives = positives.with_values(np.ones(positives.nnz, row_weights.dtype))
+        self.weighted = positives.with_values(column_weights[positives.indices])
+        self._transposed: QuadraticEntries | None = None
+        self._constants = 0.5 * self.weighted.matmul(np.ones((self.shape[1], 1), row_weights.dtype))[:, 0]
+        self.has_uniform_curvature = background == 1.0 and bool((column_weights == 1).all())
+
+    @classmethod
+    def from_pattern(
+        cls, positives: sp.csr_array, weights: Array, background: float, workers: Workers
+    ) -> QuadraticEntries:
+        """Make the loss of a pattern of positive entries.
+
+        Parameters
+        ----------
+        positives : csr_array of shape (n, L)
+            Non-zero where a label is there.
+        weights : ndarray of shape (n,)
+            Weights of the rows, of the type to compute in.
+        background : float
+            The weight of an entry that is not positive.
+        workers : Workers
+            The threads.
+
+        Returns
+        -------
+        QuadraticEntries
+            The loss.
+        """
+        products = SparseProducts(positives, weights.dtype, workers)
+        return cls(products, weights, np.ones(positives.shape[1], weights.dtype), background, workers)
+
+    @property
+    def transposed(self) -> QuadraticEntries:
+        """The same entries, rows and columns exchanged."""
+        if self._transposed is None:
+            self._transposed = QuadraticEntries(
+                self.positives.transposed,
+                self.column_weights,
+                self.row_weights,
+                self.background,
+                self.workers,
+            )
+            self._transposed._transposed = self
+        return self._transposed
+
+    def at(self, image: Array, fixed: Array) -> EntryPoint:
+        """Evaluate to second order; see :meth:`LabelEntries.at`."""
+        gram = self._gram(fixed)
+        scale = self.row_weights[:, None]
+        values, pulled = self._values(image, fixed, gram)
+        slopes = self.workers.matmul(image, gram)
+        slopes -= pulled
+        if self.background != 1.0:
+            slopes += self._on_positives(image, fixed)
+        slopes *= scale
+
+        def curve(direction: Array) -> Array:
+            bent = self.workers.matmul(direction, gram)
+            if self.background != 1.0:
+                bent += self._on_positives(direction, fixed)
+            bent *= scale
+            return bent
+
+        return EntryPoint(values, slopes, curve, self._mean_curvature())
+
+    def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
+        """Compute the loss of each row; see :meth:`LabelEntries.values`."""
+        return self._values(image, fixed, self._gram(fixed))[0]
+
+    def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
+        """Give the matrix of slopes; see :meth:`LabelEntries.slope_operator`."""
+        scores = self.positives.sampled(image, fixed)
+        weight, b = self.weighted.values, self.background
+        correction = self.positives.with_values(weight * ((1 - b) * scores - 1))
+        rows, columns = self.row_weights[:, None], self.column_weights[:, None]
+
+        def matmul(right: Array) -> Array:
+            inner = self.workers.inner(fixed, np.ascontiguousarray(columns * right))
+            return np.asarray(rows * (b * self.workers.matmul(image, inner) + correction.matmul(right)))
+
+        def adjoint(left: Array) -> Array:
+            scaled = np.ascontiguousarray(rows * left)
+            inner = self.workers.inner(image, scaled)
+            return np.asarray(columns * b * self.workers.matmul(fixed, inner) + correction.adjoint(scaled))
+
+        def conjugate(share: float) -> float:
+            # background: b loss*(t s) = b t^2 s^2 / 2; positive: loss*(t (s - 1)) = t (s - 1) (t (s - 1) / 2 + 1)
+            every = (
+                0.5
+                * b
+                * share**2
+                * row_inner(self.workers.matmul(image, self._gram(fixed)), image, self.workers)
+            )
+            slopes = share * (scores.astype(np.float64) - 1)
+            own = slopes * (0.5 * slopes + 1) - 0.5 * b * np.square(share * scores.astype(np.float64))
+            own = sp.csr_array(
+                (weight * own, self.positives.indices, self.positives.indptr), shape=self.shape
+            )
+            return float((self.row_weights * (every + own.sum(axis=1))).sum(dtype=np.float64))
+
+        return SlopeOperator(matmul, adjoint, conjugate)
+
+    def _gram(self, fixed: Array) -> Array:
+        weighted = fixed * self.column_weights[:, None] if (self.column_weights != 1).any() else fixed
+        gram = self.workers.inner(fixed, weighted, np.float64)
+        return (self.background * gram).astype(fixed.dtype)
+
+    def _values(self, image: Array, fixed: Array, gram: Array) -> tuple[npt.NDArray[np.float64], Array]:
+        """Compute the loss of each row, and the sums of the fixed factor over positive entries."""
+        pulled = self.weighted.matmul(fixed)
+        bent = self.workers.matmul(image, gram)
+        values = 0.5 * row_inner(bent, image, self.workers) - row_inner(pulled, image, self.workers)
+        values += self._constants
+        if self.background != 1.0:
+            own = self._on_positives(image, fixed)
+            values += 0.5 * row_inner(own, image, self.workers)
+        return self.row_weights * values, pulled
+
+    def _on_positives(self, image: Array, fixed: Array) -> Array:
+        """What positive entries have over the background: (1 - b) times their v_j s_ij h_j."""
+        scores = self.positives.sampled(image, fixed)
+        scores *= (1 - self.background) * self.weighted.values
+        return self.positives.with_values(scores).matmul(fixed)
+
+    def _mean_curvature(self) -> Array:
+        """Average the second derivatives of each row, so that times H^T H they are about its curvature."""
+        n_columns = max(1, self.shape[1])
+        extra = (1 - self.background) * 2 * self._constants / n_columns
+        return np.asarray(
+            self.row_weights * (self.background * self.column_weights.mean() + extra), self.row_weights.dtype
+        )

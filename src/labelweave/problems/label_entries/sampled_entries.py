@@ -1,0 +1,128 @@
+"""Any loss over listed entries only: missing labels (Yu et al. 2014, Algorithm 1).
+
+Every operation walks the observed entries: scores a_i . h_j by sampled products, slopes and curvatures
+entry by entry, and sums of the fixed factor by sparse products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.arrays import Workers
+from labelweave.features.sparse_products import SparseProducts
+from labelweave.losses.entry_losses import EntryLoss
+from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator
+
+__all__ = ["SampledEntries"]
+
+Array = npt.NDArray[Any]
+
+
+class SampledEntries:
+    """The loss.
+
+    Parameters
+    ----------
+    loss : EntryLoss
+        The loss of an entry.
+    signs : SparseProducts of shape (rows, columns)
+        +1 or -1 at every observed entry.
+    weights : ndarray of shape (nnz,)
+        Weights of the entries, in the order of ``signs``.
+    """
+
+    has_uniform_curvature = False
+
+    def __init__(self, loss: EntryLoss, signs: SparseProducts, weights: Array) -> None:
+        self.loss, self.signs, self.weights = loss, signs, weights
+        self.shape, self.is_quadratic = signs.shape, loss.is_quadratic
+        self._transposed: SampledEntries | None = None
+
+    @classmethod
+    def from_signs(
+        cls,
+        loss: EntryLoss,
+        signs: sp.csr_array,
+        row_weights: Array,
+        negative_weight: float,
+        workers: Workers,
+    ) -> SampledEntries:
+        """Make the loss of a matrix of signs.
+
+        Parameters
+        ----------
+        loss : EntryLoss
+            The loss of an entry.
+        signs : csr_array of shape (n, L)
+            +1 and -1 at observed entries.
+        row_weights : ndarray of shape (n,)
+            Weights of the rows, of the type to compute in.
+        negative_weight : float
+            What the weights of negative entries are multiplied with.
+        workers : Workers
+            The threads.
+
+        Returns
+        -------
+        SampledEntries
+            The loss.
+        """
+        products = SparseProducts(signs, row_weights.dtype, workers)
+        weights = np.repeat(row_weights, np.diff(signs.indptr))
+        weights *= np.where(products.values > 0, 1.0, negative_weight).astype(weights.dtype)
+        return cls(loss, products, weights)
+
+    @property
+    def transposed(self) -> SampledEntries:
+        """The same entries, rows and columns exchanged."""
+        if self._transposed is None:
+            weights = self.signs.with_values(self.weights).transposed.values
+            self._transposed = SampledEntries(self.loss, self.signs.transposed, weights)
+            self._transposed._transposed = self
+        return self._transposed
+
+    def at(self, image: Array, fixed: Array) -> EntryPoint:
+        """Evaluate to second order; see :meth:`LabelEntries.at`."""
+        scores = self.signs.sampled(image, fixed)
+        slopes = self._with(self.weights * self.loss.slope(self.signs.values, scores))
+        curvature = self.weights * self.loss.curvature(self.signs.values, scores)
+
+        def curve(direction: Array) -> Array:
+            moved = self.signs.sampled(direction, fixed)
+            moved *= curvature
+            return self._with(moved).matmul(fixed)
+
+        weights = self._row_sums(curvature) / max(1, self.shape[1])
+        return EntryPoint(self._values(scores), slopes.matmul(fixed), curve, weights.astype(image.dtype))
+
+    def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
+        """Compute the loss of each row; see :meth:`LabelEntries.values`."""
+        return self._values(self.signs.sampled(image, fixed))
+
+    def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
+        """Give the matrix of slopes; see :meth:`LabelEntries.slope_operator`."""
+        signs = self.signs.values
+        slopes = self.loss.slope(signs, self.signs.sampled(image, fixed))
+        matrix = self._with(self.weights * slopes)
+
+        def conjugate(share: float) -> float:
+            values = self.weights * self.loss.conjugate(signs, share * slopes)
+            return float(values.sum(dtype=np.float64))
+
+        return SlopeOperator(matrix.matmul, matrix.adjoint, conjugate)
+
+    def _with(self, values: Array) -> SparseProducts:
+        return self.signs.with_values(values)
+
+    def _values(self, scores: Array) -> npt.NDArray[np.float64]:
+        return self._row_sums(self.weights * self.loss.value(self.signs.values, scores))
+
+    def _row_sums(self, values: Array) -> npt.NDArray[np.float64]:
+        matrix = sp.csr_array(
+            (values.astype(np.float64), self.signs.indices, self.signs.indptr), shape=self.shape
+        )
+        return np.asarray(matrix.sum(axis=1)).ravel()

@@ -1,0 +1,140 @@
+"""Alternating minimisation over two factors (Yu et al. 2014, section 3).
+
+Each round lowers the objective by the features' factor and then by the labels' factor, so it never rises.
+Half steps go on from where the last ones ended, so each need only take off a good part of its gradient.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from labelweave.solvers.result import Status
+from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
+
+__all__ = ["AlternatingMinimization", "AlternatingResult", "FactorPair", "RoundRecord"]
+
+_LOOSEST, _TIGHTEST = 0.1, 1e-3  # shares of the gradient that half steps leave
+
+
+class FactorPair(Protocol):
+    """Two factors that can be improved in turn."""
+
+    def improve_features(self, solver: TrustRegionNewton) -> FactorSolution:
+        """Lower the objective by the features' factor."""
+
+    def improve_labels(self, solver: TrustRegionNewton) -> FactorSolution:
+        """Lower the objective by the labels' factor."""
+
+    def objective(self) -> float:
+        """Compute the objective."""
+
+
+class RoundRecord(NamedTuple):
+    """What is known after a round.
+
+    Parameters
+    ----------
+    iteration : int
+        Rounds done.
+    time : float
+        Seconds since the start.
+    objective : float
+        The objective.
+    decrease : float
+        By how much the round lowered it, as a share of its value; infinite in the first one.
+    feature_iterations : int
+        Iterations of conjugate gradients for the features' factor.
+    label_iterations : int
+        Iterations of conjugate gradients for the labels' factor.
+    """
+
+    iteration: int
+    time: float
+    objective: float
+    decrease: float
+    feature_iterations: int
+    label_iterations: int
+
+
+class AlternatingResult(NamedTuple):
+    """How a run ended.
+
+    Parameters
+    ----------
+    status : Status
+        Why it stopped.
+    trace : list of RoundRecord
+        Every round.
+    """
+
+    status: Status
+    trace: list[RoundRecord]
+
+
+class AlternatingMinimization:
+    """The solver.
+
+    Parameters
+    ----------
+    tol : float
+        The share of the objective by which a round must lower it for another one.
+    max_iter : int
+        The largest number of rounds.
+    max_inner : int
+        Iterations of conjugate gradients in a Newton step.
+    max_steps : int
+        Newton steps in a half step where the loss is not quadratic.
+    on_round : callable or None, default=None
+        Gets every record; a true result ends the run.
+    """
+
+    def __init__(
+        self,
+        tol: float,
+        max_iter: int,
+        max_inner: int,
+        max_steps: int,
+        on_round: Callable[[RoundRecord], bool] | None = None,
+    ) -> None:
+        self.tol, self.max_iter = tol, max_iter
+        self.max_inner, self.max_steps = max_inner, max_steps
+        self.on_round = on_round or (lambda record: False)
+
+    def run(self, pair: FactorPair) -> AlternatingResult:
+        """Improve a pair of factors.
+
+        Parameters
+        ----------
+        pair : FactorPair
+            The factors, changed.
+
+        Returns
+        -------
+        AlternatingResult
+            How it ended.
+        """
+        trace: list[RoundRecord] = []
+        begin, last = time.perf_counter(), np.inf
+        accuracy = float(np.clip(np.sqrt(self.tol), _TIGHTEST, _LOOSEST))
+        solver = TrustRegionNewton(accuracy, self.max_steps, self.max_inner)
+        try:
+            while len(trace) < self.max_iter:
+                features, labels = pair.improve_features(solver), pair.improve_labels(solver)
+                objective = pair.objective()
+                decrease = (last - objective) / max(abs(objective), 1e-300)
+                seconds = time.perf_counter() - begin
+                trace.append(
+                    RoundRecord(len(trace) + 1, seconds, objective, decrease, features.n_iter, labels.n_iter)
+                )
+                if self.on_round(trace[-1]):
+                    return AlternatingResult(Status.INTERRUPTED, trace)
+                if decrease <= self.tol:
+                    return AlternatingResult(Status.CONVERGED, trace)
+                last = objective
+        except KeyboardInterrupt:
+            return AlternatingResult(Status.INTERRUPTED, trace)
+        return AlternatingResult(Status.ITERATION_LIMIT, trace)
