@@ -1,0 +1,113 @@
+"""What the baselines share: reading data with weights, scores less a threshold, factors."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_sample_weight
+
+from labelweave.estimators.base import CALLER, Array, LabelClassifier
+from labelweave.estimators.targets import read_targets
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+
+__all__ = ["RANKS", "BaselineClassifier", "FactorClassifier", "TrainingData", "with_constant"]
+
+RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
+
+
+class TrainingData(NamedTuple):
+    """The rows of positive weight.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of shape (n, d)
+        Their features, float64.
+    labels : LabelMatrix of shape (n, L)
+        Their labels.
+    weights : ndarray of float64, shape (n,)
+        Their weights.
+    """
+
+    features: FeatureMatrix
+    labels: LabelMatrix
+    weights: Array
+
+
+class BaselineClassifier(LabelClassifier):
+    """Base of the baselines: a label is predicted where its score is above ``threshold_``.
+
+    ``decision_function`` gives scores less the threshold.
+    """
+
+    threshold_: float
+    intercept_: Array
+    coef_: Array
+
+    def _read_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        features = self._read_features(X, reset=True)
+        labels, self._form = read_targets(y)
+        self._check_lengths(features, labels)
+        self._check_labels(labels)
+        self.classes_ = self._form.classes
+        self.trace_ = []
+        weights = _check_sample_weight(
+            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
+        )
+        kept = np.flatnonzero(weights)
+        features = features.astype(np.float64)
+        if len(kept) == len(weights):
+            return TrainingData(features, labels, weights)
+        return TrainingData(features.rows(kept), labels[kept], weights[kept])
+
+    def _check_labels(self, labels: LabelMatrix) -> None:
+        """Refuse labels that the method cannot learn from."""
+
+    def _keep_convergence(self, converged: bool, advice: str) -> None:
+        self.converged_ = converged
+        if not converged:
+            warnings.warn(advice, ConvergenceWarning, stacklevel=CALLER)
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return super()._wide_scores(features) - self.threshold_
+
+
+class FactorClassifier(BaselineClassifier):
+    """Base of the baselines whose weights are a product of two factors, Z = W H^T."""
+
+    rank: Any
+    feature_factors_: Array
+    label_factors_: Array
+
+    def _wanted_rank(self, n_labels: int) -> int:
+        """Resolve a rank that is a share of the number of labels."""
+        return int(self.rank) if isinstance(self.rank, Integral) else max(1, round(self.rank * n_labels))
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        scores = features.matmul(self.feature_factors_) @ self.label_factors_.T
+        return np.asarray(scores + (self.intercept_ - self.threshold_))
+
+
+def with_constant(features: FeatureMatrix) -> FeatureMatrix:
+    """Append a feature that is 1 in every row.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of shape (n, d)
+        The features.
+
+    Returns
+    -------
+    FeatureMatrix of shape (n, d + 1)
+        The same with the constant.
+    """
+    ones = np.ones((len(features), 1), features.data.dtype)
+    if features.is_sparse:
+        return FeatureMatrix(sp.hstack([features.data, sp.csr_array(ones)], format="csr"))
+    return FeatureMatrix(np.hstack([features.data, ones]))

@@ -1,0 +1,117 @@
+"""What PLST and CPLST share: codes of the labels, regressed on the features, decoded linearly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.utils._param_validation import Interval
+
+from labelweave.baselines.baseline_classifier import RANKS, FactorClassifier, TrainingData
+from labelweave.baselines.centered_matrix import CenteredMatrix
+from labelweave.baselines.label_directions import leading_directions
+from labelweave.baselines.ridge import Ridge, make_ridge
+from labelweave.estimators.base import Array
+from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import shown_name
+
+__all__ = ["LabelSpaceClassifier"]
+
+
+class LabelSpaceClassifier(FactorClassifier):
+    """Base of label space transformations: ``y = mean + H W^T (x - mean)`` with orthonormal H.
+
+    A subclass says of which matrix over labels the columns of H are the leading eigenvectors.
+
+    Parameters
+    ----------
+    rank : int or float, default=100
+        The number of codes, or a share of the number of labels.
+    regularization : float, default=0.0
+        The penalty of the regressions.
+    center : bool, default=True
+        Whether to take the means of labels and features away.
+    """
+
+    regularization: float
+    center: bool
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "rank": RANKS,
+        "regularization": [Interval(Real, 0, None, closed="left")],
+        "center": ["boolean"],
+    }
+
+    def __init__(self, rank=100, *, regularization=0.0, center=True):
+        self.rank = rank
+        self.regularization = regularization
+        self.center = center
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Labels 0/1 or -1/1, all observed, or one class a row.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows.
+
+        Returns
+        -------
+        LabelSpaceClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If a label of a row was not observed, or the data make no sense; the row, column or
+            label is named.
+        """
+        data = self._read_data(X, y, sample_weight)
+        context = self._init_callback_context()
+        context.call_on_fit_task_begin(estimator=self)
+        self._fit_factors(data)
+        context.call_on_fit_task_end(estimator=self)
+        return self
+
+    def _fit_factors(self, data: TrainingData) -> None:
+        inputs = CenteredMatrix(data.features.data, data.weights, center=self.center)
+        targets = CenteredMatrix(data.labels.positives, data.weights, center=self.center)
+        ridge = make_ridge(inputs, float(self.regularization))
+        self.rank_ = int(min(self._wanted_rank(targets.shape[1]), *targets.shape))
+        product = self._label_product(targets, inputs, ridge)
+        self.label_factors_ = leading_directions(product, targets.shape[1], self.rank_)
+        self.feature_factors_ = ridge.solve(targets.matmul(self.label_factors_))
+        self.intercept_ = targets.means - self.label_factors_ @ (inputs.means @ self.feature_factors_)
+        self.threshold_ = 0.5
+        self._keep_convergence(
+            ridge.converged,
+            "Least squares of the codes did not converge; scale the features or raise regularization.",
+        )
+
+    def _label_product(
+        self, targets: CenteredMatrix, inputs: CenteredMatrix, ridge: Ridge
+    ) -> Callable[[Array], Array]:
+        """Give the product with the matrix whose leading eigenvectors code the labels."""
+        raise NotImplementedError
+
+    def _check_labels(self, labels: LabelMatrix) -> None:
+        if labels.observed is None or not labels.has_missing:
+            return
+        row = int(np.argmax(np.diff(labels.observed.indptr) < labels.n_labels))
+        seen = np.zeros(labels.n_labels, bool)
+        seen[labels.observed[[row]].indices] = True
+        raise ValueError(
+            f"Y at row {row}, label {shown_name(labels.names, int(np.argmin(seen)))} is not observed, and "
+            f"{type(self).__name__} needs every label of every row; BinaryRelevance, WSABIE, "
+            "LowRankClassifier, MaxMarginClassifier and KernelLogisticClassifier learn from observed entries."
+        )

@@ -1,0 +1,152 @@
+"""Stochastic descent on the weighted approximate-rank loss, an epoch at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave._loops.ranking_steps import rank_pairs
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+
+__all__ = ["RankingFit", "RankingSettings"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RankingSettings:
+    """How steps are taken.
+
+    Parameters
+    ----------
+    rank : int
+        The dimension of the embedding.
+    rate : float
+        The learning rate.
+    adapts : bool
+        Whether AdaGrad divides it.
+    margin : float
+        By how much a positive is to score above a negative.
+    max_norm : float
+        The largest norm of the vector of a feature or a label.
+    max_trials : int
+        The largest number of negatives drawn in a visit.
+    seed : int
+        Fixes the start, the order of visits and the negatives drawn.
+    """
+
+    rank: int
+    rate: float
+    adapts: bool
+    margin: float
+    max_norm: float
+    max_trials: int
+    seed: int
+
+
+class RankingFit:
+    """Factors that learn to rank the observed positives of a row above its observed negatives.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of shape (n, d)
+        The features.
+    labels : LabelMatrix of shape (n, L)
+        The labels.
+    weights : ndarray of shape (n,)
+        The weights of the rows.
+    settings : RankingSettings
+        How to step.
+
+    Raises
+    ------
+    ValueError
+        If no row has both an observed positive and an observed negative label.
+    """
+
+    def __init__(
+        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, settings: RankingSettings
+    ) -> None:
+        self.settings, self.weights = settings, weights
+        self.rows_of_features = features.sparse_rows(np.float64)
+        self.random = np.random.default_rng(settings.seed)
+        self.state = self.random.integers(2**63, size=1, dtype=np.uint64)
+        self.harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, labels.n_labels + 1)))
+        self._read_labels(labels)
+        self.all_feature_factors = self._start(features.shape[1])
+        self.all_label_factors = self._start(labels.n_labels)
+
+    def _read_labels(self, labels: LabelMatrix) -> None:
+        n, n_labels = labels.shape
+        self.positive_indptr = labels.positives.indptr.astype(np.int64)
+        self.labels = labels.positives.indices.astype(np.int64)
+        counts = np.diff(self.positive_indptr)
+        self.rows = np.repeat(np.arange(n), counts)
+        self.all_observed = labels.observed is None
+        if labels.observed is None:
+            self.negative_indptr, self.negatives = np.zeros(n + 1, np.int64), np.zeros(0, np.int64)
+            n_negatives = n_labels - counts
+        else:
+            is_negative = labels.observed.data < 0
+            ends = np.append(0, np.cumsum(is_negative))
+            self.negative_indptr = ends[labels.observed.indptr].astype(np.int64)
+            self.negatives = labels.observed.indices[is_negative].astype(np.int64)
+            n_negatives = np.diff(self.negative_indptr)
+        self.pairs = np.flatnonzero(n_negatives[self.rows] > 0)
+        if len(self.pairs) == 0:
+            raise ValueError(
+                "No row of Y has both an observed positive and an observed negative label, so there is "
+                "nothing to rank; give at least one such row."
+            )
+
+    def _start(self, n_vectors: int) -> Array:
+        """Draw vectors of about unit length, with a last column for AdaGrad's sums of squares."""
+        rank = self.settings.rank
+        factors = np.zeros((n_vectors, rank + 1))
+        factors[:, :rank] = self.random.normal(scale=1.0 / np.sqrt(rank), size=(n_vectors, rank))
+        lengths = np.linalg.norm(factors, axis=1, keepdims=True)
+        factors *= np.minimum(1.0, self.settings.max_norm / np.maximum(lengths, 1e-300))
+        return factors
+
+    @property
+    def feature_factors(self) -> Array:
+        """The vectors of the features, shape (d, rank)."""
+        return self.all_feature_factors[:, :-1]
+
+    @property
+    def label_factors(self) -> Array:
+        """The vectors of the labels, shape (L, rank)."""
+        return self.all_label_factors[:, :-1]
+
+    def run_epoch(self) -> tuple[float, float]:
+        """Visit every positive entry once, in random order.
+
+        Returns
+        -------
+        loss : float
+            The mean over visits of the loss that was met, an estimate.
+        share : float
+            The share of visits that found a negative too close.
+
+        Raises
+        ------
+        ValueError
+            If the numbers overflow.
+        """
+        settings = self.settings
+        losses, steps = rank_pairs(
+            self.random.permutation(self.pairs), self.rows, self.labels, self.positive_indptr,
+            self.negative_indptr, self.negatives, self.all_observed, *self.rows_of_features, self.weights,
+            self.all_feature_factors, self.all_label_factors, self.harmonic, settings.rate, settings.adapts,
+            settings.margin, settings.max_norm, settings.max_trials, np.empty((2, settings.rank)), self.state,
+        )  # fmt: skip
+        if not (np.isfinite(self.all_feature_factors).all() and np.isfinite(self.all_label_factors).all()):
+            raise ValueError(
+                "The steps of WSABIE overflowed; scale the features to about unit length, or lower "
+                "learning_rate."
+            )
+        return losses / len(self.pairs), steps / len(self.pairs)

@@ -1,0 +1,233 @@
+"""Web scale annotation by image embedding (WSABIE).
+
+Weston, Bengio and Usunier, "Large scale image annotation: learning to rank with joint word-image
+embeddings", Machine Learning 81 (2010); "WSABIE: scaling up to large vocabulary image annotation",
+IJCAI 2011.
+"""
+
+from __future__ import annotations
+
+import time
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from labelweave.baselines.baseline_classifier import RANKS, FactorClassifier, TrainingData, with_constant
+from labelweave.baselines.ranking_fit import RankingFit, RankingSettings
+from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import storable
+from labelweave.solvers import TraceRecord
+
+__all__ = ["WSABIE"]
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+_NO_LIMIT = 2**62
+_SCORES_FOR_THRESHOLD = 5_000_000
+
+
+@storable("WSABIE")
+class WSABIE(FactorClassifier):
+    """Embed rows and labels in one space so that positive labels rank above negative ones.
+
+    The score of label l is ``h_l . W^T x``.  Stochastic steps lower the weighted approximate-rank
+    pairwise loss (Weston et al. 2010, Algorithm 1): a positive label is compared with negative
+    labels of its row, drawn at random, until one scores above it less the margin, and the step is
+    weighted by ``1 + 1/2 + ... + 1/r`` with r the rank of the positive that the number of draws
+    suggests.  Positives and negatives are drawn from observed entries only.
+
+    Scores rank; a label is predicted where its score is above ``threshold_``, the one of the best
+    micro-averaged F1 on the training rows, whatever their weights (on a random part of them if they
+    have more than 5e6 scores together).  With one class a row the class of the highest score is
+    predicted, and the threshold is 0.
+
+    Parameters
+    ----------
+    rank : int or float, default=100
+        The dimension of the embedding, or a share of the number of labels (0 < rank < 1).  It may be
+        above the number of labels.
+    learning_rate : float, default=0.05
+        Length of the steps, see ``schedule``.
+    schedule : {"adagrad", "constant"}, default="adagrad"
+        "adagrad" divides the rate of every feature's and every label's vector by the root of the sum of its
+        squared gradients so far (their mean over the vector), so that features of any scale and
+        rare ones learn; "constant" is the paper's.
+    margin : float, default=1.0
+        By how much a positive label is to score above a negative one.
+    max_norm : float, default=3.0
+        The largest length of a feature's vector and of a label's vector, the paper's C.  The default is
+        for rows of about unit length.
+    max_trials : int or None, default=None
+        The largest number of negative labels drawn in a visit; None is the paper's, as many as there are.
+        With thousands of labels a limit such as 100 saves most of the time of positives that already rank
+        first.
+    n_epochs : int, default=10
+        How often every observed positive entry is visited.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature 1, with a vector like any feature's.
+    random_state : int, RandomState instance or None, default=0
+        Fixes the start, the order of visits and the negatives drawn.
+
+    Attributes
+    ----------
+    feature_factors_ : ndarray of shape (d, k)
+        W, a row a feature.
+    label_factors_ : ndarray of shape (L, k)
+        H, a row a label; for two classes one row, the second's less the first's.
+    intercept_ : ndarray of shape (L,)
+        The scores of the constant feature.
+    threshold_ : float
+        Where a label is predicted; ``decision_function`` gives scores less this.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
+    n_features_in_ : int
+        Features seen in fit.
+    feature_names_in_ : ndarray of shape (d,)
+        Their names, when X was a frame.
+    trace_ : list of TraceRecord
+        A record an epoch: ``primal`` is the mean loss that its visits met, ``active_share`` the share
+        of visits that found a negative too close.  There is no bound, so ``dual`` and ``gap`` are NaN.
+
+    Notes
+    -----
+    Steps follow one another on one thread, so the same seed gives the same model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.baselines import WSABIE
+    >>> X = np.array([[0.0, 1.0], [0.2, 0.9], [1.0, 0.1], [0.9, 0.0]])
+    >>> Y = np.array([[0, 1, 0], [0, 1, np.nan], [1, 0, 0], [1, 0, 0]])
+    >>> WSABIE(rank=2, n_epochs=50).fit(X, Y).predict_top([[0.0, 0.8], [0.8, 0.0]], k=1)[0]
+    array([[1],
+           [0]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "rank": RANKS,
+        "learning_rate": [_POSITIVE],
+        "schedule": [StrOptions({"adagrad", "constant"})],
+        "margin": [_POSITIVE],
+        "max_norm": [_POSITIVE],
+        "max_trials": [_COUNT, None],
+        "n_epochs": [_COUNT],
+        "fit_intercept": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        rank=100,
+        *,
+        learning_rate=0.05,
+        schedule="adagrad",
+        margin=1.0,
+        max_norm=3.0,
+        max_trials=None,
+        n_epochs=10,
+        fit_intercept=True,
+        random_state=0,
+    ):
+        self.rank = rank
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.margin = margin
+        self.max_norm = max_norm
+        self.max_trials = max_trials
+        self.n_epochs = n_epochs
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> WSABIE:
+        """Fit the embeddings, then choose the threshold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses; rows of weight 0 are not visited.
+
+        Returns
+        -------
+        WSABIE
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If no row has an observed positive and an observed negative label, or the data make no
+            sense; the row, column or label is named.
+        """
+        data = self._read_data(X, y, sample_weight)
+        if self._form.kind == "binary":
+            data = data._replace(labels=_both_classes(data.labels))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        features = with_constant(data.features) if self.fit_intercept else data.features
+        fit = RankingFit(features, data.labels, data.weights, self._settings(data.labels.n_labels, seed))
+        self._run(fit)
+        self._keep(fit)
+        is_label_set = self._form.kind == "labels"
+        self.threshold_ = self._best_threshold(data, seed) if is_label_set else 0.0
+        return self
+
+    def _settings(self, n_labels: int, seed: int) -> RankingSettings:
+        return RankingSettings(
+            rank=self._wanted_rank(n_labels),
+            rate=float(self.learning_rate),
+            adapts=self.schedule == "adagrad",
+            margin=float(self.margin),
+            max_norm=float(self.max_norm),
+            max_trials=_NO_LIMIT if self.max_trials is None else int(self.max_trials),
+            seed=seed,
+        )
+
+    def _run(self, fit: RankingFit) -> None:
+        context = self._init_callback_context(max_subtasks=self.n_epochs)
+        context.call_on_fit_task_begin(estimator=self)
+        start = time.perf_counter()
+        for epoch in range(1, self.n_epochs + 1):
+            subtask = context.subcontext(task_name="epoch")
+            subtask.call_on_fit_task_begin(estimator=self)
+            loss, share = fit.run_epoch()
+            seconds = time.perf_counter() - start
+            self.trace_.append(TraceRecord(epoch, seconds, loss, np.nan, np.nan, share))
+            if subtask.call_on_fit_task_end(estimator=self):
+                break
+        context.call_on_fit_task_end(estimator=self)
+
+    def _keep(self, fit: RankingFit) -> None:
+        d = self.n_features_in_
+        factors = fit.label_factors.copy()
+        self.label_factors_ = factors[1:] - factors[:1] if self._form.kind == "binary" else factors
+        self.feature_factors_ = fit.feature_factors[:d].copy()
+        constant = fit.feature_factors[d:].sum(axis=0)  # 0 where there is none
+        self.intercept_ = self.label_factors_ @ constant
+
+    def _best_threshold(self, data: TrainingData, seed: int) -> float:
+        n, n_labels = data.labels.shape
+        features, labels = data.features, data.labels
+        most = max(1, _SCORES_FOR_THRESHOLD // n_labels)
+        if n > most:
+            rows = np.sort(np.random.default_rng(seed).permutation(n)[:most])
+            features, labels = features.rows(rows), labels[rows]
+        self.threshold_ = 0.0
+        scores = self._wide_scores(features)
+        return float(best_thresholds(labels, scores, by_label=False, fallback=0.0)[0])
+
+
+def _both_classes(labels: LabelMatrix) -> LabelMatrix:
+    """Make two labels of one that says which of two classes a row has."""
+    second = labels.positives.toarray()
+    return LabelMatrix(sp.csr_array(np.hstack([1 - second, second])))
