@@ -92,6 +92,44 @@ class Code:
         address = self.builder.bitcast(pointer, self.type.as_pointer())
         self.builder.store(vector.value, address, align=self.align)
 
+    def first(self, count: Any) -> Any:
+        """Compare the places with a number (int64); the first ``count`` of them are for :meth:`load_some`."""
+        numbers = ir.VectorType(ir.IntType(32), WIDTH)
+        undefined = ir.Constant(numbers, ir.Undefined)
+        narrow = self.builder.trunc(count, ir.IntType(32))
+        one = self.builder.insert_element(undefined, narrow, ir.Constant(ir.IntType(32), 0))
+        every = self.builder.shuffle_vector(one, undefined, ir.Constant(numbers, [0] * WIDTH))
+        return self.builder.icmp_signed("<", ir.Constant(numbers, list(range(WIDTH))), every)
+
+    def load_some(self, pointer: Any, places: Any) -> Vector:
+        """Load the numbers of some places, 0 elsewhere; memory of other places is not read."""
+        zero = self.constant(0.0).value
+        return Vector(self, self._masked("load", self.type, [], pointer, places, [zero]))
+
+    def store_some(self, vector: Vector, pointer: Any, places: Any) -> None:
+        """Store the numbers of some places; memory of other places is not written."""
+        self._masked("store", ir.VoidType(), [vector.value], pointer, places, [])
+
+    def _masked(
+        self, name: str, result: Any, before: list[Any], pointer: Any, places: Any, after: list[Any]
+    ) -> Any:
+        address = self.builder.bitcast(pointer, self.type.as_pointer())
+        arguments = [*before, address, ir.Constant(ir.IntType(32), self.align), places, *after]
+        function_type = ir.FunctionType(result, [argument.type for argument in arguments])
+        name = f"llvm.masked.{name}.v{WIDTH}f{self.number.bitwidth}.p0"
+        function = cgutils.get_or_insert_function(self.builder.module, function_type, name)
+        return self.builder.call(function, arguments)
+
+    def prefetch(self, pointer: Any) -> None:
+        """Ask for the cache line of an address in the second level cache; no more than a hint."""
+        byte_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32])
+        function = cgutils.get_or_insert_function(self.builder.module, function_type, "llvm.prefetch.p0")
+        # read access, keep in all cache levels, data cache
+        self.builder.call(
+            function, [self.builder.bitcast(pointer, byte_pointer), int32(0), int32(3), int32(1)]
+        )
+
     def load_int8(self, pointer: Any) -> Vector:
         """Load int8 numbers and convert them."""
         narrow = ir.VectorType(ir.IntType(8), WIDTH)

@@ -1,0 +1,274 @@
+"""How fast a sparse matrix multiplies tables of many columns, beside SciPy and the machine's limits.
+
+Random patterns whose columns are as frequent as words in text (Zipf) take the shapes of bibtex,
+delicious, and a tenth of the Wikipedia set of the LEML paper (its features and its labels).  Measured are the
+product, the adjoint, and the dot products at the entries (``sampled``); SciPy multiplies the matrix and a
+transposed copy of it, and NumPy's ``einsum`` takes the place of SciPy for dot products.  The forms
+take turns, and the least of the repeats counts, since other work on the machine only adds; with one
+thread it is the processor's time.  Copies of the table are contained; results go to memory that is
+there already, except SciPy's.
+
+The limit of a product is the larger of two times:
+
+- its multiplications and additions at the rate of BLAS for a square product;
+- its bytes: one row of the table for each entry, from the second level cache for the most frequent
+  rows that it can hold, from the third for those that it can, from memory for the others; and entries, first
+  readings of rows, other tables and results from memory.
+
+The bytes move at the rates at which BLAS reads two vectors in each cache and in memory (``stream_share`` is
+this time over the measured one), or those of rows at the rates of our product with rows in uniformly
+random order from a table of each size (``row_share``).  The caches of the limit hold what a perfect
+choice would keep, and are this process's alone.
+
+Example: ``python -m benchmarks.sparse_products --precision float32``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_SHAPES = {
+    "bibtex": {"rows": 4_880, "columns": 1_836, "a_row": 68, "widths": (64, 159)},
+    "delicious": {"rows": 12_920, "columns": 500, "a_row": 18, "widths": (200,)},
+    "Wikipedia labels / 10": {"rows": 88_181, "columns": 21_371, "a_row": 7, "widths": (250,)},
+    "Wikipedia / 10": {"rows": 88_181, "columns": 366_932, "a_row": 147, "widths": (250,)},
+}
+_HEAD = 10  # the word of rank r has a frequency of 1 / (r + this)
+_CHUNK = 2**14  # entries that NumPy gathers at a time
+_LEVELS = ("second", "third", "memory")
+
+
+@dataclass
+class _Product:
+    """One product: ours, the peer's, and what it reads."""
+
+    ours: Callable[[], Any]
+    peer: Callable[[], Any]
+    entries: Any  # of each row of the table that is gathered from
+    row_bytes: int
+    other_bytes: int
+    operations: float
+
+
+@dataclass
+class _Limits:
+    """What the machine can do on one core."""
+
+    cache_bytes: tuple[int, int]
+    read_rates: dict[str, float]  # bytes a second, of vectors
+    operation_rate: float
+
+
+def main() -> None:
+    """Measure, print and write the results."""
+    from labelweave.arrays import Workers
+
+    arguments = _parse_arguments()
+    measured: dict[str, Any] = {}
+    with Workers(arguments.threads).running() as workers:
+        limits = _limits(np.dtype(arguments.precision))
+        rates = {level: round(rate / 1e9, 1) for level, rate in limits.read_rates.items()}
+        print(f"reads GB/s {rates}, {limits.operation_rate / 1e9:.0f} GFLOP/s")
+        for name, shape in _SHAPES.items():
+            if shape["rows"] * shape["a_row"] <= arguments.most_entries:
+                measured[name] = _measure(name, shape, arguments, workers, limits)
+    settings = {key: getattr(arguments, key) for key in ("threads", "repeats", "precision")}
+    found = {"read_gb_per_s": rates, "gemm_gflops": limits.operation_rate / 1e9, "shapes": measured}
+    write_json(arguments.out, describe_machine() | settings | found)
+
+
+def _measure(
+    name: str, shape: dict[str, Any], arguments: argparse.Namespace, workers: Any, limits: _Limits
+) -> dict[str, Any]:
+    matrix = _matrix(shape, np.dtype(arguments.precision))
+    print(f"{name}: {matrix.shape}, {matrix.nnz:,} entries, {matrix.dtype}, {arguments.threads} thread(s)")
+    widths: dict[int, Any] = {}
+    for width in shape["widths"]:
+        products = _products(matrix, width, workers)
+        row_rates = {level: _row_rate(size, width, matrix.dtype) for level, size in _sizes().items()}
+        widths[width] = {"row_gb_per_s": {level: rate / 1e9 for level, rate in row_rates.items()}}
+        for form, product in products.items():
+            result = _race(product, arguments, limits, row_rates)
+            widths[width][form] = result
+            print(
+                f"  {width:4d} columns {form:8s} {1e3 * result['seconds']:9.2f} ms "
+                f"{result['gb_per_s']:6.1f} GB/s {result['gflops']:6.1f} GFLOP/s "
+                f"{result['peer_ratio']:5.1f} x SciPy  "
+                f"{result['stream_share']:4.0%} of streams {result['row_share']:4.0%} of random rows"
+            )
+    return {"entries": int(matrix.nnz), "widths": widths}
+
+
+def _matrix(shape: dict[str, Any], dtype: np.dtype[Any]) -> sp.csr_array:
+    random = np.random.default_rng(0)
+    rows, columns, a_row = shape["rows"], shape["columns"], shape["a_row"]
+    frequencies = np.cumsum(1 / (np.arange(columns) + _HEAD))
+    ranks = np.searchsorted(frequencies, random.random(rows * a_row) * frequencies[-1])
+    indices = random.permutation(columns).astype(np.int32)[ranks].reshape(rows, a_row)
+    indices.sort(axis=1)
+    values = random.random(indices.size).astype(dtype)
+    return sp.csr_array(
+        (values, indices.ravel(), np.arange(0, indices.size + 1, a_row)), shape=(rows, columns)
+    )
+
+
+def _products(matrix: sp.csr_array, width: int, workers: Any) -> dict[str, _Product]:
+    from labelweave.features.sparse_products import SparseProducts
+
+    random, dtype = np.random.default_rng(1), matrix.dtype
+    left, right = (random.random((length, width), np.float32).astype(dtype) for length in matrix.shape)
+    ours, turned = SparseProducts(matrix, dtype, workers), sp.csr_array(matrix.T.tocsr())
+    of_columns, of_rows = np.diff(turned.indptr), np.diff(matrix.indptr)
+    row_bytes, entry_bytes = width * dtype.itemsize, matrix.nnz * (4 + dtype.itemsize)
+    operations = 2.0 * matrix.nnz * width
+    forward, back = np.empty_like(left), np.empty_like(right)
+
+    def product(fast: Any, slow: Any, entries: Any, other: int) -> _Product:
+        return _Product(fast, slow, entries, row_bytes, entry_bytes + other, operations)
+
+    return {
+        "product": product(
+            lambda: ours.matmul(right, forward), lambda: matrix @ right, of_columns, len(left) * row_bytes
+        ),
+        "adjoint": product(
+            lambda: ours.adjoint(left, back), lambda: turned @ left, of_rows, len(right) * row_bytes
+        ),
+        "sampled": product(
+            lambda: ours.sampled(left, right),
+            lambda: _einsum(matrix, left, right),
+            of_columns,
+            len(left) * row_bytes,
+        ),
+    }
+
+
+def _einsum(matrix: sp.csr_array, left: Any, right: Any) -> Any:
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    dots = np.empty(matrix.nnz, matrix.dtype)
+    for start in range(0, matrix.nnz, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        np.einsum("pk,pk->p", left[rows[part]], right[matrix.indices[part]], out=dots[part])
+    return dots
+
+
+def _race(
+    product: _Product, arguments: argparse.Namespace, limits: _Limits, row_rates: dict[str, float]
+) -> dict[str, float]:
+    """Time both in turns; the first round loads the compiled loops and makes the transposed copy."""
+    clock = time.process_time if arguments.threads == 1 else time.perf_counter
+    rounds = range(arguments.repeats + 1)
+    times = [(_seconds(product.ours, clock), _seconds(product.peer, clock)) for _ in rounds][1:]
+    seconds, peer = (min(taken) for taken in zip(*times, strict=True))
+    gathered = float(product.entries.sum()) * product.row_bytes
+    streams = _least_seconds(product, limits, limits.read_rates) / arguments.threads
+    rows = _least_seconds(product, limits, row_rates) / arguments.threads
+    return {
+        "seconds": seconds,
+        "scipy_seconds": peer,
+        "peer_ratio": peer / seconds,
+        "gb_per_s": (gathered + product.other_bytes) / seconds / 1e9,
+        "gflops": product.operations / seconds / 1e9,
+        "stream_share": streams / seconds,
+        "row_share": rows / seconds,
+    }
+
+
+def _least_seconds(product: _Product, limits: _Limits, row_rates: dict[str, float]) -> float:
+    """Give every cache the rows that are read most."""
+    counts = np.sort(product.entries)[::-1]
+    cuts = [min(size // product.row_bytes, len(counts)) for size in limits.cache_bytes]
+    reads = [part.sum() for part in np.split(counts, cuts)]
+    seconds = sum(
+        float(number) * product.row_bytes / row_rates[level]
+        for number, level in zip(reads, _LEVELS, strict=True)
+    )
+    first = np.count_nonzero(counts[: cuts[1]]) * product.row_bytes
+    seconds += (first + product.other_bytes) / limits.read_rates["memory"]
+    return max(seconds, product.operations / limits.operation_rate)
+
+
+def _limits(dtype: np.dtype[Any]) -> _Limits:
+    square = np.ones((1_536, 1_536), dtype)
+    seconds = min(_seconds(lambda: square @ square) for _ in range(5))
+    rates = {level: _read_rate(size, dtype) for level, size in _sizes().items()}
+    return _Limits((_cache_bytes(2), _cache_bytes(3)), rates, 2.0 * len(square) ** 3 / seconds)
+
+
+def _read_rate(size: int, dtype: np.dtype[Any]) -> float:
+    from labelweave.arrays import aligned_empty
+
+    pair = aligned_empty((2, size // 2 // dtype.itemsize), dtype)
+    pair[:] = 1
+    times = max(1, 2**26 // size)
+
+    def read() -> None:
+        for _ in range(times):
+            np.dot(pair[0], pair[1])
+
+    return times * size / min(_seconds(read) for _ in range(10))
+
+
+def _row_rate(size: int, width: int, dtype: np.dtype[Any]) -> float:
+    from labelweave.arrays import Workers
+    from labelweave.features.sparse_products import SparseProducts
+
+    n_rows, a_row = size // width // dtype.itemsize, 100
+    n_products = max(10, min(2_000, 2**29 // (a_row * width * dtype.itemsize)))
+    indices = np.random.default_rng(2).integers(0, n_rows, n_products * a_row, np.int32)
+    parts = np.ones(indices.size, dtype), indices, np.arange(0, indices.size + 1, a_row)
+    ours = SparseProducts(sp.csr_array(parts, shape=(n_products, n_rows)), dtype, Workers())
+    table, out = np.ones((n_rows, width), dtype), np.empty((n_products, width), dtype)
+    ours.matmul(table, out)
+    seconds = min(_seconds(lambda: ours.matmul(table, out)) for _ in range(5))
+    return indices.size * width * dtype.itemsize / seconds
+
+
+def _sizes() -> dict[str, int]:
+    """Choose bytes that lie well within each cache, and well beyond."""
+    second, third = _cache_bytes(2), _cache_bytes(3)
+    return {"second": second // 2, "third": min(third // 4, 8 * second), "memory": 4 * third}
+
+
+def _cache_bytes(level: int) -> int:
+    listing = Path(f"/sys/devices/system/cpu/cpu0/cache/index{level}/size")
+    return (
+        int(listing.read_text().strip().removesuffix("K")) * 1024
+        if listing.exists()
+        else 2 ** (10 + 5 * level)
+    )
+
+
+def _seconds(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
+    start = clock()
+    work()
+    return clock() - start
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--precision", choices=("float64", "float32"), default="float32")
+    parser.add_argument("--most-entries", type=int, default=10**8, help="leave larger shapes out")
+    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "sparse_products.json")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The places of a sparse matrix's entries, read by rows and by columns."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["PatternSide", "SparsePattern"]
+
+Array = npt.NDArray[Any]
+
+_RUNS = 32  # of about equal work at most: enough that one slow run does not keep the other threads waiting
+_SMALLEST_RUN = 4096  # entries, which take longer than handing them to a thread
+
+
+class PatternSide:
+    """Where the entries of each row are.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows and columns, m and p.
+    indptr : ndarray of int, shape (m + 1,)
+        Row i has the entries indptr[i] to indptr[i + 1].
+    indices : ndarray of int, shape (nnz,)
+        The column of each entry.
+
+    Attributes
+    ----------
+    runs : list of slice
+        Runs of rows with about as many entries each.
+    """
+
+    def __init__(self, shape: tuple[int, int], indptr: Array, indices: Array) -> None:
+        narrow = shape[1] <= np.iinfo(np.int32).max
+        self.shape = shape
+        self.indptr = np.ascontiguousarray(indptr, np.int64)
+        self.indices = np.ascontiguousarray(indices, np.int32 if narrow else np.int64)
+        self.runs = _equal_runs(self.indptr)
+
+    @property
+    def nnz(self) -> int:
+        """Number of entries."""
+        return len(self.indices)
+
+    def csr(self, values: Array) -> sp.csr_array:
+        """Give the entries values.
+
+        Parameters
+        ----------
+        values : ndarray of shape (nnz,)
+            A value an entry.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (m, p)
+            The matrix.
+        """
+        return sp.csr_array((values, self.indices, self.indptr), shape=self.shape)
+
+
+class SparsePattern:
+    """Where the entries of a sparse matrix are, read from both sides.
+
+    Parameters
+    ----------
+    by_rows : PatternSide
+        The entries in the order of the rows.
+    """
+
+    def __init__(self, by_rows: PatternSide) -> None:
+        self.by_rows = by_rows
+        self._by_columns: PatternSide | None = None
+
+    def side(self, turned: bool) -> PatternSide:
+        """Read the pattern from one side.
+
+        Parameters
+        ----------
+        turned : bool
+            Whether by columns.
+
+        Returns
+        -------
+        PatternSide
+            The pattern, or its transpose.
+        """
+        if not turned:
+            return self.by_rows
+        if self._by_columns is None:
+            self._by_columns = self._turn(np.zeros(self.by_rows.nnz, np.int8))[0]
+        return self._by_columns
+
+    def turn_values(self, values: Array, *, back: bool) -> Array:
+        """Bring the values of entries from the order of one side to that of the other.
+
+        Parameters
+        ----------
+        values : ndarray of shape (nnz,)
+            The values.
+        back : bool
+            From the order of the columns to that of the rows.
+
+        Returns
+        -------
+        ndarray of shape (nnz,)
+            The values, a copy.
+        """
+        if back:
+            turned = np.empty_like(values)
+            turned[self._order] = values
+            return turned
+        if self._by_columns is None:  # values and pattern in one go: many matrices never need the order
+            self._by_columns, turned = self._turn(values)
+            return turned
+        return values[self._order]
+
+    @cached_property
+    def _order(self) -> Array:
+        self._by_columns, order = self._turn(np.arange(self.by_rows.nnz, dtype=np.intp))
+        return order
+
+    def _turn(self, values: Array) -> tuple[PatternSide, Array]:
+        csc = self.by_rows.csr(values).tocsc()
+        m, p = self.by_rows.shape
+        return PatternSide((p, m), csc.indptr, csc.indices), csc.data
+
+
+def _equal_runs(indptr: Array) -> list[slice]:
+    work = indptr + np.arange(len(indptr))  # an empty row takes time too
+    n_runs = int(np.clip(work[-1] // _SMALLEST_RUN, 1, _RUNS))
+    cuts = np.searchsorted(work, np.linspace(0, work[-1], n_runs + 1)).tolist()
+    return [slice(start, stop) for start, stop in pairwise(cuts) if start < stop]

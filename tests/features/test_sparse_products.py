@@ -1,0 +1,216 @@
+"""Products of a sparse matrix with tables, and dot products at its entries, against NumPy's."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.arrays import Workers
+from labelweave.features import sparse_products
+from labelweave.features.sparse_products import SparseProducts
+
+CLOSE = {np.float32: {"rtol": 1e-4, "atol": 1e-4}, np.float64: {"rtol": 1e-12, "atol": 1e-12}}
+
+
+def _random(m, p, k, density, dtype, seed=0):
+    random = np.random.default_rng(seed)
+    csr = sp.random_array((m, p), density=density, format="csr", rng=seed).astype(dtype)
+    return csr, random.normal(size=(m, k)).astype(dtype), random.normal(size=(p, k)).astype(dtype)
+
+
+def _rows_and_columns(csr):
+    coo = csr.tocoo()
+    return coo.row, coo.col
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    m=st.sampled_from([0, 1, 2, 9, 60]),
+    p=st.sampled_from([1, 2, 7, 50]),
+    k=st.integers(1, 70) | st.sampled_from([128, 131, 200, 257]),
+    density=st.sampled_from([0.0, 0.02, 0.3, 1.0]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_every_product_is_that_of_dense_matrices(m, p, k, density, dtype, seed):
+    csr, left, right = _random(m, p, k, density, dtype, seed)
+    products, dense = SparseProducts(csr, dtype, Workers()), csr.toarray()
+    rows, columns = _rows_and_columns(csr)
+    pairs = [
+        (products.matmul(right), dense @ right),
+        (products.adjoint(left), dense.T @ left),
+        (products.sampled(left, right), (left @ right.T)[rows, columns]),
+    ]
+    for fast, slow in pairs:
+        assert fast.dtype == dtype
+        np.testing.assert_allclose(fast, slow, **CLOSE[dtype])
+    assert products.shape == (m, p)
+    assert products.nnz == csr.nnz
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    m=st.integers(1, 40),
+    p=st.integers(1, 40),
+    density=st.sampled_from([0.0, 0.1, 0.7]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    turn_first=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_new_values_and_transposes_go_together(m, p, density, dtype, turn_first, seed):
+    csr, left, right = _random(m, p, 3, density, dtype, seed)
+    products = SparseProducts(csr, dtype, Workers())
+    if turn_first:
+        np.testing.assert_allclose(products.adjoint(left), csr.T @ left, **CLOSE[dtype])
+    values = products.sampled(left, right)
+    other = products.with_values(values)
+    expected = sp.csr_array((values, csr.indices, csr.indptr), shape=csr.shape)
+    np.testing.assert_allclose(other.adjoint(left), expected.T @ left, **CLOSE[dtype])
+    turned = products.transposed
+    assert turned.transposed is products
+    assert products.transposed is turned
+    again = turned.with_values(turned.sampled(right, left))
+    np.testing.assert_array_equal(again.values, other.transposed.values)
+    np.testing.assert_array_equal(again.transposed.values, values)
+    np.testing.assert_allclose(again.transposed.matmul(right), expected @ right, **CLOSE[dtype])
+    assert again.transposed.transposed is again
+
+
+def test_the_adjoint_is_the_adjoint():
+    csr, left, right = _random(200, 90, 37, 0.1, np.float64)
+    products = SparseProducts(csr, np.float64, Workers())
+    np.testing.assert_allclose((products.matmul(right) * left).sum(), (right * products.adjoint(left)).sum())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 16, 50, 131])
+def test_bits_do_not_depend_on_threads(dtype, k):
+    csr, left, right = _random(2_000, 300, k, 0.05, dtype)
+    results = []
+    for n_threads in (1, 2, 3):
+        with Workers(n_threads).running() as workers:
+            products = SparseProducts(csr, dtype, workers)
+            results.append((products.matmul(right), products.adjoint(left), products.sampled(left, right)))
+    for other in results[1:]:
+        for first, second in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("order", ["reversed", "fortran", "strided", "one entry behind a line"])
+def test_tables_may_lie_in_memory_in_any_way(order):
+    csr, left, right = _random(100, 30, 20, 0.9, np.float64)
+    memory = np.empty(right.size + 1)[1:].reshape(right.shape)
+    memory[:] = right
+    table = {
+        "reversed": np.ascontiguousarray(right[::-1])[::-1],
+        "fortran": np.asfortranarray(right),
+        "strided": np.repeat(right, 2, axis=1)[:, ::2],
+        "one entry behind a line": memory,
+    }[order]
+    products = SparseProducts(csr, np.float64, Workers())
+    np.testing.assert_array_equal(products.matmul(table), products.matmul(right))
+    np.testing.assert_array_equal(products.sampled(left, table), products.sampled(left, right))
+    np.testing.assert_array_equal(
+        products.sampled(np.asfortranarray(left), right), products.sampled(left, right)
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("near", [0, 2_000, 8_000, 20_000])
+def test_tables_too_large_for_the_caches_give_the_same(near, dtype, monkeypatch):
+    csr, left, right = _random(60, 40, 150, 0.5, dtype)
+    products, dense = SparseProducts(csr, dtype, Workers()), csr.toarray()
+    monkeypatch.setattr(sparse_products, "_NEAR", near)
+    np.testing.assert_allclose(products.matmul(right), dense @ right, **CLOSE[dtype])
+    np.testing.assert_allclose(products.adjoint(left), dense.T @ left, **CLOSE[dtype])
+    expected = (left @ right.T)[_rows_and_columns(csr)]
+    np.testing.assert_allclose(products.sampled(left, right), expected, **CLOSE[dtype])
+
+
+def test_products_go_where_they_are_asked_to():
+    csr, left, right = _random(60, 40, 7, 0.5, np.float64)
+    products, out = SparseProducts(csr, np.float64, Workers()), np.empty((60, 7))
+    assert products.matmul(right, out) is out
+    np.testing.assert_array_equal(out, products.matmul(right))
+    np.testing.assert_array_equal(products.adjoint(left, np.empty((40, 7))), products.adjoint(left))
+    for wrong in (np.empty((60, 8)), np.empty((60, 7), np.float32), np.empty((7, 60)).T):
+        with pytest.raises(ValueError, match="goes to a contiguous array"):
+            products.matmul(right, wrong)
+
+
+def test_rows_without_entries_become_zero():
+    csr = sp.csr_array((np.ones(2), np.array([1, 3]), np.array([0, 0, 2, 2, 2])), shape=(4, 5))
+    products = SparseProducts(csr, np.float32, Workers())
+    expected = np.zeros((4, 3), np.float32)
+    expected[1] = 2
+    np.testing.assert_array_equal(products.matmul(np.ones((5, 3), np.float32)), expected)
+
+
+def test_entries_stored_twice_or_out_of_order_add_up():
+    csr = sp.csr_array((np.arange(1.0, 6.0), np.array([2, 0, 2, 1, 1]), np.array([0, 3, 5])), shape=(2, 3))
+    products, random = SparseProducts(csr, np.float64, Workers()), np.random.default_rng(0)
+    left, right = random.normal(size=(2, 4)), random.normal(size=(3, 4))
+    np.testing.assert_allclose(products.matmul(right), csr.toarray() @ right)
+    np.testing.assert_allclose(products.adjoint(left), csr.toarray().T @ left)
+    rows = np.array([0, 0, 0, 1, 1])
+    np.testing.assert_allclose(products.sampled(left, right), (left[rows] * right[csr.indices]).sum(axis=1))
+
+
+def test_wide_indices_serve_too():
+    csr, left, right = _random(30, 20, 5, 0.3, np.float64)
+    wide = csr.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    narrow, products = SparseProducts(csr, np.float64, Workers()), SparseProducts(wide, np.float64, Workers())
+    np.testing.assert_array_equal(products.matmul(right), narrow.matmul(right))
+    np.testing.assert_array_equal(products.adjoint(left), narrow.adjoint(left))
+
+
+def test_values_that_are_not_finite_stay_in_their_columns():
+    csr, _, right = _random(20, 10, 18, 0.5, np.float64)
+    right[0, 17] = np.inf
+    product = SparseProducts(csr, np.float64, Workers()).matmul(right)
+    assert np.isfinite(product[:, :17]).all()
+
+
+def test_a_matrix_and_its_transpose_leave_memory_with_their_last_user():
+    csr, left, _ = _random(20, 10, 3, 0.5, np.float64)
+    products = SparseProducts(csr, np.float64, Workers())
+    gc.disable()
+    try:
+        other = products.with_values(np.ones(csr.nnz))
+        other.adjoint(left)
+        watched = weakref.ref(other), weakref.ref(other.transposed)
+        del other
+        assert [reference() for reference in watched] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_wrong_tables_are_refused():
+    csr, left, right = _random(6, 4, 3, 0.5, np.float64)
+    products = SparseProducts(csr, np.float64, Workers())
+    with pytest.raises(
+        ValueError, match=r"one row for each of the 4 columns .* not float64 of shape \(6, 3\)"
+    ):
+        products.matmul(left)
+    with pytest.raises(ValueError, match=r"float64 table .* not float32"):
+        products.matmul(right.astype(np.float32))
+    with pytest.raises(ValueError, match="one row for each of the 6 "):
+        products.adjoint(right)
+    with pytest.raises(ValueError, match="as many columns, not 2 and 3"):
+        products.sampled(left[:, :2], right)
+    with pytest.raises(ValueError, match="values are needed"):
+        products.with_values(np.ones(csr.nnz + 1))
+    with pytest.raises(TypeError, match="not in int64"):
+        SparseProducts(csr, np.int64, Workers())
+
+
+def test_columns_beyond_the_matrix_are_refused():
+    csr, _, _ = _random(6, 4, 3, 0.5, np.float64)
+    csr.indices[0] = 7
+    with pytest.raises(ValueError, match="indices"):
+        SparseProducts(csr, np.float64, Workers())

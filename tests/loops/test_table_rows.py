@@ -1,0 +1,87 @@
+"""Sums and dot products of table rows: widths, types, and nothing read or written beyond the end."""
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.errors import TypingError
+
+from labelweave._loops import row_products, table_rows
+
+WIDTHS = [1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 191, 192, 200, 256, 257]
+
+
+def _problem(number, index, width, room=0):
+    random = np.random.default_rng(width)
+    counts = [*range(10), 0, 3, 17]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indices = random.integers(0, 7, indptr[-1]).astype(index)
+    values, left = random.normal(size=indptr[-1]), random.normal(size=(len(counts), width))
+    table = np.full((7, width + room), np.nan)
+    table[:, :width] = random.normal(size=(7, width))
+    return indptr, indices, values.astype(number), left.astype(number), table.astype(number)
+
+
+@pytest.mark.parametrize("number", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize(("room", "far"), [(0, False), (5, True)])
+def test_widths_of_every_kind_agree_with_numpy(number, index, room, far):
+    tolerance = {"rtol": 2e-4, "atol": 2e-4} if number == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
+    for width in WIDTHS:
+        indptr, indices, values, left, table = _problem(number, index, width, room)
+        rows = np.repeat(np.arange(len(left)), np.diff(indptr))
+        expected = np.zeros(left.shape)
+        np.add.at(expected, rows, values[:, None].astype(np.float64) * table[indices, :width])
+        memory = np.full(left.size + 2, 7, number)  # its ends must stay
+        products = memory[1:-1].reshape(left.shape)
+        row_products.multiply_table(indptr, indices, values, table, products, 0, far)
+        np.testing.assert_allclose(products, expected, **tolerance)
+        dots = np.full(len(indices) + 2, 7, number)
+        row_products.sample_dots(indptr, indices, left, table, dots[1:-1], far)
+        np.testing.assert_allclose(dots[1:-1], (left[rows] * table[indices, :width]).sum(axis=1), **tolerance)
+        assert memory[0] == memory[-1] == dots[0] == dots[-1] == 7
+
+
+@pytest.mark.parametrize("number", [np.float32, np.float64])
+def test_a_part_of_the_rows_is_computed_as_in_the_whole(number):
+    indptr, indices, values, left, table = _problem(number, np.int32, 50)
+    whole, part = np.empty_like(left), np.empty_like(left[4:9])
+    row_products.multiply_table(indptr, indices, values, table, whole, 0, True)
+    row_products.multiply_table(indptr[4:10], indices, values, table, part, 0, False)
+    np.testing.assert_array_equal(part, whole[4:9])
+    dots, some = np.zeros_like(values), np.zeros_like(values)
+    row_products.sample_dots(indptr, indices, left, table, dots, True)
+    row_products.sample_dots(indptr[4:10], indices, left[4:9], table, some, False)
+    entries = slice(indptr[4], indptr[9])
+    np.testing.assert_array_equal(some[entries], dots[entries])
+    assert not some[: entries.start].any()
+    assert not some[entries.stop :].any()
+
+
+def test_a_panel_goes_to_its_columns():
+    indptr, indices, values, left, table = _problem(np.float32, np.int32, 90)
+    whole, products = np.empty_like(left), np.full_like(left, 7)
+    row_products.multiply_table(indptr, indices, values, table, whole, 0, False)
+    panel = np.ascontiguousarray(table[:, 64:])  # of tiles as in the whole
+    row_products.multiply_table(indptr, indices, values, panel, products, 64, False)
+    np.testing.assert_array_equal(products[:, 64:], whole[:, 64:])
+    assert (products[:, :64] == 7).all()
+
+
+@njit
+def _sum_columns(table, indices, values, sums):
+    table_rows.sum_columns(table, indices, values, 0, 2, sums, 0, 0, 1, True)
+
+
+@njit
+def _entry_dots(left, table, indices, dots):
+    table_rows.entry_dots(left, table, indices, 0, 2, dots, True)
+
+
+def test_mixed_types_are_refused():
+    narrow, table, indices = np.zeros(2, np.float32), np.zeros((3, 16)), np.zeros(2, np.int32)
+    with pytest.raises(TypingError):
+        _sum_columns(table, indices, narrow, np.zeros(16))
+    with pytest.raises(TypingError):
+        _sum_columns(table[:, ::2], indices, np.zeros(2), np.zeros(16))
+    with pytest.raises(TypingError):
+        _entry_dots(np.zeros(16), table, indices, narrow)
