@@ -36,6 +36,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.machine import describe_machine
+from benchmarks.product_limits import (
+    Limits,
+    level_sizes,
+    measure_limits,
+    row_rate,
+    seconds_of,
+    text_pattern,
+)
 from benchmarks.results_file import write_json
 
 __all__ = ["main"]
@@ -47,9 +55,7 @@ _SHAPES = {
     "Wikipedia labels / 10": {"rows": 88_181, "columns": 21_371, "a_row": 7, "widths": (250,)},
     "Wikipedia / 10": {"rows": 88_181, "columns": 366_932, "a_row": 147, "widths": (250,)},
 }
-_HEAD = 10  # the word of rank r has a frequency of 1 / (r + this)
 _CHUNK = 2**14  # entries that NumPy gathers at a time
-_LEVELS = ("second", "third", "memory")
 
 
 @dataclass
@@ -64,15 +70,6 @@ class _Product:
     operations: float
 
 
-@dataclass
-class _Limits:
-    """What the machine can do on one core."""
-
-    cache_bytes: tuple[int, int]
-    read_rates: dict[str, float]  # bytes a second, of vectors
-    operation_rate: float
-
-
 def main() -> None:
     """Measure, print and write the results."""
     from labelweave.arrays import Workers
@@ -80,7 +77,7 @@ def main() -> None:
     arguments = _parse_arguments()
     measured: dict[str, Any] = {}
     with Workers(arguments.threads).running() as workers:
-        limits = _limits(np.dtype(arguments.precision))
+        limits = measure_limits(np.dtype(arguments.precision))
         rates = {level: round(rate / 1e9, 1) for level, rate in limits.read_rates.items()}
         print(f"reads GB/s {rates}, {limits.operation_rate / 1e9:.0f} GFLOP/s")
         for name, shape in _SHAPES.items():
@@ -92,14 +89,14 @@ def main() -> None:
 
 
 def _measure(
-    name: str, shape: dict[str, Any], arguments: argparse.Namespace, workers: Any, limits: _Limits
+    name: str, shape: dict[str, Any], arguments: argparse.Namespace, workers: Any, limits: Limits
 ) -> dict[str, Any]:
-    matrix = _matrix(shape, np.dtype(arguments.precision))
+    matrix = text_pattern(shape["rows"], shape["columns"], shape["a_row"], np.dtype(arguments.precision))
     print(f"{name}: {matrix.shape}, {matrix.nnz:,} entries, {matrix.dtype}, {arguments.threads} thread(s)")
     widths: dict[int, Any] = {}
     for width in shape["widths"]:
         products = _products(matrix, width, workers)
-        row_rates = {level: _row_rate(size, width, matrix.dtype) for level, size in _sizes().items()}
+        row_rates = {level: row_rate(size, width, matrix.dtype) for level, size in level_sizes().items()}
         widths[width] = {"row_gb_per_s": {level: rate / 1e9 for level, rate in row_rates.items()}}
         for form, product in products.items():
             result = _race(product, arguments, limits, row_rates)
@@ -111,19 +108,6 @@ def _measure(
                 f"{result['stream_share']:4.0%} of streams {result['row_share']:4.0%} of random rows"
             )
     return {"entries": int(matrix.nnz), "widths": widths}
-
-
-def _matrix(shape: dict[str, Any], dtype: np.dtype[Any]) -> sp.csr_array:
-    random = np.random.default_rng(0)
-    rows, columns, a_row = shape["rows"], shape["columns"], shape["a_row"]
-    frequencies = np.cumsum(1 / (np.arange(columns) + _HEAD))
-    ranks = np.searchsorted(frequencies, random.random(rows * a_row) * frequencies[-1])
-    indices = random.permutation(columns).astype(np.int32)[ranks].reshape(rows, a_row)
-    indices.sort(axis=1)
-    values = random.random(indices.size).astype(dtype)
-    return sp.csr_array(
-        (values, indices.ravel(), np.arange(0, indices.size + 1, a_row)), shape=(rows, columns)
-    )
 
 
 def _products(matrix: sp.csr_array, width: int, workers: Any) -> dict[str, _Product]:
@@ -166,16 +150,17 @@ def _einsum(matrix: sp.csr_array, left: Any, right: Any) -> Any:
 
 
 def _race(
-    product: _Product, arguments: argparse.Namespace, limits: _Limits, row_rates: dict[str, float]
+    product: _Product, arguments: argparse.Namespace, limits: Limits, row_rates: dict[str, float]
 ) -> dict[str, float]:
     """Time both in turns; the first round loads the compiled loops and makes the transposed copy."""
     clock = time.process_time if arguments.threads == 1 else time.perf_counter
     rounds = range(arguments.repeats + 1)
-    times = [(_seconds(product.ours, clock), _seconds(product.peer, clock)) for _ in rounds][1:]
+    times = [(seconds_of(product.ours, clock), seconds_of(product.peer, clock)) for _ in rounds][1:]
     seconds, peer = (min(taken) for taken in zip(*times, strict=True))
     gathered = float(product.entries.sum()) * product.row_bytes
-    streams = _least_seconds(product, limits, limits.read_rates) / arguments.threads
-    rows = _least_seconds(product, limits, row_rates) / arguments.threads
+    work = product.entries, product.row_bytes, product.other_bytes, product.operations
+    streams = limits.gather_seconds(*work) / arguments.threads
+    rows = limits.gather_seconds(*work, row_rates) / arguments.threads
     return {
         "seconds": seconds,
         "scipy_seconds": peer,
@@ -185,77 +170,6 @@ def _race(
         "stream_share": streams / seconds,
         "row_share": rows / seconds,
     }
-
-
-def _least_seconds(product: _Product, limits: _Limits, row_rates: dict[str, float]) -> float:
-    """Give every cache the rows that are read most."""
-    counts = np.sort(product.entries)[::-1]
-    cuts = [min(size // product.row_bytes, len(counts)) for size in limits.cache_bytes]
-    reads = [part.sum() for part in np.split(counts, cuts)]
-    seconds = sum(
-        float(number) * product.row_bytes / row_rates[level]
-        for number, level in zip(reads, _LEVELS, strict=True)
-    )
-    first = np.count_nonzero(counts[: cuts[1]]) * product.row_bytes
-    seconds += (first + product.other_bytes) / limits.read_rates["memory"]
-    return max(seconds, product.operations / limits.operation_rate)
-
-
-def _limits(dtype: np.dtype[Any]) -> _Limits:
-    square = np.ones((1_536, 1_536), dtype)
-    seconds = min(_seconds(lambda: square @ square) for _ in range(5))
-    rates = {level: _read_rate(size, dtype) for level, size in _sizes().items()}
-    return _Limits((_cache_bytes(2), _cache_bytes(3)), rates, 2.0 * len(square) ** 3 / seconds)
-
-
-def _read_rate(size: int, dtype: np.dtype[Any]) -> float:
-    from labelweave.arrays import aligned_empty
-
-    pair = aligned_empty((2, size // 2 // dtype.itemsize), dtype)
-    pair[:] = 1
-    times = max(1, 2**26 // size)
-
-    def read() -> None:
-        for _ in range(times):
-            np.dot(pair[0], pair[1])
-
-    return times * size / min(_seconds(read) for _ in range(10))
-
-
-def _row_rate(size: int, width: int, dtype: np.dtype[Any]) -> float:
-    from labelweave.arrays import Workers
-    from labelweave.features.sparse_products import SparseProducts
-
-    n_rows, a_row = size // width // dtype.itemsize, 100
-    n_products = max(10, min(2_000, 2**29 // (a_row * width * dtype.itemsize)))
-    indices = np.random.default_rng(2).integers(0, n_rows, n_products * a_row, np.int32)
-    parts = np.ones(indices.size, dtype), indices, np.arange(0, indices.size + 1, a_row)
-    ours = SparseProducts(sp.csr_array(parts, shape=(n_products, n_rows)), dtype, Workers())
-    table, out = np.ones((n_rows, width), dtype), np.empty((n_products, width), dtype)
-    ours.matmul(table, out)
-    seconds = min(_seconds(lambda: ours.matmul(table, out)) for _ in range(5))
-    return indices.size * width * dtype.itemsize / seconds
-
-
-def _sizes() -> dict[str, int]:
-    """Choose bytes that lie well within each cache, and well beyond."""
-    second, third = _cache_bytes(2), _cache_bytes(3)
-    return {"second": second // 2, "third": min(third // 4, 8 * second), "memory": 4 * third}
-
-
-def _cache_bytes(level: int) -> int:
-    listing = Path(f"/sys/devices/system/cpu/cpu0/cache/index{level}/size")
-    return (
-        int(listing.read_text().strip().removesuffix("K")) * 1024
-        if listing.exists()
-        else 2 ** (10 + 5 * level)
-    )
-
-
-def _seconds(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
-    start = clock()
-    work()
-    return clock() - start
 
 
 def _parse_arguments() -> argparse.Namespace:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from labelweave.estimators import (
         KernelLogisticClassifier,
         LowRankClassifier,
+        LowRankClassifierCV,
         MaxMarginClassifier,
         ZeroShotClassifier,
         load,
@@ -22,6 +23,7 @@ __all__ = [
     "LabelCovariance",
     "LabelMatrix",
     "LowRankClassifier",
+    "LowRankClassifierCV",
     "MaxMarginClassifier",
     "Taxonomy",
     "ZeroShotClassifier",
@@ -40,6 +42,7 @@ _HOMES = {
     "LabelCovariance": "labelweave.labels",
     "LabelMatrix": "labelweave.labels",
     "LowRankClassifier": "labelweave.estimators",
+    "LowRankClassifierCV": "labelweave.estimators",
     "MaxMarginClassifier": "labelweave.estimators",
     "Taxonomy": "labelweave.labels",
     "ZeroShotClassifier": "labelweave.estimators",

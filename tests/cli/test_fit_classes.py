@@ -148,6 +148,7 @@ def test_many_labels_with_probabilities(run, matrix_files):
         ["--tie", "class", "--max-learning-iter", 1],
         ["--tie", "shared,class", "--cv", 3, "--max-learning-iter", 2],
         ["--coupling", 2, "--learning-rows", 30, "--max-learning-iter", 1],
+        ["--learning-rows", 25, "--learning-blocks", 2, "--max-learning-iter", 1],
         ["--coupling", "full", "--kernel", "linear", "--max-learning-iter", 1],
         ["--low-rank", 20, "--kernel", "laplacian", "--gamma", 0.1, "--hyperparameters", "fixed"],
         ["--intercept-variance", 0, "--kernel", "polynomial", "--degree", 2, "--jobs", 2, "--seed", 3],

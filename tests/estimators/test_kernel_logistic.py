@@ -243,6 +243,50 @@ class TestLearning:
         more = KernelLogisticClassifier(learning_rows=200, max_learning_iter=3).fit(X, y)
         assert more.hyperparameters_ == whole.hyperparameters_
 
+    def test_learning_blocks(self):
+        X, y = data(n=80)
+        one, blocks, again, most = (
+            KernelLogisticClassifier(tie="class", max_learning_iter=6, **options).fit(X, y)
+            for options in (
+                {"learning_rows": 26},
+                {"learning_rows": 26, "learning_blocks": 3},
+                {"learning_rows": 26, "learning_blocks": 3},
+                {"learning_blocks": 3},
+            )
+        )
+        assert one.cross_validation_loss_ != blocks.cross_validation_loss_
+        assert blocks.hyperparameters_ == again.hyperparameters_
+        assert blocks.hyperparameters_ != most.hyperparameters_, "80 rows in three parts are 27, 27 and 26"
+        assert len(blocks.dual_coef_) == len(most.dual_coef_) == 80
+
+    def test_one_block_of_all_rows(self):
+        X, y = data(n=40)
+        usual, given = (
+            KernelLogisticClassifier(max_learning_iter=3, **options).fit(X, y)
+            for options in ({}, {"learning_rows": 50, "learning_blocks": 1})
+        )
+        assert usual.hyperparameters_ == given.hyperparameters_
+
+    @pytest.mark.parametrize("form", ["classes", "labels", "tree", "splitter", "precomputed"])
+    def test_blocks_of_every_form(self, form):
+        X, y = data(n=60)
+        options = {"tree": {"taxonomy": TREE, "tie": "level"}, "splitter": {"cv": PredefinedSplit(y == "a")}}
+        model = KernelLogisticClassifier(
+            "precomputed" if form == "precomputed" else "rbf",
+            learning_blocks=2,
+            max_learning_iter=3,
+            **options.get(form, {}),
+        )
+        rows = rbf_kernel(X, gamma=0.1) if form == "precomputed" else X
+        targets = y.astype(object)
+        targets[::9] = None
+        if form == "labels":
+            targets = (y[:, None] == np.array(["a", "b", "c"])).astype(float)
+            targets[::3, 1] = np.nan
+        model.fit(rows, targets)
+        assert model.learning_trace_[-1].value < model.learning_trace_[0].value
+        assert len(model.hyperparameters_) == {"precomputed": 1, "tree": 4}.get(form, 2)
+
     @pytest.mark.parametrize("n", [2, 3, 4, 7])
     def test_few_rows(self, n):
         X, _ = data(n=8)

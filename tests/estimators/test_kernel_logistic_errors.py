@@ -154,7 +154,7 @@ def test_refuses(case):
         {"intercept_variance": -1}, {"intercept_variance": np.inf},
         {"gamma": 0}, {"gamma": "wide"}, {"degree": 0}, {"coef0": -1}, {"tie": "all"}, {"tie": 3},
         {"coupling": 0}, {"coupling": "half"}, {"hyperparameters": "guess"}, {"cv": "five"},
-        {"learning_rows": 1},
+        {"learning_rows": 1}, {"learning_blocks": 0}, {"learning_blocks": 1.5}, {"learning_blocks": None},
         {"max_learning_iter": 0}, {"decision": "best"}, {"low_rank": 0}, {"tol": 0}, {"max_iter": 0},
         {"memory_budget": 0}, {"n_jobs": 1.5}, {"random_state": "now"}, {"kernel": "gauss"}, {"kernel": None},
         {"label_covariance": "equal"},
@@ -205,6 +205,16 @@ def test_fits_that_cannot_start():
         ValueError, match="did not converge at the first hyper-parameters; scale the features"
     ):
         KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
+
+
+def test_refuses_more_blocks_than_there_are_rows():
+    with pytest.raises(
+        ValueError, match=r"learning_blocks=3 .* learning_rows=5 rows need 15 rows, but only 12"
+    ):
+        KernelLogisticClassifier(learning_rows=5, learning_blocks=3).fit(X, Y)
+    unknown = [None] * 3 + Y[3:].tolist()
+    with pytest.raises(ValueError, match="5 blocks of at least 2 rows need 10 rows, but only 9 with known"):
+        KernelLogisticClassifier(learning_blocks=5).fit(X, unknown)
 
 
 def test_says_that_it_stopped_early():

@@ -69,6 +69,29 @@ class LogisticTwin:
         return np.array([np.diag(row) for row in seen * np.exp(-odds)])
 
 
+class SquaredTwin:
+    """Half squared distances to 1 and 0 where labels have signs 1 and -1, nothing where they have 0."""
+
+    def __init__(self, signs, weights, negative_weight=1.0):
+        factors = {1: 1.0, -1: negative_weight, 0: 0.0}
+        self.weights = np.array(
+            [
+                [factors[int(sign)] * weight for sign in row]
+                for row, weight in zip(signs, weights, strict=True)
+            ]
+        )
+        self.targets = (np.asarray(signs) == 1).astype(float)
+
+    def value(self, scores):
+        return np.sum(self.weights / 2 * (scores - self.targets) ** 2)
+
+    def slope(self, scores):
+        return self.weights * (scores - self.targets)
+
+    def curvature(self, scores):
+        return np.array([np.diag(row) for row in self.weights])
+
+
 def block_diagonal(blocks):
     n, C, _ = blocks.shape
     matrix = np.zeros((n * C, n * C))

@@ -96,15 +96,15 @@ class _ColumnSums(_TableRows):
         with builder.if_then(self.far):  # LLVM makes two loops of it
             self.ask_for(builder.gep(self.row_ahead(position), [self.column]), self.vectors * WIDTH)
         for number, slot in enumerate(slots):
-            address = builder.gep(row, [_int64(number * WIDTH)])
-            full = self.places is None or number < self.vectors - 1
-            loaded = code.load(address) if full else code.load_some(address, self.places)
-            self.add_to(slot, value * loaded)
+            self.add_to(slot, value * self.loaded(row, number))
 
-    def add_entries(self, start: Any, stop: Any) -> list[Vector]:
+    def add_entries(self, start: Any, stop: Any, address: Any, adds: Any) -> list[Vector]:
         """Add up the entries, several chains at a time where there are few vectors."""
         builder, chains = self.builder, max(1, _CHAINS // self.vectors)
         slots = [self.sums(self.vectors) for _ in range(chains)]
+        with builder.if_then(adds):
+            for number, slot in enumerate(slots[0]):
+                builder.store(self.loaded(address, number).value, slot)
         whole = builder.and_(builder.sub(stop, start), _int64(-chains))
         middle = builder.add(start, whole)
         with cgutils.for_range_slice(builder, start, middle, _int64(chains), _INT64) as (position, _):
@@ -113,6 +113,12 @@ class _ColumnSums(_TableRows):
         with cgutils.for_range_slice(builder, middle, stop, _int64(1), _INT64) as (position, _):
             self.add_entry(position, slots[0])
         return [self._joined([chain[number] for chain in slots]) for number in range(self.vectors)]
+
+    def loaded(self, address: Any, number: int) -> Vector:
+        """Load one of the vectors that begin at an address."""
+        place = self.builder.gep(address, [_int64(number * WIDTH)])
+        full = self.places is None or number < self.vectors - 1
+        return self.code.load(place) if full else self.code.load_some(place, self.places)
 
     def _joined(self, chain_slots: list[Any]) -> Vector:
         parts = [self.value(slot) for slot in chain_slots]
@@ -130,19 +136,20 @@ class _ColumnSums(_TableRows):
 
 
 @intrinsic(prefer_literal=True)
-def sum_columns(typing_context, table, indices, values, start, stop, sums, column, count, vectors, far):  # type: ignore[no-untyped-def]
+def sum_columns(typing_context, table, indices, values, start, stop, sums, column, count, vectors, far, adds):  # type: ignore[no-untyped-def]
     """Compute sums[c] = sum over p in [start, stop) of values[p] * table[indices[p], c] for a few columns.
 
     These are ``vectors`` (a literal: 1, 2, 3, 4 or 8) times ``WIDTH`` columns from ``column`` on; where
     ``count`` is not the literal 0, only ``count`` columns of the last vector.  ``far`` tells whether to ask
-    for rows ahead.
+    for rows ahead, ``adds`` whether to add to what stands in ``sums``.
     """
     require_one_type(table, values, sums)
     n_vectors, partial = vectors.literal_value, not hasattr(count, "literal_value")
     places = types.int64 if partial else count
     signature = types.void(
-        table, indices, values, types.int64, types.int64, sums, types.int64, places, vectors, types.boolean
-    )
+        table, indices, values, types.int64, types.int64, sums, types.int64, places, vectors,
+        types.boolean, types.boolean,
+    )  # fmt: skip
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
@@ -151,7 +158,7 @@ def sum_columns(typing_context, table, indices, values, start, stop, sums, colum
         tile.values = tile.code.pointer(kinds[2], args[2])
         tile.places = tile.code.first(args[7]) if partial else None
         first = builder.gep(tile.code.pointer(kinds[5], args[5]), [args[6]])
-        tile.store(tile.add_entries(args[3], args[4]), first)
+        tile.store(tile.add_entries(args[3], args[4], first, args[10]), first)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -108,8 +108,10 @@ class Workers:
             The product.
         """
         product = np.empty((left.shape[0], right.shape[1]), right.dtype)
-        # the library copies one factor before it multiplies; here it is the smaller one
-        narrow = np.ascontiguousarray(right.T) if right.shape[1] <= _NARROW else None
+        # the library copies one factor before it multiplies; here it is the smaller one if that is worth
+        # the turned copy of the product
+        is_narrow = right.shape[1] <= min(_NARROW, right.shape[0] // 4)
+        narrow = np.ascontiguousarray(right.T) if is_narrow else None
 
         def one(panel: slice) -> None:
             part = left[panel].astype(right.dtype, copy=False)

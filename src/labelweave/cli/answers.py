@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.cli.model_outputs import chosen_classes, probabilities_of, scores_of
+from labelweave.cli.model_outputs import chosen_classes, probabilities_of, ranking_offsets, scores_of
 from labelweave.cli.model_rows import Model, RowBlock
 from labelweave.inference import rejected
 
@@ -94,17 +94,19 @@ class LabelLists:
             Its labels under "labels".
         """
         names = self.model.label_names_
-        numbers_of = scores_of if self.number == "score" else probabilities_of
+        is_score = self.number == "score"
+        numbers_of = scores_of if is_score else probabilities_of
+        offsets = ranking_offsets(self.model) if is_score else np.zeros(1)
         for name, values in zip(block.ids, numbers_of(self.model, block.X), strict=True):
-            chosen = self._chosen(values)
+            chosen = self._chosen(values, values + offsets)
             labels = [{"label": str(names[k]), self.number: _short(values[k])} for k in chosen]
             yield {"id": name, "labels": labels}
 
-    def _chosen(self, values: Array) -> npt.NDArray[np.intp]:
+    def _chosen(self, values: Array, ranks: Array) -> npt.NDArray[np.intp]:
         """Pick labels, best first; ties go to the lower number."""
         everything = self.threshold is None
         candidates = np.arange(len(values)) if everything else np.flatnonzero(values > self.threshold)
-        return candidates[np.argsort(-values[candidates], kind="stable")][: self.top]
+        return candidates[np.argsort(-ranks[candidates], kind="stable")][: self.top]
 
     def lines(self, record: Record) -> list[list[Any]]:
         """Give a line a label, and one for a row without labels; see :meth:`Answers.lines`."""

@@ -17,6 +17,7 @@ from labelweave.cli.model_outputs import (
     has_one_class_a_row,
     has_probabilities,
     probabilities_of,
+    ranking_offsets,
     scores_of,
 )
 from labelweave.cli.model_rows import Model, open_model, read_labeled_rows
@@ -64,7 +65,8 @@ def evaluate(model: str, data: str, as_json: bool, **options: Any) -> None:
 def _label_metrics(model: Model, rows: LabeledData, ignore: bool) -> tuple[dict[str, int], dict[str, float]]:
     """Measure a model of many labels a row."""
     Y, columns = _matched(rows.Y, model.label_names_, ignore)
-    metrics = score_table(Y, scores_of(model, rows.X)[:, columns])
+    scores = scores_of(model, rows.X)
+    metrics = score_table(Y, (scores + ranking_offsets(model))[:, columns], scores[:, columns] > 0)
     if has_probabilities(model):
         metrics |= {"log_loss": log_loss(Y, probabilities_of(model, rows.X)[:, columns])}
     return {"rows": len(Y), "labels": Y.n_labels}, metrics

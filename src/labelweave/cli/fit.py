@@ -11,7 +11,8 @@ import click
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave import KernelLogisticClassifier, MaxMarginClassifier
+import labelweave
+from labelweave import baselines
 from labelweave.cli.class_rows import (
     Targets,
     check_class_options,
@@ -33,19 +34,25 @@ from labelweave.cli.data_options import (
 )
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.kernel_options import kernel_options, kernel_parameters
-from labelweave.cli.model_options import (
-    check_model_options,
-    logistic_options,
-    logistic_parameters,
-    margin_parameters,
-    model_options,
-)
+from labelweave.cli.low_rank_options import low_rank_options
+from labelweave.cli.model_flags import model_parameters
+from labelweave.cli.model_options import check_model_options, logistic_options, model_options
 from labelweave.cli.progress import show_progress
 from labelweave.cli.training_rows import read_training_rows, vectorizer_options
 from labelweave.datasets import LabeledData, TableColumns
 from labelweave.estimators import TableModel
 
 __all__ = ["fit"]
+
+_CLASSES: dict[str, Any] = {  # scikit-learn's classes carry no types
+    "max-margin": labelweave.MaxMarginClassifier,
+    "kernel-logistic": labelweave.KernelLogisticClassifier,
+    "low-rank": labelweave.LowRankClassifier,
+    "binary-relevance": baselines.BinaryRelevance,
+    "plst": baselines.PLST,
+    "cplst": baselines.CPLST,
+    "wsabie": baselines.WSABIE,
+}
 
 
 @click.command()
@@ -54,6 +61,7 @@ __all__ = ["fit"]
 @model_options
 @kernel_options
 @logistic_options
+@low_rank_options
 @covariance_options
 @label_column_options
 @class_options
@@ -82,6 +90,7 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
           --labels species --one-class --out animals.lw
       labelweave fit images.arff --model kernel-logistic --data-taxonomy \\
           --tie level --out images.lw
+      labelweave fit bookmarks-train.arff --model low-rank --rank 0.4 --out bookmarks.lw
     """
     _require_writable(out)
     kernel = _checked_flags(context, options)
@@ -114,15 +123,14 @@ def _require_writable(out: str) -> None:
 
 
 def _classifier(data: str, targets: Targets, columns: TableColumns | None, options: Options) -> Any:
-    kernel = options["kernel"]
-    make: Any = MaxMarginClassifier  # scikit-learn's classes carry no types
-    if options["model"] == "max-margin":
-        covariance = given_covariance(data, targets, columns, options)
-        return make(**margin_parameters(options), **kernel, label_covariance=covariance)
-    taxonomy = given_taxonomy(targets, options)
-    covariance = None if taxonomy is not None else given_covariance(data, targets, columns, options)
-    make, own = KernelLogisticClassifier, logistic_parameters(options)
-    return make(**own, **kernel, taxonomy=taxonomy, label_covariance=covariance)
+    model, parameters = options["model"], model_parameters(options) | options["kernel"]
+    if model == "max-margin":
+        parameters["label_covariance"] = given_covariance(data, targets, columns, options)
+    if model == "kernel-logistic":
+        taxonomy = given_taxonomy(targets, options)
+        covariance = None if taxonomy is not None else given_covariance(data, targets, columns, options)
+        parameters |= {"taxonomy": taxonomy, "label_covariance": covariance}
+    return _CLASSES[model](**parameters)
 
 
 def _fit(model: Any, targets: Targets) -> float:

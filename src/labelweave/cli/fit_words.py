@@ -6,10 +6,13 @@ from typing import Any
 
 import click
 
+from labelweave.cli.factor_words import gap_words, has_factors, rank_words, threshold_words
 from labelweave.cli.messages import note, size_of
 from labelweave.cli.model_words import hyperparameter_words, kernel_words, learning_words, n_support_rows
 
 __all__ = ["explain_end", "print_summary"]
+
+Lines = dict[str, str]
 
 _INTERRUPTED = 130
 
@@ -28,22 +31,46 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     out : str
         Where it was saved.
     """
-    support, learning = n_support_rows(model), learning_words(model)
-    is_newton = learning is not None
+    support = n_support_rows(model)
     lines = {
         "rows": str(n_rows),
         "features": str(model.n_features_in_),
         "labels" if model._form.kind == "labels" else "classes": str(len(model.classes_)),
         "kernel": kernel_words(model),
-        **({} if learning is None else {"prior": hyperparameter_words(model), "learning": learning}),
         **({} if support is None else {"support": f"{support} of {n_rows} rows"}),
-        "steps" if is_newton else "rounds": str(model.n_iter_),
-        "gap": f"{model.duality_gap_:.2e} (asked for {model.tol:g})",
+        **(_factor_lines(model) if has_factors(model) else _convex_lines(model)),
         "seconds": f"{seconds:.1f}",
         "model": f"{out} ({size_of(out)})",
     }
     for name, value in lines.items():
         click.echo(click.wrap_text(f"{name:10}{value}", 79, "", " " * 10), err=True)
+
+
+def _convex_lines(model: Any) -> Lines:
+    """Say how a fit went that ends at a gap, or a model a label."""
+    learning = learning_words(model)
+    prior = {} if learning is None else {"prior": hyperparameter_words(model), "learning": learning}
+    steps = {"rounds" if learning is None else "steps": str(model.n_iter_)}
+    if not hasattr(model, "duality_gap_"):
+        return steps
+    return prior | steps | {"gap": f"{model.duality_gap_:.2e} (asked for {model.tol:g})"}
+
+
+def _factor_lines(model: Any) -> Lines:
+    """Say how a fit of two factors went."""
+    lines = {"rank": rank_words(model)}
+    if getattr(model, "learning_status_", "fixed") != "fixed":
+        lines |= {"learned": hyperparameter_words(model), "learning": str(learning_words(model))}
+    if hasattr(model, "status_"):
+        lines |= {
+            "rounds": str(model.n_iter_),
+            "objective": f"{model.objective_:.6g}",
+            "gap": gap_words(model),
+            "status": model.status_.replace("_", " "),
+        }
+    elif model.trace_:
+        lines["epochs"] = str(len(model.trace_))
+    return lines | {"threshold": str(threshold_words(model))}
 
 
 def explain_end(model: Any, out: str) -> int:
@@ -61,9 +88,10 @@ def explain_end(model: Any, out: str) -> int:
     int
         The exit code.
     """
-    reached = f"after {model.n_iter_} rounds at a gap of {model.duality_gap_:.2e}"
+    if not hasattr(model, "status_"):
+        return _explain_plain_end(model)
     if model.status_ == "interrupted":
-        note(f"interrupted {reached}; the best model so far is saved in {out}.")
+        note(f"interrupted {_reached(model)}; the best model so far is saved in {out}.")
         return _INTERRUPTED
     learning = getattr(model, "learning_status_", "")
     if learning == "interrupted":
@@ -79,9 +107,27 @@ def explain_end(model: Any, out: str) -> int:
             f"{model.max_learning_iter} evaluations; raise it."
         )
     if not model.converged_:
-        weight = "--scale" if hasattr(model, "scale") else "--C"
-        note(
-            f"warning: the fit ended {reached}, above --tol {model.tol:g}; raise --max-iter, lower {weight}, "
-            "or scale the features."
-        )
+        note(f"warning: the fit ended {_reached(model)}, {_advice(model)}")
+    return 0
+
+
+def _reached(model: Any) -> str:
+    if has_factors(model):
+        return f"after {model.n_iter_} rounds at an objective of {model.objective_:.6g}"
+    return f"after {model.n_iter_} rounds at a gap of {model.duality_gap_:.2e}"
+
+
+def _advice(model: Any) -> str:
+    if has_factors(model):
+        decrease = model.trace_[-1].decrease
+        return f"of which the last one took off {decrease:.1e}, above --tol {model.tol:g}; raise --max-iter."
+    weight = "--scale" if hasattr(model, "scale") else "--C"
+    return f"above --tol {model.tol:g}; raise --max-iter, lower {weight}, or scale the features."
+
+
+def _explain_plain_end(model: Any) -> int:
+    """Say why a model that low-rank learning is compared with is not exact."""
+    if not getattr(model, "converged_", True):
+        flag = "--max-iter or --regularization" if hasattr(model, "max_iter") else "--regularization"
+        note(f"warning: the fit ended before it was exact; raise {flag}, or scale the features.")
     return 0

@@ -62,9 +62,10 @@ def kernel_options(command: Command) -> Command:
         click.option("--factorization", type=click.Choice(_FACTORIZATIONS),
                      help="max-margin, alternating_directions: of the kernel matrix [auto]."),
         click.option("--memory-budget", metavar="MB", type=click.FloatRange(0, min_open=True),
-                     help="Memory for kernel matrices and their factors [2000; kernel-logistic 8000]."),
+                     help="Memory for kernel matrices and their factors [2000; kernel-logistic and "
+                     "low-rank 8000]."),
         click.option("--precision", type=click.Choice(_PRECISIONS),
-                     help="max-margin: arithmetic while solving [auto]."),
+                     help="max-margin: arithmetic while solving [auto]; low-rank: of the factors [float64]."),
     )(command)  # fmt: skip
 
 

@@ -1,21 +1,15 @@
-"""Flags of the models, and which model each belongs to."""
+"""Flags of the max-margin and the kernel logistic model, and what makes sense together."""
 
 from __future__ import annotations
 
 import click
-from click.core import ParameterSource
 
 from labelweave.cli.data_options import Command, Options, with_options
+from labelweave.cli.low_rank_options import check_low_rank_options
+from labelweave.cli.model_flags import MODELS, check_model_flags, flag_of
 
-__all__ = [
-    "check_model_options",
-    "logistic_options",
-    "logistic_parameters",
-    "margin_parameters",
-    "model_options",
-]
+__all__ = ["check_model_options", "logistic_options", "model_options"]
 
-_MODELS = ("max-margin", "kernel-logistic")
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 _NOT_NEGATIVE = click.FloatRange(min=0)
 _TIES = ("shared", "scale", "class", "level", "subtree")
@@ -23,16 +17,7 @@ _PAIRED_TIES = ("shared", "class", "level", "subtree")
 _TREE_TIES = ("level", "subtree")
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
 _COVARIANCES = ("covariance", "covariance_from", "signatures")
-_LEARNING = ("cv", "learning_rows", "max_learning_iter", "coupling")
-
-_MARGIN_ONLY = (
-    *("C", "no_intercept", "false_negative_cost", "false_positive_cost"),
-    *("solver", "factorization", "precision"),
-)
-_LOGISTIC_ONLY = (
-    *("scale", "intercept_variance", "tie", "hyperparameters", "decision", "low_rank", "class_paths"),
-    *_LEARNING,
-)
+_LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "coupling")
 
 
 def _tie(
@@ -73,18 +58,23 @@ def model_options(command: Command) -> Command:
         The same one, with more flags.
     """
     return with_options(
-        click.option("--model", type=click.Choice(_MODELS), default=_MODELS[0], show_default=True,
-                     help="max-margin gives label sets, kernel-logistic probabilities."),
+        click.option("--model", type=click.Choice(MODELS), default=MODELS[0], show_default=True,
+                     help="max-margin gives label sets, kernel-logistic probabilities, low-rank learns few "
+                     "factors of many labels; the others are what low-rank learning is compared with."),
         click.option("--tol", type=_POSITIVE,
-                     help="Relative duality gap to reach [1e-3; kernel-logistic 1e-4]."),
+                     help="Relative duality gap to reach [1e-3; kernel-logistic 1e-4]; low-rank: share by "
+                     "which a round must lower the objective for another one [1e-4]; binary-relevance "
+                     "[1e-4]."),
         click.option("--max-iter", type=click.IntRange(1),
-                     help="Largest number of rounds [1000; kernel-logistic 100 Newton steps]."),
+                     help="Largest number of rounds [1000; kernel-logistic 100 Newton steps; low-rank 30; "
+                     "wsabie 10 epochs]."),
         click.option("--jobs", type=int, help="Threads, -1 for all [1]."),
         click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
-                     help="Fixes the order in which rows are visited, and folds."),
+                     help="Fixes the order in which rows are visited, folds, and random starts."),
         click.option("--C", "C", type=_POSITIVE, default=1.0, show_default=True,
                      help="max-margin: weight of the losses; larger fits more closely."),
-        click.option("--no-intercept", is_flag=True, help="max-margin: leave the constant feature out."),
+        click.option("--no-intercept", is_flag=True,
+                     help="All but kernel-logistic: leave the constant feature out."),
         click.option("--false-negative-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
                      help="max-margin: cost of missing a label that is there."),
         click.option("--false-positive-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
@@ -116,18 +106,23 @@ def logistic_options(command: Command) -> Command:
                      "scale (scale), nothing (class), or a taxonomy's levels (level) or subtrees (subtree); "
                      "two words for scale and shape [shared]."),
         click.option("--hyperparameters", type=click.Choice(["learn", "fixed"]),
-                     help="kernel-logistic: learn scales and kernel parameters, or keep them [learn]."),
-        click.option("--cv", type=click.IntRange(2), help="kernel-logistic: folds to learn them on [5]."),
+                     help="kernel-logistic: learn scales and kernel parameters, or keep them [learn]; "
+                     "low-rank: the regularization and kernel parameters, for the squared loss with the "
+                     "ridge penalty [fixed]."),
+        click.option("--cv", type=click.IntRange(2),
+                     help="kernel-logistic, low-rank: folds to learn them on [5]."),
         click.option("--learning-rows", metavar="ROWS", type=click.IntRange(2),
-                     help="kernel-logistic: learn them on so many rows [all]."),
+                     help="kernel-logistic, low-rank: learn them on so many rows [all]."),
+        click.option("--learning-blocks", metavar="NUMBER", type=click.IntRange(1),
+                     help="kernel-logistic: on so many disjoint blocks of them [1]."),
         click.option("--max-learning-iter", type=click.IntRange(1),
-                     help="kernel-logistic: largest number of evaluations to learn them [100]."),
+                     help="kernel-logistic, low-rank: largest number of evaluations to learn them [100]."),
         click.option("--coupling", metavar="full|NUMBER", callback=_coupling,
                      help="kernel-logistic: learn how labels vary together, fully or by so many factors."),
         click.option("--decision", type=decisions,
                      help="kernel-logistic: how one class a row is chosen [most_probable]."),
         click.option("--low-rank", metavar="ROWS", type=click.IntRange(1),
-                     help="kernel-logistic: let so many rows stand for all in kernel matrices."),
+                     help="kernel-logistic, low-rank: let so many rows stand for all in kernel matrices."),
     )(command)  # fmt: skip
 
 
@@ -146,43 +141,23 @@ def check_model_options(context: click.Context, options: Options) -> None:
     click.UsageError
         If there are any.
     """
-    model = options["model"]
-    others = _MARGIN_ONLY if model == "kernel-logistic" else _LOGISTIC_ONLY
-    wrong = next((name for name in others if _is_given(context, name)), None)
-    if wrong is not None:
-        other = next(name for name in _MODELS if name != model)
-        raise click.UsageError(f"{flag_of(wrong)} goes with --model {other}, not with {model}.")
-    if model == "kernel-logistic":
-        _check_learning(options)
+    check_model_flags(context, options["model"])
+    check_low_rank_options(options)
+    _check_learning(options)
+    if options["model"] == "kernel-logistic":
         _check_structure(options)
-
-
-def _is_given(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
-
-
-def flag_of(name: str) -> str:
-    """Write the flag of an option.
-
-    Parameters
-    ----------
-    name : str
-        Its name in Python.
-
-    Returns
-    -------
-    str
-        Such as ``--low-rank``.
-    """
-    return f"--{name.replace('_', '-')}"
 
 
 def _check_learning(options: Options) -> None:
     given = next((name for name in _LEARNING if options[name] is not None), None)
-    if options["hyperparameters"] == "fixed" and given is not None:
+    usual = "learn" if options["model"] == "kernel-logistic" else "fixed"
+    if given is None or (options["hyperparameters"] or usual) == "learn":
+        return
+    if options["hyperparameters"] == "fixed":
         raise click.UsageError(
             f"{flag_of(given)} is about learning, which --hyperparameters fixed rules out."
         )
+    raise click.UsageError(f"{flag_of(given)} is about learning; give --hyperparameters learn too.")
 
 
 def _check_structure(options: Options) -> None:
@@ -215,42 +190,3 @@ def _check_tie(tie: str | tuple[str, ...], tree: str | None, other: str | None) 
         )
     if needs_tree is not None and tree is None:
         raise click.UsageError(f"--tie {needs_tree} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}")
-
-
-def margin_parameters(options: Options) -> Options:
-    """Give the flags of the max-margin model in the words of its class.
-
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    dict
-        Keywords of :class:`labelweave.MaxMarginClassifier`.
-    """
-    same = ("C", "tol", "max_iter", "false_negative_cost", "false_positive_cost")
-    return _common(options, same) | {"fit_intercept": not options["no_intercept"]}
-
-
-def logistic_parameters(options: Options) -> Options:
-    """Give the flags of kernel logistic classification in the words of its class.
-
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    dict
-        Keywords of :class:`labelweave.KernelLogisticClassifier`.
-    """
-    own = tuple(name for name in _LOGISTIC_ONLY if name != "class_paths")
-    return _common(options, ("tol", "max_iter", *own))
-
-
-def _common(options: Options, names: tuple[str, ...]) -> Options:
-    given = {name: options[name] for name in names if options[name] is not None}
-    return given | {"n_jobs": options["jobs"], "random_state": options["seed"]}

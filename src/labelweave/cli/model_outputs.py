@@ -15,6 +15,7 @@ __all__ = [
     "has_one_class_a_row",
     "has_probabilities",
     "probabilities_of",
+    "ranking_offsets",
     "scores_of",
 ]
 
@@ -70,6 +71,23 @@ def scores_of(model: Model, X: Any) -> Array:
     """
     scores = model.decision_function(X)
     return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+
+def ranking_offsets(model: Model) -> Array:
+    """Give what is added to the scores of labels to rank them.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        The model.
+
+    Returns
+    -------
+    ndarray of shape (L,) or (1,)
+        The thresholds that scores have been lessened by where every label has its own, otherwise 0.
+    """
+    thresholds = getattr(classifier_of(model), "thresholds_", None)
+    return np.zeros(1) if thresholds is None or has_one_class_a_row(model) else thresholds - thresholds.min()
 
 
 def probabilities_of(model: Model, X: Any) -> Array:

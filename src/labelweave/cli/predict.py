@@ -52,8 +52,8 @@ def predict(model: str, data: str, output_format: str, out: str | None, **option
 
     Prints the labels with positive scores, the best first, or the class of each
     row if the model has one class a row; rows without a name are numbered from
-    zero.  A table needs the feature columns that the model was fitted to, and
-    no labels.
+    zero.  Scores are those above the model's thresholds, where it has any.  A
+    table needs the feature columns that the model was fitted to, and no labels.
 
     \b
     Examples:

@@ -4,7 +4,8 @@ The estimators report ten subtasks "duality gap" for each tenfold smaller gap, s
 number tells the gap.  Between two of its measurements some solvers report an estimate; the gap
 that a fit ends with is measured.  Estimators that learn hyper-parameters report each evaluation
 of their loss before, as a subtask "cross-validation"; where fewer were needed than
-there could be, the rest are reported as done at once when the final fit begins.
+there could be, the rest are reported as done at once when the final fit begins.  Models of two factors
+report rounds or epochs, whose number is all that is known of how far they are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = ["GapBar", "GapLines", "show_progress"]
 
 _STEPS_A_DECADE = 10
 _LEARNING = "cross-validation"
+_ROUNDS = ("round", "epoch")
 _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
 _SHORTEST_WAIT = 0.1
@@ -50,12 +52,17 @@ class _GapCallback:
     """Count the subtasks of a fit; subclasses show what they stand for."""
 
     def __init__(self, title: str) -> None:
-        self.title, self.done, self.steps = title, 0, 1
+        self.title, self.done = title, 0
+        self.steps: int | None = 1  # None where nobody knows
         self.learned, self.most_learned = 0, 0
+        self.rounds = ""
 
     @property
     def state(self) -> str:
-        """How far learning is, or about where the relative duality gap is."""
+        """How far learning is, or about where the relative duality gap is, or which round it is."""
+        if self.rounds:
+            most = "" if self.steps is None else f" of at most {self.steps - self.most_learned}"
+            return f"{self.rounds} {self.done - self.learned}{most}"
         if self.done > self.learned:
             return f"gap about {10 ** ((self.learned - self.done) / _STEPS_A_DECADE):.1e}"
         if not self.learned:
@@ -75,6 +82,7 @@ class _GapCallback:
             The task.
         """
         self.done = self.learned = 0
+        self.rounds = ""
         learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
         self.most_learned = int(estimator.max_learning_iter) if learns else 0
 
@@ -104,6 +112,7 @@ class _GapCallback:
         if context.parent is not None:
             self.done += 1
             self.learned += context.task_name == _LEARNING
+            self.rounds = context.task_name if context.task_name in _ROUNDS else ""
             self.show()
 
     def teardown(self, estimator: Any, context: Any) -> None:

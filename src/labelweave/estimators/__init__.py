@@ -2,6 +2,7 @@
 
 from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
 from labelweave.estimators.low_rank import LowRankClassifier
+from labelweave.estimators.low_rank_cv import LowRankClassifierCV
 from labelweave.estimators.max_margin import MaxMarginClassifier
 from labelweave.estimators.table_model import TableModel
 from labelweave.estimators.zero_shot import ZeroShotClassifier
@@ -12,6 +13,7 @@ from labelweave.model_files import load_object as load
 __all__ = [
     "KernelLogisticClassifier",
     "LowRankClassifier",
+    "LowRankClassifierCV",
     "MaxMarginClassifier",
     "TableModel",
     "ZeroShotClassifier",

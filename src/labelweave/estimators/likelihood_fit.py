@@ -21,6 +21,7 @@ from labelweave.hyperparameters import (
     LearnedParameters,
     MeanCriterion,
     PriorFamily,
+    RidgeCrossValidation,
     SearchRecord,
     SearchSettings,
     learn,
@@ -155,7 +156,7 @@ class LikelihoodFit:
         """
         learned, start = None, None
         if self.settings.learning_iterations and blocks:
-            learned, start = self._learn(blocks)
+            learned, start = self.learn(blocks)
         theta = self.family.start if learned is None else learned.theta
         prior = self.family.prior(theta)
         gram = coupled_gram(prior, self._final_gram, self.settings.workers, ties_labels=self.ties_labels)
@@ -192,11 +193,23 @@ class LikelihoodFit:
         source = self.data.source(kernel)
         return LowRankGram.from_source(source, 0.0, np.float64, settings.workers, pivoting)
 
-    def _learn(self, blocks: list[LearningBlock]) -> tuple[LearnedParameters, Array | None]:
-        """Search in stages, and give a start for the final fit if all its rows took part.
+    def learn(self, blocks: list[LearningBlock]) -> tuple[LearnedParameters, Array | None]:
+        """Search in stages.
 
         Hyper-parameters that are apart are first learned as if they were tied, and with many rows on a
         part of them.  That costs little, and many hyper-parameters find a good optimum from there.
+
+        Parameters
+        ----------
+        blocks : list of LearningBlock
+            Rows on which hyper-parameters are learned, and how they are cross-validated.
+
+        Returns
+        -------
+        learned : LearnedParameters
+            The hyper-parameters.
+        start : ndarray of shape (n, groups, columns), or None
+            Dual variables for a fit of all rows to start from, if all took part.
         """
         theta, box, first_step = None, None, 1.0
         criterion: MeanCriterion | None = None
@@ -252,7 +265,9 @@ class LikelihoodFit:
     def _criterion(self, family: PriorFamily, blocks: list[LearningBlock]) -> MeanCriterion:
         return MeanCriterion([self._part(family, block) for block in blocks])
 
-    def _part(self, family: PriorFamily, block: LearningBlock) -> CrossValidationLikelihood:
+    def _part(
+        self, family: PriorFamily, block: LearningBlock
+    ) -> CrossValidationLikelihood | RidgeCrossValidation:
         part = self.data.rows(block.rows)
         folded = FoldedData(
             part.features,

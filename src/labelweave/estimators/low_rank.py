@@ -23,6 +23,7 @@ from sklearn.utils.validation import _check_sample_weight
 from labelweave.arrays import Workers, panels
 from labelweave.estimators.base import CALLER, Array
 from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.estimators.learned_ridge import RidgeLearningClassifier
 from labelweave.estimators.low_rank_fit import (
     FittedFactors,
     LowRankData,
@@ -34,7 +35,6 @@ from labelweave.estimators.round_progress import RoundProgress
 from labelweave.estimators.score_thresholds import best_thresholds
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
-from labelweave.features.gram_sources import RowsOfSource
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.model_files import storable
 from labelweave.solvers import Status
@@ -57,7 +57,7 @@ _ENDINGS = {
 
 
 @storable("LowRankClassifier")
-class LowRankClassifier(KernelClassifier):
+class LowRankClassifier(RidgeLearningClassifier):
     """Multi-label classifier of low rank, linear or with a kernel, that learns from observed entries only.
 
     It minimises (LEML, Yu et al. 2014, equation 4)
@@ -98,9 +98,22 @@ class LowRankClassifier(KernelClassifier):
     negative_weight : float, default=1.0
         Weight of the loss of entries that are not positive.  Below 1 it is for positive-unlabelled data,
         where absent means unknown: an absent label then counts as a negative one with that weight.
+    hyperparameters : {"fixed", "learn"}, default="fixed"
+        "learn" takes the kernel's parameters and lambda of the least cross-validated squared loss of
+        kernel ridge regression, by its gradient, from where they stand; the rank plays no part in it.  Needs
+        ``loss="squared"`` and ``penalty="ridge"``, whose lambda is 1 / v for scores of the prior
+        covariance v times the kernel; no lambda of the trace norm stands for it.
+        :class:`LowRankClassifierCV` learns kernels for the others.
+    cv : int, splitter, iterable or None, default=5
+        The folds for it; a number means random parts, None 5 of them.
+    learning_rows : int or None, default=None
+        Learn on so many rows, drawn at random; None for all.
+    max_learning_iter : int, default=100
+        The largest number of evaluations of the cross-validated loss.
     start : {"svd", "random"}, default="svd"
         The labels' factor to start from: leading singular vectors of the label matrix (unobserved
-        entries as 0), or normal random numbers.
+        entries as 0), or normal random numbers.  The squared loss of labels that are all observed with
+        ``penalty="ridge"`` needs none where it is solved exactly, as it is if that is cheaper.
     threshold : {"auto", "f1", "label_f1"} or float, default="auto"
         Scores above it are predicted: 1/2 for the squared loss and 0 for others; or the
         one of best micro-averaged F1 score, or the best of every label, on the observed entries of
@@ -135,6 +148,17 @@ class LowRankClassifier(KernelClassifier):
         Scores above are positive.
     rank_ : int
         The number of columns of the factors.
+    regularization_ : float
+        lambda, learned if asked.
+    hyperparameters_ : dict of str to float
+        lambda ("regularization") and the kernel's continuous parameters by name.
+    cross_validation_loss_ : float
+        The mean held-out loss of a row, half its squared distance, that learning reached; NaN where nothing
+        was learned.
+    learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
+        Why the search for hyper-parameters ended.
+    learning_trace_ : list of SearchRecord
+        Every evaluation of the cross-validated loss in the last stage of the search.
     support_ : ndarray of shape (m,)
         The support rows, with a kernel.
     support_vectors_ : ndarray or csr_array of shape (m, d)
@@ -184,6 +208,7 @@ class LowRankClassifier(KernelClassifier):
         "fit_intercept": ["boolean"],
         "intercept_scaling": [_POSITIVE],
         "negative_weight": [_POSITIVE],
+        **RidgeLearningClassifier._learning_constraints,
         "start": [StrOptions({"svd", "random"})],
         "threshold": [StrOptions({"auto", "f1", "label_f1"}), Interval(Real, None, None, closed="neither")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -210,6 +235,10 @@ class LowRankClassifier(KernelClassifier):
         fit_intercept=True,
         intercept_scaling=1.0,
         negative_weight=1.0,
+        hyperparameters="fixed",
+        cv=5,
+        learning_rows=None,
+        max_learning_iter=100,
         start="svd",
         threshold="auto",
         validation_fraction=0.1,
@@ -232,6 +261,10 @@ class LowRankClassifier(KernelClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.negative_weight = negative_weight
+        self.hyperparameters = hyperparameters
+        self.cv = cv
+        self.learning_rows = learning_rows
+        self.max_learning_iter = max_learning_iter
         self.start = start
         self.threshold = threshold
         self.validation_fraction = validation_fraction
@@ -281,38 +314,72 @@ class LowRankClassifier(KernelClassifier):
         source, explicit = self._read_kernel(features, seed)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running():
-            self._fit(features, LowRankData(labels, weights, explicit, source), workers, seed)
+            self._fit(features, LowRankData(labels, weights, explicit, source), y, workers, seed)
         return self
 
-    def _fit(self, features: FeatureMatrix, data: LowRankData, workers: Workers, seed: int) -> None:
-        holds_out = self.threshold in ("f1", "label_f1")
-        progress = RoundProgress(self, self.max_iter * (2 if holds_out else 1))
-        width = None if data.explicit is None else data.explicit.shape[1]
-        self.rank_ = self._columns(len(features), width, data.labels.n_labels)
-        settings = self._settings(workers, seed, progress)
-        fallback = ENTRY_LOSSES[self.loss]().threshold
-        start = None
-        if holds_out:
-            self.thresholds_, start = self._held_out_thresholds(features, data, settings, fallback)
+    def _fit(self, features: FeatureMatrix, data: LowRankData, y: Any, workers: Workers, seed: int) -> None:
+        progress = RoundProgress(self, self._most_subtasks(data))
+        settings = self._settings(data, workers, seed, progress)
+        data, settings, start = self._choose(features, data, y, settings)
+        self.rank_, self.regularization_ = settings.rank, settings.regularization
+        part = None
+        if self._holds_out:
+            self.thresholds_, part = self._held_out_thresholds(features, data, settings, start)
+            start = part.label_factor
         else:
+            fallback = ENTRY_LOSSES[self.loss]().threshold
             level = fallback if self.threshold == "auto" else float(self.threshold)
             self.thresholds_ = np.full(data.labels.n_labels, level)
-        fitted = fit_factors(data, settings, start)
+        if part is not None and part.status is Status.INTERRUPTED:
+            fitted = part
+        else:
+            fitted = fit_factors(data, settings, start)
         progress.close()
         self._keep(fitted, features)
 
-    def _columns(self, n_rows: int, n_features: int | None, n_labels: int) -> int:
-        wanted = self.rank if isinstance(self.rank, Integral) else max(1, round(self.rank * n_labels))
-        if n_features is None and self.low_rank is not None:
-            n_features = min(self.low_rank, n_rows)
-        return int(min(wanted, largest_rank(n_rows, n_features, n_labels, self.fit_intercept)))
+    @property
+    def _holds_out(self) -> bool:
+        return self.threshold in ("f1", "label_f1")
 
-    def _settings(self, workers: Workers, seed: int, progress: RoundProgress) -> LowRankSettings:
+    def _most_subtasks(self, data: LowRankData) -> int | None:
+        learning = self.max_learning_iter if self.hyperparameters == "learn" else 0
+        return self.max_iter * (1 + self._holds_out) + learning
+
+    def _first_choice(self, data: LowRankData) -> tuple[int, float]:
+        """Give the rank and lambda to begin with."""
+        return self._columns(self.rank, data), float(self.regularization)
+
+    def _choose(
+        self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
+    ) -> tuple[LowRankData, LowRankSettings, Array | None]:
+        """Choose from data what is to be chosen: kernel, rank and lambda; give a start, if there is one."""
+        if self.hyperparameters == "learn" and (self.loss, self.penalty) != ("squared", "ridge"):
+            raise ValueError(
+                "hyperparameters='learn' is for loss='squared' with penalty='ridge', but they are "
+                f"{self.loss!r} and {self.penalty!r}; use these, or LowRankClassifierCV, which chooses "
+                "lambda at a kernel so learned."
+            )
+        data, settings = self._learn(features, data, settings)
+        return data, settings, None
+
+    def _columns(self, wanted: Any, data: LowRankData) -> int:
+        """Turn a rank or a share of the labels to columns that a product can have."""
+        n_rows, n_labels = data.labels.shape
+        width = None if data.explicit is None else data.explicit.shape[1]
+        columns = wanted if isinstance(wanted, Integral) else max(1, round(wanted * n_labels))
+        if width is None and self.low_rank is not None:
+            width = min(self.low_rank, n_rows)
+        return int(min(columns, largest_rank(n_rows, width, n_labels, self.fit_intercept)))
+
+    def _settings(
+        self, data: LowRankData, workers: Workers, seed: int, progress: RoundProgress
+    ) -> LowRankSettings:
+        rank, regularization = self._first_choice(data)
         return LowRankSettings(
-            rank=self.rank_,
+            rank=rank,
             loss=self.loss,
             penalty=self.penalty,
-            regularization=float(self.regularization),
+            regularization=regularization,
             constant=float(self.intercept_scaling) if self.fit_intercept else 0.0,
             negative_weight=float(self.negative_weight),
             start=self.start,
@@ -327,9 +394,9 @@ class LowRankClassifier(KernelClassifier):
         )
 
     def _held_out_thresholds(
-        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, fallback: float
-    ) -> tuple[Array, Array]:
-        """Fit without some rows and choose thresholds on them; give the labels' factor to go on from."""
+        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, start: Array | None
+    ) -> tuple[Array, FittedFactors]:
+        """Fit without some rows and choose thresholds on them; give both."""
         order = np.random.default_rng(settings.seed).permutation(len(features))
         n_held = max(1, round(self.validation_fraction * len(features)))
         held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
@@ -338,17 +405,17 @@ class LowRankClassifier(KernelClassifier):
                 f"threshold={self.threshold!r} holds rows out, but there is {len(features)} row only; give "
                 "more rows, or a number."
             )
-        part = fit_factors(_rows(data, kept), settings)
-        support = None if part.support is None else kept[part.support]
-        self._keep_factors(replace(part, support=support), features)
+        part = fit_factors(data.rows(kept), settings, start)
+        part = part if part.support is None else replace(part, support=kept[part.support])
+        self._keep_factors(part, features)
         blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
         thresholds = best_thresholds(
             data.labels[held],
             np.concatenate(blocks),
             by_label=self.threshold == "label_f1",
-            fallback=fallback,
+            fallback=ENTRY_LOSSES[self.loss]().threshold,
         )
-        return thresholds, part.label_factor
+        return thresholds, part
 
     def _keep(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
         self._keep_factors(fitted, features)
@@ -396,10 +463,3 @@ class LowRankClassifier(KernelClassifier):
         for rows in panels(len(features), rows_at_once):
             latent[rows] = self._kernel_to_support(features.rows(rows)) @ self.feature_factors_
         return latent
-
-
-def _rows(data: LowRankData, kept: Array) -> LowRankData:
-    """Keep some rows."""
-    explicit = None if data.explicit is None else data.explicit.rows(kept)
-    source = None if data.source is None else RowsOfSource(data.source, kept)
-    return LowRankData(data.labels[kept], data.weights[kept], explicit, source)

@@ -1,36 +1,45 @@
-"""Fits of the low-rank model: the features' side, the labels' side, a start, and alternating minimisation."""
+"""Fits of the low-rank model: by alternating minimisation, or exactly where that is cheaper."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
-import scipy.sparse as sp
-from sklearn.utils.extmath import randomized_svd
 
 from labelweave.arrays import Workers
+from labelweave.estimators.label_starts import first_label_factor
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import DenseMap, FactorMap, KernelMap, SparseMap
 from labelweave.features.gram import Pivoting, choose_gram
 from labelweave.features.gram.incomplete_cholesky import incomplete_cholesky
-from labelweave.features.gram_sources import GramSource
+from labelweave.features.gram_sources import GramSource, RowsOfSource
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.labels import LabelMatrix
-from labelweave.problems.label_entries import choose_entries
+from labelweave.problems.label_entries import LabelEntries, choose_entries
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty
+from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.solvers import Status
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, RoundRecord
 
-__all__ = ["FittedFactors", "LowRankData", "LowRankSettings", "fit_factors", "largest_rank"]
+__all__ = [
+    "FittedFactors",
+    "LowRankData",
+    "LowRankSettings",
+    "ReadyRows",
+    "fit_factors",
+    "largest_rank",
+]
 
 Array = npt.NDArray[Any]
 
 _INNER = 200  # iterations of conjugate gradients at most
-_STEPS = 8  # Newton steps in a half step
+_STEPS = 3  # Newton steps in a half step
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,23 @@ class LowRankData:
     explicit: FeatureMatrix | None
     source: GramSource | None
 
+    def rows(self, kept: Array) -> LowRankData:
+        """Keep some rows.
+
+        Parameters
+        ----------
+        kept : ndarray of int
+            The rows.
+
+        Returns
+        -------
+        LowRankData
+            These rows.
+        """
+        explicit = None if self.explicit is None else self.explicit.rows(kept)
+        source = None if self.source is None else RowsOfSource(self.source, kept)
+        return LowRankData(self.labels[kept], self.weights[kept], explicit, source)
+
 
 @dataclass(frozen=True)
 class FittedFactors:
@@ -167,7 +193,110 @@ def largest_rank(n_rows: int, n_features: int | None, n_labels: int, fit_interce
     return max(1, min(width, n_labels))
 
 
-def fit_factors(data: LowRankData, settings: LowRankSettings, start: Array | None = None) -> FittedFactors:
+class ReadyRows:
+    """What all fits to the same rows share, whatever their rank and regularisation; made when first used.
+
+    Parameters
+    ----------
+    data : LowRankData
+        The rows.
+    settings : LowRankSettings
+        How to fit with the largest rank; the regularisation does not matter.
+    is_kept : bool
+        Whether there will be more than one fit.
+    """
+
+    def __init__(self, data: LowRankData, settings: LowRankSettings, *, is_kept: bool) -> None:
+        self.data, self.settings, self.is_kept = data, settings, is_kept
+        self.explicit = data.explicit
+        self.active: Array | None = None
+        self.triangle: Array | None = None
+        if data.explicit is None:
+            self._read_source()
+
+    def _read_source(self) -> None:
+        source, settings = self.data.source, self.settings
+        assert source is not None, "there are features or a kernel"
+        self.active = np.arange(source.n_rows)
+        if settings.low_rank is not None:
+            pivoting = Pivoting(min(settings.low_rank, source.n_rows), seed=settings.seed)
+            made = incomplete_cholesky(source, pivoting, settings.workers)
+            self.explicit = FeatureMatrix(made.factor)
+            self.active, self.triangle = made.active_rows, made.factor[made.active_rows]
+
+    @cached_property
+    def factor_map(self) -> FactorMap:
+        """The features' side."""
+        settings = self.settings
+        workers, dtype, constant = settings.workers, settings.dtype, settings.constant
+        if self.explicit is None:
+            assert self.data.source is not None, "there are features or a kernel"
+            gram = choose_gram(
+                self.data.source, None, settings.rank, settings.memory_budget * 1e6, workers,
+                dtype=dtype, constant=constant**2,
+            )  # fmt: skip
+            return KernelMap(gram)
+        table = self.explicit.data
+        if self.explicit.is_sparse:
+            return SparseMap(SparseProducts(table, dtype, workers), constant, workers)
+        return DenseMap(np.ascontiguousarray(table, dtype), constant, workers)
+
+    @cached_property
+    def entries(self) -> LabelEntries:
+        """The loss."""
+        settings = self.settings
+        weights = np.asarray(self.data.weights, settings.dtype)
+        return choose_entries(
+            self.data.labels, settings.loss, weights, settings.negative_weight, settings.workers
+        )
+
+    @cached_property
+    def ridge(self) -> ReducedRankRidge:
+        """The problem as one that has an exact solution."""
+        data, settings = self.data, self.settings
+        return ReducedRankRidge.of(
+            self.explicit, data.source, settings.constant, data.labels.positives, data.weights,
+            settings.workers, is_kept=self.is_kept,
+        )  # fmt: skip
+
+    @cached_property
+    def _sizes(self) -> RidgeSizes:
+        n_labels = self.data.labels.n_labels
+        return RidgeSizes.of(self.explicit, self.data.source, self.settings.constant, n_labels)
+
+    @property
+    def mean_square(self) -> float:
+        """The mean squared length of a row, the constant feature included."""
+        return self._sizes.trace / max(1, self._sizes.rows)
+
+    def is_exact(self, settings: LowRankSettings) -> bool:
+        """Tell whether a fit is solved exactly.
+
+        Parameters
+        ----------
+        settings : LowRankSettings
+            How to fit.
+
+        Returns
+        -------
+        bool
+            Whether it is: the squared loss of labels that are all observed with the ridge
+            penalty, if that is cheaper and fits into memory.
+        """
+        if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
+            return False
+        budget = settings.memory_budget * 1e6
+        return not self.data.labels.has_missing and self._sizes.suit(
+            settings.regularization, self.settings.rank, budget, is_kept=self.is_kept
+        )
+
+
+def fit_factors(
+    data: LowRankData,
+    settings: LowRankSettings,
+    start: Array | None = None,
+    ready: ReadyRows | None = None,
+) -> FittedFactors:
     """Fit.
 
     Parameters
@@ -178,30 +307,33 @@ def fit_factors(data: LowRankData, settings: LowRankSettings, start: Array | Non
         How to fit.
     start : ndarray of shape (L, k), default=None
         The labels' factor of an earlier fit to go on from.
+    ready : ReadyRows or None, default=None
+        The same rows, for more than one fit.
 
     Returns
     -------
     FittedFactors
         The model.
     """
-    factor_map, active, triangle = _factor_map(data, settings)
-    weights = np.asarray(data.weights, settings.dtype)
-    entries = choose_entries(data.labels, settings.loss, weights, settings.negative_weight, settings.workers)
-    begin = _start(data.labels, settings) if start is None else start.astype(settings.dtype)
+    ready = ReadyRows(data, settings, is_kept=False) if ready is None else ready
+    if ready.is_exact(settings):
+        return _fit_exactly(ready, settings)
+    if start is None:
+        start = first_label_factor(data.labels, settings.rank, settings.start, settings.seed, data.weights)
     pair = LowRankFactors(
-        entries, factor_map, settings.penalty, settings.regularization, begin, settings.workers
-    )
+        ready.entries, ready.factor_map, settings.penalty, settings.regularization,
+        start.astype(settings.dtype), settings.workers,
+    )  # fmt: skip
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS, settings.on_round)
     status, trace = solver.run(pair)
     pair.refresh()
-    features, constant_row = _split(pair, settings)
-    if triangle is not None:
-        features = sl.solve_triangular(triangle, features.astype(np.float64), lower=True, trans="T")
+    pair.settle()
+    features, constant_row = _split(pair.feature_factor, ready, settings)
     return FittedFactors(
         feature_factor=np.asarray(features, settings.dtype),
         label_factor=pair.label_factor,
         intercepts=np.asarray(constant_row @ pair.label_factor.T, np.float64),
-        support=active,
+        support=ready.active,
         status=status,
         trace=trace,
         objective=pair.objective(),
@@ -209,63 +341,33 @@ def fit_factors(data: LowRankData, settings: LowRankSettings, start: Array | Non
     )
 
 
-def _factor_map(data: LowRankData, settings: LowRankSettings) -> tuple[FactorMap, Array | None, Array | None]:
-    """Give the features' side; for a kernel its support rows too, and what turns weights to their coefficients."""
-    workers, dtype = settings.workers, settings.dtype
-    if data.explicit is not None:
-        table = data.explicit.data
-        if data.explicit.is_sparse:
-            return SparseMap(SparseProducts(table, dtype, workers), settings.constant, workers), None, None
-        return DenseMap(np.ascontiguousarray(table, dtype), settings.constant, workers), None, None
-    assert data.source is not None, "there are features or a kernel"
-    if settings.low_rank is None:
-        gram = choose_gram(
-            data.source, None, settings.rank, settings.memory_budget * 1e6, workers,
-            dtype=dtype, constant=settings.constant**2,
-        )  # fmt: skip
-        return KernelMap(gram), np.arange(data.source.n_rows), None
-    pivoting = Pivoting(min(settings.low_rank, data.source.n_rows), seed=settings.seed)
-    made = incomplete_cholesky(data.source, pivoting, workers)
-    table = np.ascontiguousarray(made.factor, dtype)
-    return DenseMap(table, settings.constant, workers), made.active_rows, made.factor[made.active_rows]
+def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
+    begin = time.perf_counter()
+    found = ready.ridge.fit(settings.regularization, settings.rank)
+    features, constant_row = _split(found.features, ready, settings)
+    seconds = time.perf_counter() - begin
+    record = RoundRecord(1, seconds, found.objective, np.inf, 0, 0)
+    settings.on_round(record)
+    return FittedFactors(
+        feature_factor=np.asarray(features, settings.dtype),
+        label_factor=np.asarray(found.labels, settings.dtype),
+        intercepts=constant_row @ found.labels.T,
+        support=ready.active,
+        status=Status.CONVERGED,
+        trace=[record],
+        objective=found.objective,
+        lower_bound=-np.inf,
+    )
 
 
-def _split(pair: LowRankFactors, settings: LowRankSettings) -> tuple[Array, Array]:
-    """Part the features' factor from the row that makes intercepts."""
-    factor, constant = pair.feature_factor, settings.constant
-    if not constant:
-        return factor, np.zeros(factor.shape[1])
-    if isinstance(pair.map, KernelMap):
+def _split(factor: Array, ready: ReadyRows, settings: LowRankSettings) -> tuple[Array, Array]:
+    """Part the features' factor from what makes intercepts; turn it to coefficients of support rows."""
+    constant = settings.constant
+    if ready.explicit is None:
         return factor, constant**2 * factor.sum(axis=0, dtype=np.float64)
-    return factor[:-1], constant * factor[-1].astype(np.float64)
-
-
-def _start(labels: LabelMatrix, settings: LowRankSettings) -> Array:
-    """Give the labels' factor to start from: right singular vectors of the positive entries, or random numbers."""
-    rng = np.random.default_rng(settings.seed)
-    n_labels, rank = labels.n_labels, settings.rank
-    random = rng.standard_normal((n_labels, rank))
-    if settings.start == "random":
-        return random.astype(settings.dtype)
-    positives = labels.positives.astype(np.float64)
-    if min(positives.shape) <= max(500, 2 * rank):
-        _, sizes, vectors = _small_svd(positives)
-    else:
-        _, sizes, vectors = randomized_svd(positives, rank, n_iter=4, random_state=settings.seed)
-    found = min(rank, len(sizes))
-    start = np.zeros((n_labels, rank))
-    start[:, :found] = vectors[:found].T * np.sqrt(sizes[:found])
-    # a column of zeros would stay one
-    empty = np.linalg.norm(start, axis=0) <= 1e-6 * max(1.0, float(sizes.max(initial=0.0)))
-    start[:, empty] = 1e-3 * random[:, empty]
-    return start.astype(settings.dtype)
-
-
-def _small_svd(positives: sp.csr_array) -> tuple[Array, Array, Array]:
-    """Decompose by the smaller of the two Gram matrices."""
-    if positives.shape[1] <= positives.shape[0]:
-        squares, vectors = np.linalg.eigh((positives.T @ positives).toarray())
-        order = np.argsort(-squares)
-        return vectors, np.sqrt(np.maximum(squares[order], 0.0)), vectors[:, order].T
-    left, sizes, right = np.linalg.svd(positives.toarray(), full_matrices=False)
-    return left, sizes, right
+    constant_row = np.zeros(factor.shape[1])
+    if constant:
+        factor, constant_row = factor[:-1], constant * factor[-1].astype(np.float64)
+    if ready.triangle is not None:
+        factor = sl.solve_triangular(ready.triangle, factor.astype(np.float64), lower=True, trans="T")
+    return factor, constant_row

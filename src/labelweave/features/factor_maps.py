@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from labelweave.arrays import Workers
 from labelweave.features.gram.base import Gram
@@ -130,21 +131,16 @@ class SparseMap:
     """
 
     def __init__(self, products: SparseProducts, constant: float, workers: Workers) -> None:
-        self.products, self.constant, self.workers = products, constant, workers
-        self.shape = products.shape[0], products.shape[1] + (constant != 0)
+        self.products = _with_constant_column(products, constant, workers) if constant else products
+        self.shape = self.products.shape
 
     def image(self, factor: Array) -> Array:
         """Compute ``X F``; see :meth:`FactorMap.image`."""
-        if not self.constant:
-            return self.products.matmul(factor)
-        image = self.products.matmul(factor[:-1])
-        image += self.constant * factor[-1]
-        return image
+        return self.products.matmul(factor)
 
     def gradient(self, slopes: Array) -> Array:
         """Compute ``X^T D``; see :meth:`FactorMap.gradient`."""
-        found = self.products.adjoint(slopes)
-        return _with_constant(found, self.constant, slopes, self.workers) if self.constant else found
+        return self.products.adjoint(slopes)
 
     def dual(self, factor: Array, image: Array) -> Array:
         """Give the factor; see :meth:`FactorMap.dual`."""
@@ -152,11 +148,9 @@ class SparseMap:
 
     def squares(self, weights: Array) -> Array:
         """Add up squares by feature; see :meth:`FactorMap.squares`."""
-        squared = self.products.with_values(np.square(self.products.values))
-        found = squared.adjoint(np.ascontiguousarray(weights[:, None]))
-        if not self.constant:
-            return found
-        return np.vstack([found, np.full((1, 1), self.constant**2 * weights.sum(), found.dtype)])
+        values, indices, indptr = np.square(self.products.values), self.products.indices, self.products.indptr
+        squared = sp.csr_array((values, indices, indptr), shape=self.shape)
+        return np.asarray(squared.T @ weights)[:, None]
 
 
 class DenseMap:
@@ -173,21 +167,17 @@ class DenseMap:
     """
 
     def __init__(self, table: Array, constant: float, workers: Workers) -> None:
-        self.table, self.constant, self.workers = table, constant, workers
-        self.shape = table.shape[0], table.shape[1] + (constant != 0)
+        column = np.full((len(table), 1), constant, table.dtype)
+        self.table = np.hstack([table, column]) if constant else table
+        self.workers, self.shape = workers, (len(table), self.table.shape[1])
 
     def image(self, factor: Array) -> Array:
         """Compute ``X F``; see :meth:`FactorMap.image`."""
-        if not self.constant:
-            return self.workers.matmul(self.table, factor)
-        image = self.workers.matmul(self.table, np.ascontiguousarray(factor[:-1]))
-        image += self.constant * factor[-1]
-        return image
+        return self.workers.matmul(self.table, factor)
 
     def gradient(self, slopes: Array) -> Array:
         """Compute ``X^T D``; see :meth:`FactorMap.gradient`."""
-        found = self.workers.inner(self.table, slopes)
-        return _with_constant(found, self.constant, slopes, self.workers) if self.constant else found
+        return self.workers.inner(self.table, slopes)
 
     def dual(self, factor: Array, image: Array) -> Array:
         """Give the factor; see :meth:`FactorMap.dual`."""
@@ -195,10 +185,7 @@ class DenseMap:
 
     def squares(self, weights: Array) -> Array:
         """Add up squares by feature; see :meth:`FactorMap.squares`."""
-        found: Array = np.einsum("ij,ij,i->j", self.table, self.table, weights)[:, None]
-        if not self.constant:
-            return found
-        return np.vstack([found, np.full((1, 1), self.constant**2 * weights.sum(), found.dtype)])
+        return np.asarray(np.einsum("ij,ij,i->j", self.table, self.table, weights))[:, None]
 
 
 class KernelMap:
@@ -231,6 +218,12 @@ class KernelMap:
         return np.full((1, 1), self._mean * float(weights.mean()), weights.dtype)
 
 
-def _with_constant(found: Array, constant: float, slopes: Array, workers: Workers) -> Array:
-    ones = np.full((len(slopes), 1), constant, slopes.dtype)
-    return np.vstack([found, workers.inner(ones, slopes)])
+def _with_constant_column(products: SparseProducts, constant: float, workers: Workers) -> SparseProducts:
+    """Store a constant last in every row."""
+    n_rows, width = products.shape
+    ends = np.asarray(products.indptr[1:])
+    values = np.insert(products.values, ends, constant)
+    indices = np.insert(products.indices, ends, width)
+    indptr = products.indptr + np.arange(n_rows + 1, dtype=products.indptr.dtype)
+    matrix = sp.csr_array((values, indices, indptr), shape=(n_rows, width + 1))
+    return SparseProducts(matrix, products.dtype, workers)

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave._loops.row_products import cut_rows
+
 __all__ = ["PatternSide", "SparsePattern"]
 
 Array = npt.NDArray[Any]
@@ -42,11 +44,36 @@ class PatternSide:
         self.indptr = np.ascontiguousarray(indptr, np.int64)
         self.indices = np.ascontiguousarray(indices, np.int32 if narrow else np.int64)
         self.runs = _equal_runs(self.indptr)
+        self._cuts: dict[int, Array | None] = {}
 
     @property
     def nnz(self) -> int:
         """Number of entries."""
         return len(self.indices)
+
+    @cached_property
+    def counts(self) -> Array:
+        """Entries of each column, the largest number first."""
+        return np.sort(np.bincount(self.indices, minlength=self.shape[1]))[::-1]
+
+    def cuts(self, size: int) -> Array | None:
+        """Cut the columns into blocks and say where the entries of each begin; kept once found.
+
+        Parameters
+        ----------
+        size : int
+            Columns of a block.
+
+        Returns
+        -------
+        ndarray of int, shape (blocks + 1, m), or None
+            Block b has the entries cuts[b, i] to cuts[b + 1, i] of row i.  None where the entries of
+            a row are not in the order of the columns.
+        """
+        if size not in self._cuts:
+            found = np.empty((-(-self.shape[1] // size) + 1, self.shape[0]), np.int64)
+            self._cuts[size] = found if cut_rows(self.indptr, self.indices, size, found) else None
+        return self._cuts[size]
 
     def csr(self, values: Array) -> sp.csr_array:
         """Give the entries values.

@@ -8,7 +8,10 @@ from labelweave.hyperparameters.cross_validation import (
     InnerSettings,
 )
 from labelweave.hyperparameters.learned_intercepts import LearnedIntercepts
+from labelweave.hyperparameters.mean_criterion import MeanCriterion
 from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes, TermSlopes
+from labelweave.hyperparameters.ridge_cross_validation import FoldedRidge, RidgeCrossValidation
+from labelweave.hyperparameters.ridge_priors import RidgePriors
 from labelweave.hyperparameters.search import LearnedParameters, SearchRecord, SearchSettings, learn
 from labelweave.hyperparameters.tied_priors import NodeGroups, TiedPriors
 
@@ -16,14 +19,18 @@ __all__ = [
     "CrossValidationLikelihood",
     "Evaluation",
     "FoldedData",
+    "FoldedRidge",
     "GivenCovariance",
     "InnerSettings",
     "LearnedCoupling",
     "LearnedIntercepts",
     "LearnedParameters",
+    "MeanCriterion",
     "NodeGroups",
     "PriorFamily",
     "PriorSlopes",
+    "RidgeCrossValidation",
+    "RidgePriors",
     "SearchRecord",
     "SearchSettings",
     "TermSlopes",

@@ -18,7 +18,7 @@ from labelweave.hyperparameters.prior_family import TermSlopes
 from labelweave.problems.coupled_gram import GramTerm
 from labelweave.problems.label_mixing import has_separate_labels
 
-__all__ = ["term_slopes"]
+__all__ = ["kernel_slopes", "term_slopes"]
 
 Array = npt.NDArray[Any]
 
@@ -76,13 +76,30 @@ def term_slopes(
     if kernel is None or not kernel.parameter_names():
         return TermSlopes(np.empty(0), by_covariance)
     flat = left.reshape(len(left), -1), mixed.reshape(len(left), -1)
-    return TermSlopes(_kernel_slopes(kernel, features, flat, workers), by_covariance)
+    return TermSlopes(kernel_slopes(kernel, features, flat, workers), by_covariance)
 
 
-def _kernel_slopes(
+def kernel_slopes(
     kernel: Kernel, features: FeatureMatrix, pair: tuple[Array, Array], workers: Workers
 ) -> npt.NDArray[np.float64]:
-    """Add ``dK_ij (E F^T)_ij`` over all pairs of rows, each computed once."""
+    """Add ``dK_ij (E F^T)_ij`` over all pairs of rows, each computed once.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    features : FeatureMatrix of n rows
+        The rows.
+    pair : tuple of ndarray of float64, shape (n, p)
+        E and F.
+    workers : Workers
+        The threads.
+
+    Returns
+    -------
+    ndarray of float64, shape (parameters,)
+        The derivatives by the logarithms of the kernel's parameters.
+    """
     cuts = panels(len(features), _SIDE)
     blocks = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
     sums = np.zeros((_LANES, len(kernel.parameter_names())))

@@ -8,6 +8,7 @@ kernel, and the labels' factor with Phi = 1 on the transposed entries (Yu et al.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import Workers
-from labelweave.arrays.inner_products import column_inner, row_inner
 from labelweave.features.factor_maps import FactorMap
-from labelweave.problems.label_entries import EntryPoint, LabelEntries
+from labelweave.features.inner_products import column_inner, row_inner
+from labelweave.problems.label_entries import LabelEntries
+from labelweave.problems.label_entries.base import weighted_rows
+from labelweave.solvers.row_updates import add_multiple
 
 __all__ = ["FactorStep", "StepPoint"]
 
@@ -35,7 +38,8 @@ class FactorStep:
     factor_map : FactorMap of shape (n, m)
         Phi.
     fixed : ndarray of shape (c, k)
-        N; N^T N should be diagonal, for the preconditioner's sake.
+        N; N^T C N should be diagonal, with the weights C of the entries' columns, for the
+        preconditioner's sake.
     penalty : float
         lambda.
     blocks : {"whole", "rows", "columns"}
@@ -56,7 +60,7 @@ class FactorStep:
     ) -> None:
         self.entries, self.map, self.fixed = entries, factor_map, fixed
         self.penalty, self.blocks, self.workers = penalty, blocks, workers
-        self.spread = column_inner(fixed, fixed, workers)
+        self.spread = column_inner(fixed, weighted_rows(fixed, entries.column_weights), workers)
 
     @property
     def is_quadratic(self) -> bool:
@@ -69,11 +73,11 @@ class FactorStep:
 
     def evaluate(self, factor: Array, image: Array) -> StepPoint:
         """Evaluate to second order; see :meth:`FactorProblem.evaluate`."""
-        entry_point = self.entries.at(image, self.fixed)
-        gradient = self.map.gradient(entry_point.slopes)
-        gradient = gradient + self.penalty * factor
-        values = self._total(entry_point.values, factor, image)
-        return StepPoint(self, entry_point, values, gradient, self._inverse(entry_point.weights))
+        found = self.entries.at(image, self.fixed)
+        gradient = self.map.gradient(found.slopes)
+        add_multiple(gradient, self.penalty, factor, self.workers)
+        values = self._total(found.values, factor, image)
+        return StepPoint(self, found.curve, values, gradient, self._inverse(found.weights))
 
     def values(self, factor: Array, image: Array) -> npt.NDArray[np.float64]:
         """Compute the values alone; see :meth:`FactorProblem.values`."""
@@ -96,11 +100,21 @@ class FactorStep:
         return penalties
 
     def _inverse(self, weights: Array) -> Array:
-        """Invert an estimate of the Hessian's diagonal; 0 where there is no curvature at all."""
+        """Invert an estimate of the Hessian's diagonal; 0 where there is no curvature at all.
+
+        Without a penalty all features are scaled alike: steps then stay in the span of the rows of the
+        features, and of all solutions the one of least norm is found.
+        """
         dtype = weights.dtype
-        diagonal = self.map.squares(weights) * self.spread.astype(dtype) + dtype.type(self.penalty)
-        there = diagonal > np.finfo(dtype).eps * diagonal.max(initial=0.0)
-        return np.asarray(np.where(there, 1.0 / np.where(there, diagonal, 1.0), 0.0), dtype)
+        squares = self.map.squares(weights)
+        if self.penalty:
+            diagonal = squares * self.spread.astype(dtype) + dtype.type(self.penalty)
+        else:
+            if self.blocks != "rows":
+                squares = squares.mean(keepdims=True, dtype=np.float64).astype(dtype)
+            there = self.spread > np.finfo(dtype).eps * self.spread.max(initial=0.0)
+            diagonal = squares * np.where(there, self.spread, 0.0).astype(dtype)
+        return np.asarray(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0))
 
 
 @dataclass(frozen=True)
@@ -111,8 +125,8 @@ class StepPoint:
     ----------
     step : FactorStep
         The objective.
-    entry_point : EntryPoint
-        The loss at the image.
+    bend : callable
+        The curvature of the loss; see :class:`EntryPoint`.
     values : ndarray of float64, one number a block
         The objective.
     gradient : ndarray of shape (m, k)
@@ -122,15 +136,16 @@ class StepPoint:
     """
 
     step: FactorStep
-    entry_point: EntryPoint
+    bend: Callable[[Array], Array]
     values: npt.NDArray[np.float64]
     gradient: Array
     inverse: Array
 
     def curve(self, direction: Array, image: Array) -> Array:
         """Multiply by the Hessian; see :meth:`FactorPoint.curve`."""
-        bent = self.step.map.gradient(self.entry_point.curve(image))
-        return bent + self.step.penalty * direction
+        bent = self.step.map.gradient(self.bend(image))
+        add_multiple(bent, self.step.penalty, direction, self.step.workers)
+        return bent
 
     def precondition(self, residual: Array) -> Array:
         """Scale the entries; see :meth:`FactorPoint.precondition`."""

@@ -13,12 +13,13 @@ Two penalties:
 Lengths of W are those of the features' space, so that a kernel penalises functions.
 
 **Half steps.**  A product has many pairs of factors.  Before each half step one is taken in which the fixed
-factor suits: for the trace norm the pair of least penalty (both factors balanced), turned so that the
-columns of what the entries see of the fixed factor are orthogonal; for the ridge penalty a fixed factor
-with orthonormal columns, so that the penalty is ``lambda / 2`` times the squared length of the one that moves.
+factor suits: for the trace norm the pair of least penalty (both factors balanced), for the ridge penalty
+a fixed factor with orthonormal columns, so that the penalty is ``lambda / 2`` times the squared length of
+the one that moves; and both turned so that the columns of what the entries see of the fixed factor are
+orthogonal.  All of it is done on k x k matrices, then each factor is multiplied once.
 
-**Certificate.**  Without the bound on the rank the trace norm problem is convex.  With D the matrix of slopes,
-t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D||_2 <= lambda``, and
+**Certificate.**  Without the bound on the rank the trace norm problem is convex.  With D the matrix of
+slopes, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D||_2 <= lambda``, and
 
     dual(t) = - sum of w_ij conjugate(t D_ij / w_ij)
 
@@ -28,7 +29,8 @@ of whatever rank, are better.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +40,7 @@ from labelweave.arrays import Workers
 from labelweave.features.factor_maps import FactorMap, IdentityMap
 from labelweave.problems.factor_step import FactorStep
 from labelweave.problems.label_entries import LabelEntries
+from labelweave.problems.label_entries.base import weighted_rows
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
 __all__ = ["LowRankFactors", "Penalty"]
@@ -46,6 +49,16 @@ Array = npt.NDArray[Any]
 Penalty = Literal["trace_norm", "ridge"]
 
 _RITZ_TOL = 1e-4
+_DEPENDENT = {8: 1e-14, 4: 1e-10}  # eigenvalues of correlations that are noise, by bytes of an entry
+_SMALLEST = 1e-4  # root of a singular value as a share of the largest, below which Gram matrices show noise
+
+
+class _Pair(NamedTuple):
+    """Both factors and the image, replaced together so that an interrupt never leaves halves of two pairs."""
+
+    features: Array
+    image: Array
+    labels: Array
 
 
 class LowRankFactors:
@@ -65,15 +78,6 @@ class LowRankFactors:
         The labels' factor to start from; the features' factor starts at 0.
     workers : Workers
         The threads.
-
-    Attributes
-    ----------
-    feature_factor : ndarray of shape (m, k)
-        W.
-    label_factor : ndarray of shape (L, k)
-        H.
-    image : ndarray of shape (n, k)
-        Phi W.
     """
 
     def __init__(
@@ -89,9 +93,23 @@ class LowRankFactors:
         self.penalty, self.regularization = penalty, regularization
         self.label_map = IdentityMap(entries.shape[1])
         rank, dtype = start.shape[1], start.dtype
-        self.label_factor = start.copy()
-        self.feature_factor = np.zeros((factor_map.shape[1], rank), dtype)
-        self.image = np.zeros((entries.shape[0], rank), dtype)
+        features = np.zeros((factor_map.shape[1], rank), dtype)
+        self._pair = _Pair(features, np.zeros((entries.shape[0], rank), dtype), start.copy())
+
+    @property
+    def feature_factor(self) -> Array:
+        """W, shape (m, k)."""
+        return self._pair.features
+
+    @property
+    def label_factor(self) -> Array:
+        """H, shape (L, k)."""
+        return self._pair.labels
+
+    @property
+    def image(self) -> Array:
+        """Phi W, shape (n, k)."""
+        return self._pair.image
 
     def improve_features(self, solver: TrustRegionNewton) -> FactorSolution:
         """Lower the objective by the features' factor.
@@ -112,7 +130,7 @@ class LowRankFactors:
             self.entries, self.map, self.label_factor, self.regularization, blocks, self.workers
         )
         found = solver.minimise(step, self.feature_factor, self.image)
-        self.feature_factor, self.image = found.factor, found.image
+        self._pair = _Pair(found.factor, found.image, self.label_factor)
         return found
 
     def improve_labels(self, solver: TrustRegionNewton) -> FactorSolution:
@@ -133,12 +151,12 @@ class LowRankFactors:
             self.entries.transposed, self.label_map, self.image, self.regularization, "rows", self.workers
         )
         found = solver.minimise(step, self.label_factor, self.label_factor)
-        self.label_factor = found.factor
+        self._pair = self._pair._replace(labels=found.factor)
         return found
 
     def refresh(self) -> None:
         """Compute the image anew."""
-        self.image = self.map.image(self.feature_factor)
+        self._pair = self._pair._replace(image=self.map.image(self.feature_factor))
 
     def objective(self) -> float:
         """Compute the objective.
@@ -157,7 +175,7 @@ class LowRankFactors:
     def lower_bound(self) -> float:
         """Compute the dual value at the multiple of the slopes that is feasible; trace norm only.
 
-        The spectral norm is computed to a relative accuracy of 1e-4 by Lanczos' method.
+        The square of the spectral norm is computed to a relative accuracy of 1e-4 by Lanczos' method.
 
         Returns
         -------
@@ -167,6 +185,21 @@ class LowRankFactors:
         if self.penalty != "trace_norm":
             return -np.inf
         slopes = self.entries.slope_operator(self.image, self.label_factor)
+        length = self.slope_length()
+        share = 1.0 if length <= self.regularization else self.regularization / length
+        return -slopes.conjugate(share)
+
+    def slope_length(self) -> float:
+        """Compute the spectral norm of ``Phi^T D``, D the slopes of the losses, from above.
+
+        With W = 0 it is the least lambda at which the trace norm leaves nothing but 0.
+
+        Returns
+        -------
+        float
+            The norm; infinity where it is not found.
+        """
+        slopes = self.entries.slope_operator(self.image, self.label_factor)
         dtype = self.image.dtype
 
         def square(vector: Array) -> Array:
@@ -174,9 +207,13 @@ class LowRankFactors:
             through = self.map.image(self.map.gradient(slopes.matmul(column)))
             return np.asarray(slopes.adjoint(through)).ravel()
 
-        length = np.sqrt(max(0.0, _largest_eigenvalue(square, self.entries.shape[1], dtype)))
-        share = 1.0 if length <= self.regularization else self.regularization / length
-        return -slopes.conjugate(share)
+        return float(np.sqrt(max(0.0, _largest_eigenvalue(square, self.entries.shape[1], dtype))))
+
+    def settle(self) -> None:
+        """Take the pair of least penalty of a trace norm, the column of the largest singular value first."""
+        if self.feature_factor.any():
+            of_features, of_labels = _balanced(self._feature_gram(), self._label_gram(), self.image.dtype)
+            self._multiply(of_features[:, ::-1], of_labels[:, ::-1])
 
     def _feature_gram(self) -> Array:
         dual = self.map.dual(self.feature_factor, self.image)
@@ -189,58 +226,73 @@ class LowRankFactors:
         """Take the pair of factors that suits a fixed factor of the labels."""
         labels = self._label_gram()
         if self.penalty == "ridge":
-            self._whiten(labels, fixed_is_labels=True)
+            of_labels, of_features = _orthonormal(labels, self.image.dtype)
         elif self.feature_factor.any():
-            self._balance(labels)
+            of_features, of_labels = _balanced(self._feature_gram(), labels, self.image.dtype)
         else:
-            self._turn(labels)
+            of_features = of_labels = np.linalg.eigh(labels)[1]
+        self._multiply(of_features, of_labels)
 
     def _suit_features(self) -> None:
         """Take the pair of factors that suits a fixed factor of the features."""
         if self.penalty == "ridge":
-            self._whiten(self._feature_gram(), fixed_is_labels=False)
-        self._turn(self.workers.inner(self.image, self.image, np.float64))
-
-    def _whiten(self, gram: Array, *, fixed_is_labels: bool) -> None:
-        """Give the fixed factor orthonormal columns; those it does not need become 0."""
-        values, vectors = np.linalg.eigh(gram)
-        roots = np.sqrt(np.where(values > values.max(initial=0.0) * 1e-12, values, 0.0))
-        inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-        of_fixed, of_other = vectors * inverse, vectors * roots
-        if fixed_is_labels:
-            self._multiply(of_other, of_fixed)
+            of_features, of_labels = _orthonormal(self._feature_gram(), self.image.dtype)
         else:
-            self._multiply(of_fixed, of_other)
-
-    def _turn(self, gram: Array) -> None:
-        """Turn both factors to the eigenvectors of a matrix."""
-        vectors = np.linalg.eigh(gram)[1]
-        self._multiply(vectors, vectors)
-
-    def _balance(self, labels: Array) -> None:
-        """Take the pair of least penalty, W = U S^1/2 and H = V S^1/2 with the product's singular values S."""
-        values, vectors = np.linalg.eigh(labels)
-        roots = np.sqrt(np.maximum(values, 0.0))
-        inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 1e-7 * roots.max(initial=0.0))
-        half = vectors * roots
-        squares, turned = np.linalg.eigh(half.T @ self._feature_gram() @ half)
-        sizes = np.sqrt(np.sqrt(np.maximum(squares, 0.0)))  # square roots of singular values
-        safe = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 1e-7 * sizes.max(initial=0.0))
-        self._multiply(half @ (turned * safe), (vectors * inverse) @ (turned * sizes))
+            of_features = of_labels = np.eye(self.image.shape[1])
+        weighted = weighted_rows(self.image, self.entries.transposed.column_weights)
+        seen = self.workers.inner(self.image, weighted, np.float64)
+        turn = np.linalg.eigh(of_features.T @ seen @ of_features)[1]
+        self._multiply(of_features @ turn, of_labels @ turn)
 
     def _multiply(self, of_features: Array, of_labels: Array) -> None:
-        dtype = self.image.dtype
+        """Multiply the factors by matrices of which one times the other's transpose is 1."""
+        dtype, multiply = self.image.dtype, self.workers.matmul
         of_features, of_labels = of_features.astype(dtype), of_labels.astype(dtype)
-        self.feature_factor = self.workers.matmul(self.feature_factor, of_features)
-        self.image = self.workers.matmul(self.image, of_features)
-        self.label_factor = self.workers.matmul(self.label_factor, of_labels)
+        features, image, labels = self._pair
+        self._pair = _Pair(
+            multiply(features, of_features), multiply(image, of_features), multiply(labels, of_labels)
+        )
 
 
-def _largest_eigenvalue(multiply: Any, size: int, dtype: np.dtype[Any]) -> float:
+def _orthonormal(gram: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Find what gives a factor with this Gram matrix orthonormal columns, and what its partner needs then.
+
+    Columns are first brought to one length, so that features of very different sizes do no harm.
+    Directions that a factor of dependent columns does not need become 0.
+    """
+    lengths = np.sqrt(np.diag(gram))
+    lengths = np.where(lengths > 0, lengths, 1.0)[:, None]
+    values, vectors = np.linalg.eigh(gram / lengths / lengths.T)
+    kept = values > _DEPENDENT[dtype.itemsize] * values.max(initial=0.0)
+    roots = np.sqrt(np.where(kept, values, 0.0))
+    inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=kept)
+    return vectors * inverse / lengths, vectors * roots * lengths
+
+
+def _balanced(features: Array, labels: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Find what turns factors with these Gram matrices into the pair of least penalty.
+
+    It is W = U S^1/2 and H = V S^1/2, with the singular values S of the product.
+    """
+    of_labels, of_features = _orthonormal(labels, dtype)
+    squares, turn = np.linalg.eigh(of_features.T @ features @ of_features)
+    sizes = np.sqrt(np.sqrt(np.maximum(squares, 0.0)))
+    sizes = np.maximum(sizes, _SMALLEST * sizes.max(initial=0.0))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    return of_features @ (turn / sizes), of_labels @ (turn * sizes)
+
+
+def _largest_eigenvalue(multiply: Callable[[Array], Array], size: int, dtype: np.dtype[Any]) -> float:
+    """Find the largest eigenvalue of a positive semi-definite operator; infinity if that takes too long."""
     if size < 3:
         columns = [multiply(column) for column in np.eye(size, dtype=dtype)]
         return float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
-    operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
     start = np.random.default_rng(0).standard_normal(size).astype(dtype)
-    found = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
+    if not multiply(start).any():
+        return 0.0
+    operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
+    try:
+        found = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
+    except ssl.ArpackError:
+        return np.inf
     return float(found[0]) * (1 + _RITZ_TOL)

@@ -17,7 +17,11 @@ from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNe
 
 __all__ = ["AlternatingMinimization", "AlternatingResult", "FactorPair", "RoundRecord"]
 
-_LOOSEST, _TIGHTEST = 0.1, 1e-3  # shares of the gradient that half steps leave
+# Half steps, cheapest way to an objective within 1e-3 of the best (bibtex, 2,000 rows, rank 0.4 L, trace norm):
+# a share of 0.3 of the gradient left takes 64 products with the features (squared loss; a fifth of the
+# labels observed: 141), one of 0.1 100 (254), and one of 0.01 149 (685).
+_SHARE = 0.3
+_FORCING = 0.3
 
 
 class FactorPair(Protocol):
@@ -119,8 +123,7 @@ class AlternatingMinimization:
         """
         trace: list[RoundRecord] = []
         begin, last = time.perf_counter(), np.inf
-        accuracy = float(np.clip(np.sqrt(self.tol), _TIGHTEST, _LOOSEST))
-        solver = TrustRegionNewton(accuracy, self.max_steps, self.max_inner)
+        solver = TrustRegionNewton(_SHARE, self.max_steps, self.max_inner, _FORCING)
         try:
             while len(trace) < self.max_iter:
                 features, labels = pair.improve_features(solver), pair.improve_labels(solver)

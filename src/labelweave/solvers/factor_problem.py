@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arrays import Workers
+
 __all__ = ["Array", "FactorPoint", "FactorProblem", "Scalars"]
 
 Array = npt.NDArray[Any]
@@ -42,7 +44,7 @@ class FactorPoint(Protocol):
         Returns
         -------
         ndarray of shape (m, k)
-            The product.
+            The product, an array of its own.
         """
 
     def precondition(self, residual: Array) -> Array:
@@ -55,6 +57,10 @@ class FactorProblem(Protocol):
     @property
     def is_quadratic(self) -> bool:
         """Whether its second derivatives are the same everywhere."""
+
+    @property
+    def workers(self) -> Workers:
+        """The threads for sums of factors."""
 
     def image(self, factor: Array) -> Array:
         """Map a factor to what the loss sees of it."""

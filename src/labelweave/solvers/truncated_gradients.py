@@ -13,8 +13,28 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.solvers.factor_problem import Array, FactorPoint, FactorProblem, Scalars
+from labelweave.solvers.row_updates import add_multiple, multiply_and_add
 
-__all__ = ["TruncatedStep", "truncated_gradients"]
+__all__ = ["Descent", "TruncatedStep", "descent", "truncated_gradients"]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """The direction of steepest descent where lengths are those of the preconditioner's inverse.
+
+    Parameters
+    ----------
+    direction : ndarray of shape (m, k)
+        The preconditioned negative gradient.
+    image : ndarray of shape (n, k)
+        Its image.
+    square : ndarray of float64, one number a block
+        Its squared length, which is the gradient's in the norm of the preconditioner.
+    """
+
+    direction: Array
+    image: Array
+    square: Scalars
 
 
 @dataclass(frozen=True)
@@ -45,9 +65,31 @@ class TruncatedStep:
     residual: float
 
 
+def descent(problem: FactorProblem, point: FactorPoint) -> Descent:
+    """Give the direction of steepest descent.
+
+    Parameters
+    ----------
+    problem : FactorProblem
+        The objective.
+    point : FactorPoint
+        Where it stands.
+
+    Returns
+    -------
+    Descent
+        The direction.
+    """
+    residual = -point.gradient
+    solved = point.precondition(residual)
+    image = problem.image(solved)
+    return Descent(solved, image, np.maximum(problem.inner(residual, solved, image), 0.0))
+
+
 def truncated_gradients(
     problem: FactorProblem,
     point: FactorPoint,
+    start: Descent,
     tol: float | Scalars,
     max_iter: int,
     radius: Scalars | None = None,
@@ -60,6 +102,8 @@ def truncated_gradients(
         The objective.
     point : FactorPoint
         Where it stands.
+    start : Descent
+        The direction of steepest descent there.
     tol : float or ndarray, one number a block
         Share of the first residual, in the preconditioner's norm, to reach.
     max_iter : int
@@ -72,65 +116,80 @@ def truncated_gradients(
     TruncatedStep
         The step.
     """
-    residual = -point.gradient
-    solved = point.precondition(residual)
-    image = problem.image(solved)
-    first = rho = problem.inner(residual, solved, image)
-    direction, along = solved.copy(), image.copy()
-    step, moved = np.zeros_like(residual), np.zeros_like(image)
-    zero = np.zeros_like(rho)
-    decrease, length, overlap, reach = zero.copy(), zero.copy(), zero.copy(), rho.copy()
-    targets = np.square(tol) * first
-    open_blocks = rho > targets
-    n_iter = 0
-    while open_blocks.any() and n_iter < max_iter:
-        bent = point.curve(direction, along)
-        energy = problem.inner(bent, direction, along)
-        usable = open_blocks & (energy > 0)
-        rate = np.where(usable, rho / np.where(usable, energy, 1.0), 0.0)
-        if radius is not None:
-            rate, inside = _within(rate, length, overlap, reach, radius)
-            usable = usable & inside
-        decrease += rate * (rho - 0.5 * rate * energy)
-        length += rate * (2 * overlap + rate * reach)
-        overlap = overlap + rate * reach
-        narrow = rate.astype(step.dtype)
-        _add(step, narrow, direction)
-        _add(moved, narrow, along)
-        _add(residual, -narrow, bent)
-        n_iter += 1
-        solved = point.precondition(residual)
-        image = problem.image(solved)
-        last, rho = rho, problem.inner(residual, solved, image)
-        open_blocks = usable & (rho > targets)
-        turn = np.where(open_blocks, rho / np.where(last > 0, last, 1.0), 0.0)
-        _turn(direction, turn.astype(step.dtype), solved)
-        _turn(along, turn.astype(step.dtype), image)
-        overlap = turn * overlap
-        reach = rho + turn**2 * reach
-    share = np.where(first > 0, np.maximum(rho, 0) / np.where(first > 0, first, 1.0), 0.0)
+    path = _Path(problem, point, start)
+    targets = np.square(tol) * start.square
+    path.is_open = start.square > targets
+    while path.is_open.any() and path.n_iter < max_iter:
+        path.advance(radius)
+        path.turn(targets)
+    share = _quotient(path.rho, start.square, start.square > 0)
     return TruncatedStep(
-        step, moved, decrease, np.sqrt(np.maximum(length, 0)), n_iter, float(np.sqrt(share.max()))
+        path.step,
+        path.moved,
+        path.decrease,
+        np.sqrt(np.maximum(path.square, 0.0)),
+        path.n_iter,
+        float(np.sqrt(np.maximum(share, 0.0).max(initial=0.0))),
     )
 
 
-def _within(
-    rate: Scalars, length: Scalars, overlap: Scalars, reach: Scalars, radius: Scalars
-) -> tuple[Scalars, npt.NDArray[np.bool_]]:
-    """Shorten steps that would leave the region; say which blocks stay inside."""
-    after: Scalars = length + rate * (2 * overlap + rate * reach)
-    inside = np.asarray(after < radius**2)
-    room = np.maximum(radius**2 - length, 0.0)
-    root = np.sqrt(np.maximum(overlap**2 + reach * room, 0.0))
-    safe = np.where(overlap + root > 0, overlap + root, 1.0)
-    to_the_edge = np.where(reach > 0, room / safe, 0.0)
-    return np.where(inside, rate, np.minimum(rate, to_the_edge)), inside
+class _Path:
+    """Where conjugate gradients are.
+
+    ``square`` is the squared length of the step, ``reach`` that of the direction, ``overlap`` their inner
+    product.
+    """
+
+    def __init__(self, problem: FactorProblem, point: FactorPoint, start: Descent) -> None:
+        self.problem, self.point, self.n_iter = problem, point, 0
+        self.residual = -point.gradient
+        self.direction, self.along = start.direction.copy(), start.image.copy()
+        self.step, self.moved = np.zeros_like(self.direction), np.zeros_like(self.along)
+        self.rho, self.reach = start.square, start.square
+        self.decrease, self.square, self.overlap = (np.zeros_like(start.square) for _ in range(3))
+        self.is_open = start.square > 0
+
+    def advance(self, radius: Scalars | None) -> None:
+        """Go along the direction as far as the model falls, or to the edge of the region."""
+        bent = self.point.curve(self.direction, self.along)
+        energy = self.problem.inner(bent, self.direction, self.along)
+        self.is_open = self.is_open & (energy > 0)
+        rate = _quotient(self.rho, energy, self.is_open)
+        if radius is not None:
+            rate, inside = self._within(rate, radius)
+            self.is_open = self.is_open & inside
+        self.decrease = self.decrease + rate * (self.rho - 0.5 * rate * energy)
+        self.square = self.square + rate * (2 * self.overlap + rate * self.reach)
+        self.overlap = self.overlap + rate * self.reach
+        workers = self.problem.workers
+        add_multiple(self.step, rate, self.direction, workers)
+        add_multiple(self.moved, rate, self.along, workers)
+        add_multiple(self.residual, -rate, bent, workers)
+        self.n_iter += 1
+
+    def turn(self, targets: Scalars) -> None:
+        """Take the next direction, conjugate to all before."""
+        solved = self.point.precondition(self.residual)
+        image = self.problem.image(solved)
+        last, self.rho = self.rho, self.problem.inner(self.residual, solved, image)
+        self.is_open = self.is_open & (self.rho > targets)
+        turn = _quotient(self.rho, last, self.is_open)
+        multiply_and_add(self.direction, turn, solved, self.problem.workers)
+        multiply_and_add(self.along, turn, image, self.problem.workers)
+        self.overlap = turn * self.overlap
+        self.reach = self.rho + turn**2 * self.reach
+
+    def _within(self, rate: Scalars, radius: Scalars) -> tuple[Scalars, npt.NDArray[np.bool_]]:
+        """Shorten steps that would leave the region; say which blocks stay inside."""
+        after: Scalars = self.square + rate * (2 * self.overlap + rate * self.reach)
+        inside = np.asarray(after < radius**2)
+        room = np.maximum(radius**2 - self.square, 0.0)
+        root = np.sqrt(np.maximum(self.overlap**2 + self.reach * room, 0.0))
+        to_the_edge = _quotient(room, self.overlap + root, (self.reach > 0) & (self.overlap + root > 0))
+        return np.where(inside, rate, np.minimum(rate, to_the_edge)), inside
 
 
-def _add(target: Array, rate: Array, vector: Array) -> None:
-    target += rate * vector
-
-
-def _turn(direction: Array, turn: Array, solved: Array) -> None:
-    direction *= turn
-    direction += solved
+def _quotient(numerator: Scalars, denominator: Scalars, where: npt.NDArray[np.bool_]) -> Scalars:
+    """Divide, 0 elsewhere."""
+    where = where & (denominator > 0)
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=where)

@@ -10,14 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from labelweave.solvers.factor_problem import Array, FactorPoint, FactorProblem, Scalars
-from labelweave.solvers.truncated_gradients import TruncatedStep, truncated_gradients
+from labelweave.solvers.factor_problem import Array, FactorProblem, Scalars
+from labelweave.solvers.truncated_gradients import TruncatedStep, descent, truncated_gradients
 
 __all__ = ["FactorSolution", "TrustRegionNewton"]
 
 _ACCEPTED, _POOR, _GOOD = 1e-4, 0.25, 0.75  # shares of the decrease that the model promised
 _SHRINK, _GROW = 0.25, 4.0
+_NOISE = {8: 1e-12, 4: 1e-7}  # rounding errors of values as a share, by bytes of an entry
+_TINY = 1e-12  # a radius as a share of the first, below which steps are noise
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,8 @@ class TrustRegionNewton:
 
     def _one_step(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
         point = problem.evaluate(factor, image)
-        step = truncated_gradients(problem, point, self.tol, self.max_iter)
+        down = descent(problem, point)
+        step = truncated_gradients(problem, point, down, self.tol, self.max_iter)
         value = float((point.values - step.decrease).sum())
         return FactorSolution(
             factor + step.direction, image + step.image, value, step.residual, 1, step.n_iter
@@ -97,55 +101,55 @@ class TrustRegionNewton:
 
     def _steps(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
         point = problem.evaluate(factor, image)
-        values, first = point.values, self._gradient(problem, point)
-        gradient, radius = first, np.sqrt(first)
+        down = descent(problem, point)
+        first = down.square
+        state = _State(factor, image, point.values, np.sqrt(first))
         n_iter = n_steps = 0
         while n_steps < self.max_steps:
-            is_open = gradient > self.tol**2 * first
+            is_open = down.square > self.tol**2 * first
             if not is_open.any():
                 break
             forcing = np.where(is_open, self.forcing, 1.0)  # a block that is done stays
-            step = truncated_gradients(problem, point, forcing, self.max_iter, radius)
+            step = truncated_gradients(problem, point, down, forcing, self.max_iter, state.radius)
             n_steps, n_iter = n_steps + 1, n_iter + step.n_iter
-            factor, image, values, radius, moved = self._judged(problem, step, factor, image, values, radius)
-            if not moved:
-                if radius.max() < 1e-12 * np.sqrt(first).max() or step.decrease.max() <= 0:
-                    break
-                continue
-            point = problem.evaluate(factor, image)
-            gradient = self._gradient(problem, point)
-        share = np.where(first > 0, gradient / np.where(first > 0, first, 1.0), 0.0)
+            if state.judge(problem, step):
+                point = problem.evaluate(state.factor, state.image)
+                down = descent(problem, point)
+            elif state.radius.max() < _TINY * np.sqrt(first).max() or step.decrease.max() <= 0:
+                break
+        share = np.sqrt(np.divide(down.square, first, out=np.zeros_like(first), where=first > 0).max())
         return FactorSolution(
-            factor, image, float(values.sum()), float(np.sqrt(share.max())), n_steps, n_iter
+            state.factor, state.image, float(state.values.sum()), float(share), n_steps, n_iter
         )
 
-    def _judged(
-        self,
-        problem: FactorProblem,
-        step: TruncatedStep,
-        factor: Array,
-        image: Array,
-        values: Scalars,
-        radius: Scalars,
-    ) -> tuple[Array, Array, Scalars, Scalars, bool]:
-        """Take the blocks of a step that lower the objective, and set the radii."""
-        there, its_image = factor + step.direction, image + step.image
-        found = problem.values(there, its_image)
-        noise = 1e-12 * np.abs(values) if factor.dtype == np.float64 else 1e-7 * np.abs(values)
-        promised = np.maximum(step.decrease, 1e-300)
-        ratio = (values - found + noise) / (promised + noise)
-        tried = step.decrease > 0
-        taken = tried & (ratio > _ACCEPTED)
-        radius = np.where(tried & (ratio < _POOR), _SHRINK * np.minimum(radius, step.length), radius)
-        radius = np.where(tried & (ratio > _GOOD), np.maximum(radius, _GROW * step.length), radius)
-        if taken.all():
-            return there, its_image, found, radius, True
-        if not taken.any():
-            return factor, image, values, radius, False
-        values = np.where(taken, found, values)
-        return np.where(taken, there, factor), np.where(taken, its_image, image), values, radius, True
 
-    def _gradient(self, problem: FactorProblem, point: FactorPoint) -> Scalars:
-        """Square the length of the gradient in the preconditioner's norm."""
-        solved = point.precondition(point.gradient)
-        return problem.inner(point.gradient, solved, problem.image(solved))
+class _State:
+    """A factor with its image and values, and the radii of the regions in which the model is trusted."""
+
+    def __init__(self, factor: Array, image: Array, values: Scalars, radius: Scalars) -> None:
+        self.factor, self.image, self.values, self.radius = factor, image, values, radius
+
+    def judge(self, problem: FactorProblem, step: TruncatedStep) -> bool:
+        """Take the blocks of a step that lower the objective and set the radii; say whether there are any."""
+        there, its_image = self.factor + step.direction, self.image + step.image
+        found = problem.values(there, its_image)
+        taken = self._trust(step, found)
+        if taken.all():
+            self.factor, self.image, self.values = there, its_image, found
+        elif taken.any():
+            self.factor = np.where(taken, there, self.factor)
+            self.image = np.where(taken, its_image, self.image)
+            self.values = np.where(taken, found, self.values)
+        return bool(taken.any())
+
+    def _trust(self, step: TruncatedStep, found: Scalars) -> npt.NDArray[np.bool_]:
+        """Compare what a step did to what its model promised; say which blocks to take."""
+        noise = _NOISE[self.factor.dtype.itemsize] * np.abs(self.values)
+        promised = np.maximum(step.decrease, 1e-300)
+        ratio = (self.values - found + noise) / (promised + noise)
+        tried = step.decrease > 0
+        shrunk = _SHRINK * np.minimum(self.radius, step.length)
+        self.radius = np.where(tried & (ratio < _POOR), shrunk, self.radius)
+        grown = np.maximum(self.radius, _GROW * step.length)
+        self.radius = np.where(tried & (ratio > _GOOD), grown, self.radius)
+        return np.asarray(tried & (ratio > _ACCEPTED))

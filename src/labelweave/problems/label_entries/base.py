@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "EntryPoint", "LabelEntries", "SlopeOperator"]
+__all__ = ["Array", "EntryPoint", "LabelEntries", "SlopeOperator", "weighted_rows"]
 
 Array = npt.NDArray[Any]
 
@@ -34,7 +34,8 @@ class EntryPoint:
         From a direction B of shape (rows, k) to U H of shape (rows, k), with
         U_ij = w_ij loss''(s_ij) b_i . h_j (equation 10).
     weights : ndarray of shape (rows,)
-        Mean second derivatives of the entries of each row over all columns, for a preconditioner.
+        Sums of second derivatives over each row, as shares of the sum of ``column_weights``; for a
+        preconditioner, which takes U_ij to be about ``weights_i column_weights_j``.
     """
 
     values: npt.NDArray[np.float64]
@@ -68,6 +69,7 @@ class LabelEntries(Protocol):
     shape: tuple[int, int]
     is_quadratic: bool
     has_uniform_curvature: bool  # whether the curvature of every row is a multiple of H^T H
+    column_weights: Array  # how much each column counts, in any unit
 
     @property
     def transposed(self) -> LabelEntries:
@@ -94,3 +96,21 @@ class LabelEntries(Protocol):
 
     def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
         """Give the matrix of slopes as an operator; parameters as in :meth:`at`."""
+
+
+def weighted_rows(table: Array, weights: Array) -> Array:
+    """Multiply every row of a table by its weight.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n, k)
+        The table.
+    weights : ndarray of shape (n,)
+        The weights.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        The product; the table itself where all weights are 1.
+    """
+    return table if (weights == 1).all() else table * weights[:, None]

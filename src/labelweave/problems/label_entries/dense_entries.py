@@ -1,12 +1,14 @@
-"""Any loss over all entries, or most of them, in blocks of rows (Yu et al. 2014, section 3.2: O(nLk) a product).
+"""Any loss over all entries, or most of them, in blocks of rows.
 
-Where nearly every entry is observed, dense products of a block's image with the fixed factor beat walks
+A product takes O(nLk) (Yu et al. 2014, section 3.2).  Where nearly every entry is observed, dense products of a block's image with the fixed factor beat walks
 over entries by far.  Unobserved entries have weight 0.  Second derivatives are kept from one evaluation
 for all products that follow if they fit into memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,74 @@ from labelweave.arrays import Workers, panels
 from labelweave.losses.entry_losses import EntryLoss
 from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator
 
-__all__ = ["DenseEntries"]
+__all__ = ["DenseEntries", "EntryTable"]
 
 Array = npt.NDArray[Any]
 
 _BLOCK_ENTRIES = 2**18
+
+
+@dataclass(frozen=True)
+class EntryTable:
+    """The signs and weights of all entries, written out a block of rows at a time.
+
+    Parameters
+    ----------
+    signs : csr_array of int8, shape (rows, columns)
+        +1 at positive entries; where ``lists_all``, -1 at negative ones, and unobserved ones are left out.
+    lists_all : bool
+        Whether negative entries are listed; if not, all that are not positive are negative.
+    row_weights, column_weights : ndarray of shape (rows,) and (columns,)
+        An entry's weight is the product of both.
+    negative_weight : float
+        What the weights of negative entries are multiplied with.
+    """
+
+    signs: sp.csr_array
+    lists_all: bool
+    row_weights: Array
+    column_weights: Array
+    negative_weight: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return int(self.signs.shape[0]), int(self.signs.shape[1])
+
+    def turned(self) -> EntryTable:
+        """Exchange rows and columns.
+
+        Returns
+        -------
+        EntryTable
+            The transpose.
+        """
+        signs = sp.csr_array(self.signs.T)
+        return EntryTable(signs, self.lists_all, self.column_weights, self.row_weights, self.negative_weight)
+
+    def block(self, rows: slice) -> tuple[Array, Array]:
+        """Write out some rows.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        signs : ndarray of shape (r, columns)
+            +1 and -1.
+        weights : ndarray of shape (r, columns)
+            The weights, 0 where unobserved.
+        """
+        listed = self.signs[rows].toarray()
+        signs = np.where(listed > 0, 1, -1).astype(self.row_weights.dtype)
+        weights = np.multiply.outer(self.row_weights[rows], self.column_weights)
+        if self.negative_weight != 1.0:
+            weights[listed <= 0] *= self.negative_weight
+        if self.lists_all:
+            weights[listed == 0] = 0
+        return signs, weights
 
 
 class DenseEntries:
@@ -31,37 +96,20 @@ class DenseEntries:
     ----------
     loss : EntryLoss
         The loss of an entry.
-    signs : csr_array of int8, shape (rows, columns)
-        +1 at positive entries; -1 at negative ones where ``lists_all``, which then leaves out unobserved ones.
-    lists_all : bool
-        Whether negative entries are listed; if not, all that are not positive are negative.
-    row_weights, column_weights : ndarray of shape (rows,) and (columns,)
-        An entry's weight is the product of both.
-    negative_weight : float
-        What the weights of negative entries are multiplied with.
+    table : EntryTable of shape (rows, columns)
+        The labels.
     workers : Workers
         The threads.
-    budget : float
+    budget : float, default=2e9
         Bytes for second derivatives.
     """
 
     has_uniform_curvature = False
 
-    def __init__(
-        self,
-        loss: EntryLoss,
-        signs: sp.csr_array,
-        lists_all: bool,
-        row_weights: Array,
-        column_weights: Array,
-        negative_weight: float,
-        workers: Workers,
-        budget: float = 2e9,
-    ) -> None:
-        self.loss, self.signs, self.lists_all = loss, signs, lists_all
-        self.row_weights, self.column_weights = row_weights, column_weights
-        self.negative_weight, self.workers, self.budget = negative_weight, workers, budget
-        self.shape, self.is_quadratic = (int(signs.shape[0]), int(signs.shape[1])), loss.is_quadratic
+    def __init__(self, loss: EntryLoss, table: EntryTable, workers: Workers, budget: float = 2e9) -> None:
+        self.loss, self.table, self.workers, self.budget = loss, table, workers, budget
+        self.shape, self.is_quadratic = table.shape, loss.is_quadratic
+        self.column_weights = table.column_weights
         self.blocks = panels(self.shape[0], max(8, _BLOCK_ENTRIES // max(1, self.shape[1])))
         self._transposed: DenseEntries | None = None
 
@@ -69,55 +117,36 @@ class DenseEntries:
     def transposed(self) -> DenseEntries:
         """The same entries, rows and columns exchanged."""
         if self._transposed is None:
-            turned = sp.csr_array(self.signs.T)
-            self._transposed = DenseEntries(
-                self.loss,
-                turned,
-                self.lists_all,
-                self.column_weights,
-                self.row_weights,
-                self.negative_weight,
-                self.workers,
-                self.budget,
-            )
-            self._transposed._transposed = self
+            self._transposed = DenseEntries(self.loss, self.table.turned(), self.workers, self.budget)
         return self._transposed
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         """Evaluate to second order; see :meth:`LabelEntries.at`."""
         n_rows, dtype = len(image), image.dtype
-        values, slopes, weights = np.empty(n_rows), np.empty_like(image), np.empty(n_rows, dtype)
+        values, slopes, means = np.empty(n_rows), np.empty_like(image), np.empty(n_rows, dtype)
         keeps = dtype.itemsize * n_rows * self.shape[1] <= self.budget
         kept: dict[int, Array] = {}
         across = np.ascontiguousarray(fixed.T)
+        total = max(float(self.column_weights.sum(dtype=np.float64)), np.finfo(np.float32).tiny)
 
         def one(block: slice) -> None:
-            signs, entry_weights = self._entries(block, dtype)
+            signs, weights = self.table.block(block)
             scores = image[block] @ across
-            values[block] = (entry_weights * self.loss.value(signs, scores)).sum(axis=1, dtype=np.float64)
-            slopes[block] = (entry_weights * self.loss.slope(signs, scores)) @ fixed
-            curvature = entry_weights * self.loss.curvature(signs, scores)
-            weights[block] = curvature.mean(axis=1)
+            values[block] = (weights * self.loss.value(signs, scores)).sum(axis=1, dtype=np.float64)
+            slopes[block] = (weights * self.loss.slope(signs, scores)) @ fixed
+            curvature = weights * self.loss.curvature(signs, scores)
+            means[block] = curvature.sum(axis=1) / total
             if keeps:
                 kept[block.start] = curvature
 
-        def curve(direction: Array) -> Array:
-            bent = np.empty_like(direction)
-
-            def bend(block: slice) -> None:
-                curvature = kept.get(block.start)
-                if curvature is None:
-                    signs, entry_weights = self._entries(block, dtype)
-                    curvature = entry_weights * self.loss.curvature(signs, image[block] @ across)
-                moved = direction[block] @ across
-                moved *= curvature
-                bent[block] = moved @ fixed
-
-            self.workers.each(bend, self.blocks)
-            return bent
+        def curvature(block: slice) -> Array:
+            if keeps:
+                return kept[block.start]
+            signs, weights = self.table.block(block)
+            return np.asarray(weights * self.loss.curvature(signs, image[block] @ across))
 
         self.workers.each(one, self.blocks)
-        return EntryPoint(values, slopes, curve, weights)
+        return EntryPoint(values, slopes, self._curve(curvature, fixed, across), means)
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
         """Compute the loss of each row; see :meth:`LabelEntries.values`."""
@@ -125,7 +154,7 @@ class DenseEntries:
         across = np.ascontiguousarray(fixed.T)
 
         def one(block: slice) -> None:
-            signs, weights = self._entries(block, image.dtype)
+            signs, weights = self.table.block(block)
             losses = weights * self.loss.value(signs, image[block] @ across)
             values[block] = losses.sum(axis=1, dtype=np.float64)
 
@@ -136,51 +165,55 @@ class DenseEntries:
         """Give the matrix of slopes, made anew block by block; see :meth:`LabelEntries.slope_operator`."""
         across = np.ascontiguousarray(fixed.T)
 
-        def slopes(block: slice) -> tuple[Array, Array, Array]:
-            signs, weights = self._entries(block, image.dtype)
+        def at(block: slice) -> tuple[Array, Array, Array]:
+            signs, weights = self.table.block(block)
             return signs, weights, self.loss.slope(signs, image[block] @ across)
 
         def matmul(right: Array) -> Array:
-            product = np.empty((self.shape[0], right.shape[1]), right.dtype)
+            def part(block: slice) -> Array:
+                _, weights, slopes = at(block)
+                return np.asarray((weights * slopes) @ right)
 
-            def one(block: slice) -> None:
-                _, weights, slope = slopes(block)
-                product[block] = (weights * slope) @ right
-
-            self.workers.each(one, self.blocks)
-            return product
+            return np.concatenate(self._parts(part))
 
         def adjoint(left: Array) -> Array:
-            parts: dict[int, Array] = {}
+            def part(block: slice) -> Array:
+                _, weights, slopes = at(block)
+                return np.asarray((weights * slopes).T @ left[block])
 
-            def one(block: slice) -> None:
-                _, weights, slope = slopes(block)
-                parts[block.start] = (weights * slope).T @ left[block]
-
-            self.workers.each(one, self.blocks)
-            zero = np.zeros((self.shape[1], left.shape[1]), left.dtype)
-            return np.asarray(sum((parts[block.start] for block in self.blocks), zero))
+            return np.asarray(sum(self._parts(part)))
 
         def conjugate(share: float) -> float:
-            parts: dict[int, float] = {}
+            def part(block: slice) -> float:
+                signs, weights, slopes = at(block)
+                return float((weights * self.loss.conjugate(signs, share * slopes)).sum(dtype=np.float64))
 
-            def one(block: slice) -> None:
-                signs, weights, slope = slopes(block)
-                values = weights * self.loss.conjugate(signs, share * slope)
-                parts[block.start] = float(values.sum(dtype=np.float64))
-
-            self.workers.each(one, self.blocks)
-            return sum(parts[block.start] for block in self.blocks)
+            return float(sum(self._parts(part)))
 
         return SlopeOperator(matmul, adjoint, conjugate)
 
-    def _entries(self, block: slice, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-        """Write out signs and weights of a block of rows."""
-        listed = self.signs[block].toarray()
-        signs = np.where(listed > 0, 1, -1).astype(dtype)
-        weights = np.multiply.outer(self.row_weights[block], self.column_weights)
-        if self.negative_weight != 1.0:
-            weights[listed <= 0] *= self.negative_weight
-        if self.lists_all:
-            weights[listed == 0] = 0
-        return signs, weights
+    def _curve(
+        self, curvature: Callable[[slice], Array], fixed: Array, across: Array
+    ) -> Callable[[Array], Array]:
+        """Make the product with second derivatives from those of a block."""
+
+        def curve(direction: Array) -> Array:
+            bent = np.empty_like(direction)
+
+            def one(block: slice) -> None:
+                bent[block] = (curvature(block) * (direction[block] @ across)) @ fixed
+
+            self.workers.each(one, self.blocks)
+            return bent
+
+        return curve
+
+    def _parts(self, part: Callable[[slice], Any]) -> list[Any]:
+        """Compute something of every block, and give them in order."""
+        found: dict[int, Any] = {}
+
+        def one(block: slice) -> None:
+            found[block.start] = part(block)
+
+        self.workers.each(one, self.blocks)
+        return [found[block.start] for block in self.blocks]

@@ -1,6 +1,6 @@
-"""Squared loss over all entries, none missing, in time that the positive ones set (Yu et al. 2014, Algorithm 2).
+"""Squared loss over all entries, none missing, in time that the positive ones set.
 
-With weights ``u_i v_j`` times 1 at positive entries and ``background`` b elsewhere the loss of row i is
+This is Algorithm 2 of Yu et al. (2014).  With weights ``u_i v_j`` times 1 at positive entries and ``background`` b elsewhere the loss of row i is
 
     u_i [ b/2 a_i^T G a_i  -  a_i . p_i  +  sum over positive j of v_j ((1 - b)/2 s_ij^2 + 1/2) ],
 
@@ -17,9 +17,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.arrays import Workers
-from labelweave.arrays.inner_products import row_inner
+from labelweave.features.inner_products import row_inner
 from labelweave.features.sparse_products import SparseProducts
-from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator
+from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator, weighted_rows
 
 __all__ = ["QuadraticEntries"]
 
@@ -98,7 +98,6 @@ class QuadraticEntries:
                 self.background,
                 self.workers,
             )
-            self._transposed._transposed = self
         return self._transposed
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
@@ -142,25 +141,26 @@ class QuadraticEntries:
             return np.asarray(columns * b * self.workers.matmul(fixed, inner) + correction.adjoint(scaled))
 
         def conjugate(share: float) -> float:
-            # background: b loss*(t s) = b t^2 s^2 / 2; positive: loss*(t (s - 1)) = t (s - 1) (t (s - 1) / 2 + 1)
-            every = (
-                0.5
-                * b
-                * share**2
-                * row_inner(self.workers.matmul(image, self._gram(fixed)), image, self.workers)
-            )
-            slopes = share * (scores.astype(np.float64) - 1)
-            own = slopes * (0.5 * slopes + 1) - 0.5 * b * np.square(share * scores.astype(np.float64))
-            own = sp.csr_array(
-                (weight * own, self.positives.indices, self.positives.indptr), shape=self.shape
-            )
-            return float((self.row_weights * (every + own.sum(axis=1))).sum(dtype=np.float64))
+            return self._conjugate(share, image, fixed, scores.astype(np.float64))
 
         return SlopeOperator(matmul, adjoint, conjugate)
 
+    def _conjugate(self, share: float, image: Array, fixed: Array, scores: Array) -> float:
+        """Add up the conjugates: of the background everywhere, and what positive entries have instead."""
+        b = self.background
+        # weight b, slope t s: b (t s)^2 / 2, which a row's Gram matrix adds up for all entries
+        bent = self.workers.matmul(image, self._gram(fixed))
+        every = 0.5 * share**2 * row_inner(bent, image, self.workers)
+        # weight 1, slope t (s - 1) of the target 1
+        slopes = share * (scores - 1)
+        own = slopes * (0.5 * slopes + 1) - 0.5 * b * np.square(share * scores)
+        rows = sp.csr_array(
+            (self.weighted.values * own, self.positives.indices, self.positives.indptr), shape=self.shape
+        )
+        return float((self.row_weights * (every + rows.sum(axis=1))).sum(dtype=np.float64))
+
     def _gram(self, fixed: Array) -> Array:
-        weighted = fixed * self.column_weights[:, None] if (self.column_weights != 1).any() else fixed
-        gram = self.workers.inner(fixed, weighted, np.float64)
+        gram = self.workers.inner(fixed, weighted_rows(fixed, self.column_weights), np.float64)
         return (self.background * gram).astype(fixed.dtype)
 
     def _values(self, image: Array, fixed: Array, gram: Array) -> tuple[npt.NDArray[np.float64], Array]:
@@ -181,9 +181,7 @@ class QuadraticEntries:
         return self.positives.with_values(scores).matmul(fixed)
 
     def _mean_curvature(self) -> Array:
-        """Average the second derivatives of each row, so that times H^T H they are about its curvature."""
-        n_columns = max(1, self.shape[1])
-        extra = (1 - self.background) * 2 * self._constants / n_columns
-        return np.asarray(
-            self.row_weights * (self.background * self.column_weights.mean() + extra), self.row_weights.dtype
-        )
+        """Give weights of rows; see :class:`EntryPoint`."""
+        total = max(float(self.column_weights.sum(dtype=np.float64)), np.finfo(np.float32).tiny)
+        extra = (1 - self.background) * 2 * self._constants / total
+        return np.asarray(self.row_weights * (self.background + extra), self.row_weights.dtype)

@@ -40,6 +40,9 @@ class SampledEntries:
     def __init__(self, loss: EntryLoss, signs: SparseProducts, weights: Array) -> None:
         self.loss, self.signs, self.weights = loss, signs, weights
         self.shape, self.is_quadratic = signs.shape, loss.is_quadratic
+        sums = np.bincount(signs.indices, weights, minlength=self.shape[1])
+        self.column_weights: Array = sums.astype(weights.dtype)
+        self._total = max(float(sums.sum()), np.finfo(np.float32).tiny)
         self._transposed: SampledEntries | None = None
 
     @classmethod
@@ -82,7 +85,6 @@ class SampledEntries:
         if self._transposed is None:
             weights = self.signs.with_values(self.weights).transposed.values
             self._transposed = SampledEntries(self.loss, self.signs.transposed, weights)
-            self._transposed._transposed = self
         return self._transposed
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
@@ -96,7 +98,7 @@ class SampledEntries:
             moved *= curvature
             return self._with(moved).matmul(fixed)
 
-        weights = self._row_sums(curvature) / max(1, self.shape[1])
+        weights = self._row_sums(curvature) / self._total
         return EntryPoint(self._values(scores), slopes.matmul(fixed), curve, weights.astype(image.dtype))
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:

@@ -1,0 +1,120 @@
+"""Flags of low-rank learning and of the models it is compared with."""
+
+from __future__ import annotations
+
+import math
+
+import click
+
+from labelweave.cli.data_options import Command, Options, with_options
+
+__all__ = ["check_low_rank_options", "low_rank_options"]
+
+_LOSSES = ("squared", "logistic", "squared_hinge")
+_RULES = ("auto", "f1", "label_f1")
+_WITH_FEATURES = ("linear", "cosine")  # kernels of which no matrix is made
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+
+def _rank(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
+    """Read a rank, or a share of the labels."""
+    if text is None:
+        return None
+    try:
+        rank: int | float = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        rank = math.nan
+    if (isinstance(rank, int) and rank >= 1) or (isinstance(rank, float) and 0 < rank < 1):
+        return rank
+    raise click.BadParameter(
+        f"{text!r} is neither a whole number from 1 on nor a share of the labels between 0 and 1, such as "
+        "0.4."
+    )
+
+
+def _threshold(context: click.Context, parameter: click.Parameter, text: str | None) -> str | float | None:
+    """Read how label sets are made of scores."""
+    if text is None or text in _RULES:
+        return text
+    try:
+        level = float(text)
+    except ValueError:
+        level = math.nan
+    if not math.isfinite(level):
+        raise click.BadParameter(f"{text!r} is neither a number nor one of {', '.join(_RULES)}.")
+    return level
+
+
+def low_rank_options(command: Command) -> Command:
+    """Add the flags of low-rank learning and of the models it is compared with.
+
+    Parameters
+    ----------
+    command : callable
+        The function of the command.
+
+    Returns
+    -------
+    callable
+        The same one, with more flags.
+    """
+    return with_options(
+        click.option("--rank", metavar="NUMBER|SHARE", callback=_rank,
+                     help="low-rank, plst, cplst, wsabie: the rank; for low-rank also a share of the number "
+                     "of labels, such as 0.4 [100]."),
+        click.option("--loss", type=click.Choice(_LOSSES),
+                     help="low-rank, binary-relevance: loss of an entry [squared]."),
+        click.option("--regularization", type=click.FloatRange(min=0),
+                     help="low-rank, binary-relevance, plst, cplst: weight of the penalty [1; plst and "
+                     "cplst 0]."),
+        click.option("--penalty", type=click.Choice(["trace_norm", "ridge"]),
+                     help="low-rank: penalise the trace norm of the weights, or their squares [trace_norm]."),
+        click.option("--intercept-scaling", type=_POSITIVE,
+                     help="low-rank: the constant feature; the larger, the freer the intercepts [1]."),
+        click.option("--negative-weight", type=_POSITIVE,
+                     help="low-rank: weight of entries that are not positive; below 1 where an absent label "
+                     "only means that nobody gave it [1]."),
+        click.option("--start", type=click.Choice(["svd", "random"]),
+                     help="low-rank: where the labels' factor starts [svd]."),
+        click.option("--threshold", metavar="auto|f1|label_f1|NUMBER", callback=_threshold,
+                     help="low-rank: scores above it are predicted: 1/2 or 0 by the loss (auto), the one of "
+                     "the best micro F1 on held-out rows (f1), the best of every label (label_f1) [auto]."),
+        click.option("--validation-fraction", metavar="SHARE",
+                     type=click.FloatRange(0, 1, min_open=True, max_open=True),
+                     help="low-rank: share of rows held out for these thresholds [0.1]."),
+    )(command)  # fmt: skip
+
+
+def check_low_rank_options(options: Options) -> None:
+    """Refuse flags that make no sense together.
+
+    Parameters
+    ----------
+    options : dict
+        The values of all flags.
+
+    Raises
+    ------
+    click.UsageError
+        If there are any.
+    """
+    model, kernel = options["model"], options["kernel"] or "linear"
+    if model != "low-rank" and isinstance(options["rank"], float):
+        raise click.UsageError(f"--rank {options['rank']:g}: {model} takes a whole number from 1 on.")
+    if model != "low-rank":
+        return
+    learns, penalised = options["hyperparameters"] == "learn", (options["loss"], options["penalty"])
+    if learns and penalised not in (("squared", "ridge"), (None, "ridge")):
+        raise click.UsageError("--hyperparameters learn goes with --loss squared and --penalty ridge only.")
+    if options["validation_fraction"] is not None and options["threshold"] not in ("f1", "label_f1"):
+        raise click.UsageError("--validation-fraction goes with --threshold f1 or label_f1.")
+    if options["intercept_scaling"] is not None and options["no_intercept"]:
+        raise click.UsageError(
+            "--intercept-scaling has no intercept to scale, which --no-intercept rules out."
+        )
+    if options["low_rank"] is not None and kernel in _WITH_FEATURES:
+        raise click.UsageError(
+            f"--low-rank stands for a kernel matrix, and --kernel {kernel} needs none; give --rank."
+        )
+    if options["precision"] == "auto":
+        raise click.UsageError("--precision auto goes with --model max-margin; give float32 or float64.")

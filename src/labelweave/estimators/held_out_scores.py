@@ -1,0 +1,170 @@
+"""How good a low-rank model is on rows that it did not see; only observed entries count.
+
+Scores are ``image @ factor^T``, the intercepts in a last column of the two, and are made some rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.arrays import Workers, panels
+from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.labels import LabelMatrix
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.metrics import average_auc, f1_score, precision_at_k
+from labelweave.problems.label_entries import choose_entries
+
+__all__ = ["SCORINGS", "HeldOutRows", "ScoreSettings", "held_out_score"]
+
+Array = npt.NDArray[Any]
+
+_SCORES_AT_ONCE = 16_000_000
+
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """What the scores depend on beside the model.
+
+    Parameters
+    ----------
+    loss : {"squared", "logistic", "squared_hinge"}
+        The model's loss.
+    negative_weight : float
+        Weight of entries that are not positive, in the loss.
+    threshold : {"auto", "f1", "label_f1"} or float
+        How label sets are made of scores.
+    workers : Workers
+        The threads.
+    """
+
+    loss: str
+    negative_weight: float
+    threshold: Any
+    workers: Workers
+
+
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Rows, and what a model makes of them.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of n rows
+        What is true.
+    weights : ndarray of float64, shape (n,)
+        The rows' weights.
+    image : ndarray of float64, shape (n, k + 1)
+        The rows in the space of the factors, and a column of ones.
+    factor : ndarray of float64, shape (L, k + 1)
+        The labels' factor, and the intercepts.
+    """
+
+    labels: LabelMatrix
+    weights: Array
+    image: Array
+    factor: Array
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Score some rows at a time.
+
+        Yields
+        ------
+        rows : slice
+            Which rows.
+        scores : ndarray of float64, shape (rows, L)
+            Their scores.
+        """
+        for rows in panels(len(self.labels), max(1, _SCORES_AT_ONCE // max(1, len(self.factor)))):
+            yield rows, self.image[rows] @ self.factor.T
+
+    def observed_counts(self) -> Array:
+        """Count the observed entries of every row.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            The counts.
+        """
+        if self.labels.observed is None:
+            return np.full(len(self.labels), self.labels.n_labels)
+        return np.diff(self.labels.observed.indptr)
+
+
+def held_out_score(scoring: str, rows: HeldOutRows, settings: ScoreSettings) -> float:
+    """Score a model.
+
+    Parameters
+    ----------
+    scoring : str
+        One of ``SCORINGS``.
+    rows : HeldOutRows
+        The rows.
+    settings : ScoreSettings
+        What else matters.
+
+    Returns
+    -------
+    float
+        The score, greater is better; NaN if no observed entry has a weight.
+    """
+    if not (rows.weights * rows.observed_counts()).any():
+        return float("nan")
+    return SCORINGS[scoring](rows, settings)
+
+
+def _minus_loss(rows: HeldOutRows, settings: ScoreSettings) -> float:
+    weights = np.asarray(rows.weights, np.float64)
+    entries = choose_entries(rows.labels, settings.loss, weights, settings.negative_weight, settings.workers)
+    total = float(entries.values(rows.image, rows.factor).sum())
+    return -total / float((weights * rows.observed_counts()).sum())
+
+
+def _precision(k: int, rows: HeldOutRows, settings: ScoreSettings) -> float:
+    del settings
+    mass = rows.weights * (rows.observed_counts() > 0)
+    k, total = min(k, rows.labels.n_labels), 0.0
+    for part, scores in rows.blocks():
+        if mass[part].any():
+            share = precision_at_k(rows.labels[part], scores, k, sample_weight=rows.weights[part])
+            total += share * float(mass[part].sum())
+    return total / float(mass.sum())
+
+
+def _average_auc(rows: HeldOutRows, settings: ScoreSettings) -> float:
+    del settings
+    weighted = np.flatnonzero(rows.weights)
+    return float(average_auc(rows.labels[weighted], rows.image[weighted] @ rows.factor.T))
+
+
+def _micro_f1(rows: HeldOutRows, settings: ScoreSettings) -> float:
+    thresholds = _thresholds(rows, settings)
+    predicted = [sp.csr_array((scores > thresholds).astype(np.int8)) for _, scores in rows.blocks()]
+    return float(f1_score(rows.labels, sp.vstack(predicted, format="csr"), sample_weight=rows.weights))
+
+
+def _thresholds(rows: HeldOutRows, settings: ScoreSettings) -> Array:
+    """Give the thresholds, or choose them where that is how the model does it."""
+    fallback = ENTRY_LOSSES[settings.loss]().threshold
+    if settings.threshold in ("f1", "label_f1"):
+        scores = np.concatenate([block for _, block in rows.blocks()])
+        by_label = settings.threshold == "label_f1"
+        return best_thresholds(rows.labels, scores, by_label=by_label, fallback=fallback)
+    level = fallback if settings.threshold == "auto" else float(settings.threshold)
+    return np.full(rows.labels.n_labels, level)
+
+
+SCORINGS: dict[str, Callable[[HeldOutRows, ScoreSettings], float]] = {
+    "loss": _minus_loss,
+    "precision_at_1": partial(_precision, 1),
+    "precision_at_3": partial(_precision, 3),
+    "precision_at_5": partial(_precision, 5),
+    "average_auc": _average_auc,
+    "micro_f1": _micro_f1,
+}

@@ -1,0 +1,94 @@
+"""Where the labels' factor of a low-rank fit starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.labels import LabelMatrix
+
+__all__ = ["first_label_factor"]
+
+Array = npt.NDArray[Any]
+
+_SPARE = 10  # columns beyond those that are asked for
+_POWERS = 2
+
+
+def first_label_factor(
+    labels: LabelMatrix, rank: int, start: str, seed: int, weights: Array | None = None
+) -> npt.NDArray[np.float64]:
+    """Give the labels' factor to start from.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of n rows
+        The labels.
+    rank : int
+        Columns.
+    start : {"svd", "random"}
+        Leading right singular vectors of the positive entries, or normal random numbers.
+    seed : int
+        Fixes what is random.
+    weights : ndarray of shape (n,) or None, default=None
+        Weights of the rows: a row of weight 2 counts like two rows.
+
+    Returns
+    -------
+    ndarray of float64, shape (L, k)
+        The factor, no column of it 0.
+    """
+    rng = np.random.default_rng(seed)
+    random = rng.standard_normal((labels.n_labels, rank))
+    if start == "random":
+        return random
+    positives = labels.positives.astype(np.float64)
+    if weights is not None:
+        positives.data *= np.repeat(np.sqrt(weights), np.diff(positives.indptr))
+    if min(positives.shape) <= max(500, 2 * rank):
+        sizes, vectors = _small_svd(positives)
+    else:
+        sizes, vectors = _leading_svd(positives, rank, rng)
+    found = min(rank, len(sizes))
+    factor = np.zeros((labels.n_labels, rank))
+    factor[:, :found] = vectors[:found].T * np.sqrt(sizes[:found])
+    # a column of zeros would stay one
+    empty = np.linalg.norm(factor, axis=0) <= 1e-6 * max(1.0, float(sizes.max(initial=0.0)))
+    factor[:, empty] = 1e-3 * random[:, empty]
+    return factor
+
+
+def _small_svd(positives: sp.csr_array) -> tuple[Array, Array]:
+    """Give all singular values and right vectors, by the smaller of the two Gram matrices."""
+    if positives.shape[1] <= positives.shape[0]:
+        squares, vectors = np.linalg.eigh((positives.T @ positives).toarray())
+        order = np.argsort(-squares)
+        return np.sqrt(np.maximum(squares[order], 0.0)), vectors[:, order].T
+    _, sizes, right = np.linalg.svd(positives.toarray(), full_matrices=False)
+    return sizes, right
+
+
+def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Give leading singular values and right vectors roughly, by block power iterations.
+
+    A start need not be exact, and the products with a sparse matrix of ones cost little; the
+    factorisations of tall tables that a randomised decomposition takes would cost more than a round.
+    """
+    block = positives.T @ (positives @ rng.standard_normal((positives.shape[1], rank + _SPARE)))
+    for _ in range(_POWERS):
+        block = positives.T @ (positives @ _orthonormal(block))
+    block = _orthonormal(block)
+    through = positives @ block
+    squares, turned = np.linalg.eigh(through.T @ through)
+    order = np.argsort(-squares)
+    return np.sqrt(np.maximum(squares[order], 0.0)), (block @ turned[:, order]).T
+
+
+def _orthonormal(block: Array) -> Array:
+    """Orthonormalise columns by their Gram matrix; those that depend on others become 0."""
+    values, vectors = np.linalg.eigh(block.T @ block)
+    kept = values > 1e-12 * values.max(initial=0.0)
+    return np.asarray(block @ (vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)))

@@ -1,0 +1,421 @@
+"""Rank and regularisation of the low-rank classifier by cross-validation."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from labelweave.arrays import panels
+from labelweave.estimators.base import CALLER, Array
+from labelweave.estimators.folds import held_out_rows
+from labelweave.estimators.held_out_scores import SCORINGS, HeldOutRows, ScoreSettings, held_out_score
+from labelweave.estimators.label_starts import first_label_factor
+from labelweave.estimators.low_rank import LowRankClassifier
+from labelweave.estimators.low_rank_fit import FittedFactors, LowRankData, LowRankSettings
+from labelweave.estimators.low_rank_path import LowRankPath, PathChoice, continued
+from labelweave.estimators.ridge_learning import labels_to_split
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.model_files import storable
+
+__all__ = ["LowRankClassifierCV"]
+
+_FOLDS = 5
+_BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit
+_OWN = ("rank", "regularization")
+
+
+@storable("LowRankClassifierCV")
+class LowRankClassifierCV(LowRankClassifier):
+    """Low-rank classifier whose rank and regularisation are chosen by cross-validation.
+
+    In every fold the fits go from the strongest penalty and the largest rank on, each from where a neighbour
+    ended; then all rows are fitted with the best pair.  It is a :class:`LowRankClassifier`
+    with the rank and regularisation so found, and shares its other parameters and attributes.
+
+    Parameters
+    ----------
+    ranks : array-like of int or float, default=(0.2, 0.4, 0.6, 0.8, 1.0)
+        The ranks to try, as numbers of columns (int) or shares of the number of labels (float, at most 1).
+        Ranks that no product can have are lowered to the largest possible one.
+    regularizations : int or array-like of float, default=10
+        The values of lambda to try, or how many of them: they are then found from the data, over four
+        decades.  With the trace norm the largest one leaves nothing but scores of 0; with the ridge
+        penalty it is a hundred times the mean squared length of a row.
+    loss : {"squared", "logistic", "squared_hinge"}, default="squared"
+        The loss of an entry.
+    penalty : {"trace_norm", "ridge"}, default="trace_norm"
+        What is penalised.
+    kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
+            callable, default="linear"
+        The kernel between rows; with "precomputed" X is the kernel between all training rows.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the RBF, polynomial and Laplacian kernels.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        Of the polynomial kernel.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature.
+    intercept_scaling : float, default=1.0
+        The constant feature.
+    negative_weight : float, default=1.0
+        Weight of the loss of entries that are not positive.
+    hyperparameters : {"fixed", "learn"}, default="fixed"
+        "learn" first takes the kernel's parameters of the least cross-validated loss of kernel ridge
+        regression (on ``learning_rows`` rows, in at most ``max_learning_iter`` evaluations), whatever
+        the loss and the penalty.  With the squared loss and the ridge penalty the lambda learned with
+        them is tried too, where others are found from the data.
+    cv : int, splitter, iterable or None, default=5
+        The folds; a number means random parts, None 5 of them.
+    learning_rows : int or None, default=None
+        Learn the kernel on so many rows, drawn at random; None for all.
+    max_learning_iter : int, default=100
+        The largest number of evaluations in learning the kernel.
+    scoring : {"loss", "precision_at_1", "precision_at_3", "precision_at_5", "average_auc", "micro_f1"} or \
+            callable, default="loss"
+        What is best on held-out rows, of which observed entries count only: the least mean loss of an
+        entry ("loss", whose scores are minus it), or the greatest metric.  "micro_f1" takes ``threshold``,
+        and where that is "f1" or "label_f1" the best one of the held-out rows.  A callable gets a
+        fitted model, X and y of the held-out rows, and gives a number, greater is better.
+    rule : {"best", "one_standard_error"}, default="best"
+        Which pair is taken: the best mean score, or the smallest rank, and the strongest
+        penalty with it, whose mean is at most one standard error of the best one below it.
+    path_tol : float, default=1e-3
+        The tolerance of the fits to folds, in the place of ``tol``.
+    start : {"svd", "random"}, default="svd"
+        The labels' factor to start the path from.
+    threshold : {"auto", "f1", "label_f1"} or float, default="auto"
+        Scores above it are predicted, as in :class:`LowRankClassifier`.
+    validation_fraction : float, default=0.1
+        The share of rows held out for ``threshold="f1"`` and "label_f1", once the pair is chosen.
+    tol : float, default=1e-4
+        Of the fit to all rows: it ends after a round that lowers the objective by less than this share.
+    max_iter : int, default=30
+        The largest number of rounds of any fit.
+    precision : {"float64", "float32"}, default="float64"
+        Of the factors.
+    low_rank : int or None, default=None
+        Number of columns of an incomplete Cholesky factor that stands for the kernel matrix.
+    memory_budget : float, default=8000.0
+        Megabytes for the kernel matrix of a fold, and for that of its held-out rows.
+    n_jobs : int or None, default=None
+        Threads; the result is the same to the last bit for any number.
+    random_state : int, RandomState instance or None, default=0
+        Fixes folds, random starts, held-out rows and pivots.
+
+    Attributes
+    ----------
+    best_rank_ : int
+        The rank taken.
+    best_regularization_ : float
+        The lambda taken.
+    best_score_ : float
+        Their mean score over folds.
+    cv_results_ : dict of str to ndarray of shape (pairs,)
+        A column a key, for a DataFrame: "rank", "regularization", "mean_test_score", "std_test_score",
+        "split0_test_score" and so on, and "seconds" and "rounds" of all folds together.  NaN where
+        an interrupt came first.
+    n_splits_ : int
+        Folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave import LowRankClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 5))
+    >>> Y = (X @ rng.normal(size=(5, 2)) @ rng.normal(size=(2, 6)) > 0).astype(int)
+    >>> model = LowRankClassifierCV(ranks=[1, 2, 4], cv=3).fit(X, Y)
+    >>> model.best_rank_, round(model.best_regularization_, 1)
+    (4, 1.3)
+    >>> list(model.cv_results_)[:3]
+    ['rank', 'regularization', 'mean_test_score']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "ranks": ["array-like"],
+        "regularizations": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        **{
+            name: allowed
+            for name, allowed in LowRankClassifier._parameter_constraints.items()
+            if name not in _OWN
+        },
+        "scoring": [StrOptions(set(SCORINGS)), callable],
+        "rule": [StrOptions({"best", "one_standard_error"})],
+        "path_tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        ranks=(0.2, 0.4, 0.6, 0.8, 1.0),
+        regularizations=10,
+        *,
+        loss="squared",
+        penalty="trace_norm",
+        kernel="linear",
+        gamma="scale",
+        degree=3,
+        coef0=1.0,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        negative_weight=1.0,
+        hyperparameters="fixed",
+        cv=5,
+        learning_rows=None,
+        max_learning_iter=100,
+        scoring="loss",
+        rule="best",
+        path_tol=1e-3,
+        start="svd",
+        threshold="auto",
+        validation_fraction=0.1,
+        tol=1e-4,
+        max_iter=30,
+        precision="float64",
+        low_rank=None,
+        memory_budget=8000.0,
+        n_jobs=None,
+        random_state=0,
+    ):
+        self.ranks = ranks
+        self.regularizations = regularizations
+        self.loss = loss
+        self.penalty = penalty
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.negative_weight = negative_weight
+        self.hyperparameters = hyperparameters
+        self.cv = cv
+        self.learning_rows = learning_rows
+        self.max_learning_iter = max_learning_iter
+        self.scoring = scoring
+        self.rule = rule
+        self.path_tol = path_tol
+        self.start = start
+        self.threshold = threshold
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.precision = precision
+        self.low_rank = low_rank
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _first_choice(self, data: LowRankData) -> tuple[int, float]:
+        return max(self._columns(rank, data) for rank in self._read_ranks()), 1.0
+
+    def _read_ranks(self) -> list[Any]:
+        """Check the ranks: whole numbers from 1, or shares of the labels."""
+        ranks = [rank.item() if isinstance(rank, np.generic) else rank for rank in self.ranks]
+        for rank in ranks:
+            is_count = isinstance(rank, int) and rank >= 1
+            if isinstance(rank, bool) or not (is_count or (isinstance(rank, float) and 0 < rank <= 1)):
+                raise ValueError(
+                    f"ranks has {rank!r}; a rank is a whole number from 1 on, or a share of the labels above "
+                    "0 and up to 1.0."
+                )
+        if not ranks:
+            raise ValueError("ranks is empty; give at least one rank.")
+        return ranks
+
+    def _read_regularizations(self) -> list[float] | int:
+        """Check lambdas: how many, or numbers from 0 on; give them in descending order."""
+        if isinstance(self.regularizations, Integral):
+            return int(self.regularizations)
+        values = np.asarray(self.regularizations, dtype=np.float64).ravel()
+        bad = values[~(np.isfinite(values) & (values >= 0))]
+        if len(bad) or not len(values):
+            what = f"has {bad[0]}" if len(bad) else "is empty"
+            raise ValueError(
+                f"regularizations {what}; give numbers from 0 on, or how many are to be found from the data."
+            )
+        return sorted(set(values.tolist()), reverse=True)
+
+    def _most_subtasks(self, data: LowRankData) -> int | None:
+        if not (self.cv is None or isinstance(self.cv, Integral)):
+            return None
+        found = self._read_regularizations()
+        penalties = found + 1 if isinstance(found, int) else len(found)
+        folds = _FOLDS if self.cv is None else int(self.cv)
+        fits = folds * penalties * len(self._read_ranks())
+        return fits + (super()._most_subtasks(data) or 0)
+
+    def _choose(
+        self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
+    ) -> tuple[LowRankData, LowRankSettings, Array | None]:
+        """Choose rank and lambda on folds, after the kernel if that is learned."""
+        penalties = self._read_regularizations()
+        data, learned = self._learn(features, data, settings)
+        is_learned = learned.regularization != settings.regularization
+        is_apt = is_learned and (self.loss, self.penalty) == ("squared", "ridge")
+        choice = PathChoice(
+            ranks=sorted({self._columns(rank, data) for rank in self._read_ranks()}, reverse=True),
+            penalties=penalties,
+            extra=learned.regularization if is_apt else None,
+            held_out=self._folds(data, settings.seed),
+        )
+        progress: Any = settings.on_round
+        path = LowRankPath(
+            data,
+            replace(settings, tol=self.path_tol),
+            choice,
+            self._make_score(features, data, y, settings),
+            partial(progress.subtask, "fit to a fold"),
+        )
+        path.run()
+        self._keep_path(path)
+        start = self._start(path, data, settings)
+        settings = replace(settings, rank=self.best_rank_, regularization=self.best_regularization_)
+        self.hyperparameters_["regularization"] = self.best_regularization_
+        return data, settings, start
+
+    def _folds(self, data: LowRankData, seed: int) -> Array:
+        n_rows = len(data.labels)
+        if n_rows < 2:
+            raise ValueError(f"Cross-validation needs at least 2 rows, but there is {n_rows} row only.")
+        targets = labels_to_split(data.labels, self._form.kind, self.cv)
+        return held_out_rows(self.cv, np.arange(n_rows), targets, seed)
+
+    def _make_score(
+        self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
+    ) -> Any:
+        if callable(self.scoring):
+            return partial(self._called, features, y)
+        blocks = _KernelBlocks(data, settings)
+        what = ScoreSettings(self.loss, settings.negative_weight, self.threshold, settings.workers)
+
+        def score(fitted: FittedFactors, held: Array, kept: Array) -> float:
+            latent = blocks.latent(fitted, held, kept)
+            image = np.hstack([latent, np.ones((len(held), 1))])
+            factor = np.hstack([fitted.label_factor, fitted.intercepts[:, None]]).astype(np.float64)
+            rows = HeldOutRows(data.labels[held], data.weights[held], image, factor)
+            return held_out_score(self.scoring, rows, what)
+
+        return score
+
+    def _called(
+        self, features: FeatureMatrix, y: Any, fitted: FittedFactors, held: Array, kept: Array
+    ) -> float:
+        """Score by the user's function, which gets a model of its own."""
+        model = copy.copy(self)
+        support = None if fitted.support is None else kept[fitted.support]
+        model._keep_factors(replace(fitted, support=support), features)
+        model.thresholds_ = np.full(len(fitted.intercepts), _level(self.threshold, self.loss))
+        model.rank_ = fitted.label_factor.shape[1]
+        truth = y[held] if isinstance(y, LabelMatrix) else _safe_indexing(y, held)
+        found = self.scoring(model, features.rows(held).data, truth)
+        try:
+            return float(found)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"scoring gave {found!r}; a scoring function must give one number, greater is better."
+            ) from None
+
+    def _keep_path(self, path: LowRankPath) -> None:
+        """Keep the table of scores, and choose."""
+        done = np.isfinite(path.scores).sum(axis=0)
+        if not done.any():
+            raise ValueError(
+                "No held-out row can be scored: in every fold they have no observed entry with a positive "
+                "weight, or the scoring gave NaN; give other folds, or another scoring."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of means of nothing
+            mean, spread = np.nanmean(path.scores, axis=0), np.nanstd(path.scores, axis=0, ddof=0)
+        mean = np.where(done == done.max(), mean, np.nan)
+        penalties, ranks = np.meshgrid(path.penalties, path.choice.ranks, indexing="ij")
+        i, j = self._chosen(mean, spread, penalties, ranks, int(done.max()))
+        self.n_splits_ = path.scores.shape[0]
+        self.best_rank_, self.best_regularization_ = int(ranks[i, j]), float(penalties[i, j])
+        self.best_score_ = float(mean[i, j])
+        self.cv_results_ = {
+            "rank": ranks.ravel(),
+            "regularization": penalties.ravel(),
+            "mean_test_score": mean.ravel(),
+            "std_test_score": spread.ravel(),
+            **{f"split{fold}_test_score": scores.ravel() for fold, scores in enumerate(path.scores)},
+            "seconds": np.nansum(path.seconds, axis=0).ravel(),
+            "rounds": np.nansum(path.rounds, axis=0).ravel(),
+        }
+        if path.is_interrupted:
+            message = (
+                "The cross-validation was interrupted; the model has the best rank and regularisation of the "
+                "fits that were done."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)
+
+    def _chosen(
+        self, mean: Array, spread: Array, penalties: Array, ranks: Array, folds: int
+    ) -> tuple[int, int]:
+        best = np.unravel_index(np.nanargmax(mean), mean.shape)
+        allowed = mean >= mean[best]
+        if self.rule == "one_standard_error" and folds > 1:
+            allowed = mean >= mean[best] - spread[best] / np.sqrt(folds - 1)
+        places = np.argwhere(allowed)
+        order = np.lexsort((-penalties[allowed], ranks[allowed]))
+        i, j = places[order[0]]
+        return int(i), int(j)
+
+    def _start(self, path: LowRankPath, data: LowRankData, settings: LowRankSettings) -> Array | None:
+        """Give the labels' factor of a fold for the fit of all rows to go on from."""
+        if path.best_factor is None or (self.loss, self.penalty) == ("squared", "ridge"):
+            return None
+        rank = self.best_rank_
+        first = first_label_factor(data.labels, rank, settings.start, settings.seed, data.weights)
+        return continued(path.best_factor, first, rank)
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        parameters = super()._storable_parameters()
+        for name in ("ranks", "regularizations"):
+            if not isinstance(parameters[name], Integral):
+                parameters[name] = [getattr(value, "item", lambda v=value: v)() for value in parameters[name]]
+        if callable(self.scoring):
+            parameters["scoring"] = "loss"  # a function has no use after the fit
+        return parameters
+
+
+class _KernelBlocks:
+    """Maps held-out rows into the space of factors; of a kernel's blocks the last one is kept if it fits."""
+
+    def __init__(self, data: LowRankData, settings: LowRankSettings) -> None:
+        self.data, self.settings = data, settings
+        self.held: Array | None = None
+        self.support: Array = np.empty(0, np.intp)
+        self.block: Any = None
+
+    def latent(self, fitted: FittedFactors, held: Array, kept: Array) -> Array:
+        """Map the held-out rows: shape (held, k)."""
+        if self.data.explicit is not None:
+            return self.data.explicit.rows(held).matmul(fitted.feature_factor).astype(np.float64)
+        assert self.data.source is not None, "there are features or a kernel"
+        assert fitted.support is not None, "a kernel has support rows"
+        support = kept[fitted.support]
+        factor, multiply = fitted.feature_factor.astype(np.float64), self.settings.workers.matmul
+        if 8e-6 * len(held) * len(support) > self.settings.memory_budget:
+            source, parts = self.data.source, panels(len(held), 1 + _BLOCK_ENTRIES // max(1, len(support)))
+            blocks = (source.block(held[part], support, np.float64) for part in parts)
+            return np.concatenate([multiply(block, factor) for block in blocks])
+        if self.held is not held or not np.array_equal(self.support, support):
+            self.held, self.support = held, support
+            self.block = self.data.source.block(held, support, np.float64)
+        return multiply(self.block, factor)
+
+
+def _level(threshold: Any, loss: str) -> float:
+    return float(threshold) if isinstance(threshold, Real) else ENTRY_LOSSES[loss]().threshold

@@ -1,0 +1,239 @@
+"""Learning a kernel's parameters and lambda from the cross-validated loss of kernel ridge regression.
+
+The ridge penalty at full rank is a Gaussian process prior of variance 1 / lambda, so the search of
+:mod:`labelweave.hyperparameters` serves as it is.  The rank plays no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import Workers
+from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
+from labelweave.estimators.likelihood_data import LikelihoodData
+from labelweave.estimators.likelihood_fit import FitSettings, LikelihoodFit
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.hyperparameters import (
+    FoldedRidge,
+    LearnedParameters,
+    PriorFamily,
+    RidgeCrossValidation,
+    RidgePriors,
+    SearchRecord,
+)
+from labelweave.labels import LabelMatrix
+from labelweave.losses import ScoreLoss, SquaredLoss
+
+__all__ = ["LearnedRidge", "RidgeLearning", "labels_to_split"]
+
+Array = npt.NDArray[Any]
+
+_RANK = 100  # of the preconditioner
+_MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate gradients
+
+
+@dataclass(frozen=True)
+class LearnedRidge:
+    """The end of a search.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        The kernel; None for a kernel matrix that was given.
+    regularization : float
+        lambda.
+    values : dict of str to float
+        lambda and the kernel's parameters by name.
+    learned : LearnedParameters or None
+        How the search ended; None if there were too few rows for one.
+    """
+
+    kernel: Kernel | None
+    regularization: float
+    values: dict[str, float]
+    learned: LearnedParameters | None
+
+
+@dataclass(frozen=True)
+class _SquaredData(LikelihoodData):
+    """Rows whose loss is the squared one."""
+
+    negative_weight: float = 1.0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all labels were observed."""
+        return self.signs is not None and bool(self.signs.all())
+
+    def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
+        """Make the loss; see :meth:`LikelihoodData.loss`."""
+        assert self.signs is not None, "rows have labels"
+        return SquaredLoss(
+            self.signs, weights, is_separate=not ties_labels, negative_weight=self.negative_weight
+        )
+
+
+class _ClosedForm(LikelihoodFit):
+    """A search whose criterion is computed in closed form."""
+
+    def _part(self, family: PriorFamily, block: LearningBlock) -> RidgeCrossValidation:
+        part = self.data.rows(block.rows)
+        assert isinstance(family, RidgePriors), "the priors are those of ridge regression"
+        assert part.signs is not None, "rows have labels"
+        targets = (part.signs > 0).astype(np.float64)
+        folded = FoldedRidge(
+            part.features, targets, part.weights, block.held_out, lambda kernel: self._gram(part, kernel, 1)
+        )
+        return RidgeCrossValidation(family, folded, self.settings.workers)
+
+
+@dataclass(frozen=True)
+class RidgeLearning:
+    """How to learn.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        The folds.
+    rows : int or None
+        Rows to learn on, None for all.
+    max_iter : int
+        The largest number of evaluations.
+    regularization : float
+        lambda to start from; 1 in place of 0.
+    constant : float
+        The constant feature; 0 for none.
+    negative_weight : float
+        Weight of entries that are not positive.
+    memory_budget : float
+        Megabytes for kernel matrices.
+    workers : Workers
+        The threads.
+    seed : int
+        Fixes what is random.
+    on_search : callable
+        Gets every record of the search; a true result ends it.
+    """
+
+    cv: Any
+    rows: int | None
+    max_iter: int
+    regularization: float
+    constant: float
+    negative_weight: float
+    memory_budget: float
+    workers: Workers
+    seed: int
+    on_search: Callable[[SearchRecord], bool]
+
+    def learn(
+        self,
+        features: FeatureMatrix,
+        labels: LabelMatrix,
+        weights: Array,
+        kernel: Kernel | None,
+        targets: Array,
+    ) -> LearnedRidge:
+        """Search.
+
+        Parameters
+        ----------
+        features : FeatureMatrix of n rows
+            The rows; the kernel matrix itself where it was given.
+        labels : LabelMatrix of n rows
+            The labels.
+        weights : ndarray of float64, shape (n,)
+            The weights of the rows.
+        kernel : Kernel or None
+            The kernel to start from; None for a kernel matrix that was given.
+        targets : ndarray of shape (n,) or (n, L)
+            What a splitter may stratify rows by.
+
+        Returns
+        -------
+        LearnedRidge
+            Kernel and lambda.
+        """
+        data, held_out = self._drawn(features, labels, weights, kernel, targets)
+        is_shared = data is not None and data.is_whole and self.negative_weight == 1
+        start = self.regularization or 1.0
+        family = RidgePriors(kernel, start, self.constant, labels.n_labels, ties_labels=is_shared)
+        if data is None:
+            return LearnedRidge(kernel, self.regularization, family.values(family.start), None)
+        fit = (_ClosedForm if is_shared and len(held_out) <= _MOST_FACTORISED else LikelihoodFit)(
+            family, data, self._settings()
+        )
+        learned, _ = fit.learn([LearningBlock(np.arange(len(held_out)), held_out)])
+        values = family.values(learned.theta)
+        return LearnedRidge(family.kernel_at(learned.theta), values["regularization"], values, learned)
+
+    def _drawn(
+        self,
+        features: FeatureMatrix,
+        labels: LabelMatrix,
+        weights: Array,
+        kernel: Kernel | None,
+        targets: Array,
+    ) -> tuple[_SquaredData | None, Array]:
+        """Draw the rows to learn on, and split them."""
+        n_observed = np.diff(labels.observed.indptr) if labels.observed is not None else np.ones(len(labels))
+        candidates = np.flatnonzero((weights > 0) & (n_observed > 0))
+        if len(candidates) < 2:
+            return None, np.empty((0, 0), bool)
+        chosen = drawn_blocks(candidates, self.rows, 1, self.seed)[0]
+        held_out = held_out_rows(self.cv, chosen, targets, self.seed)
+        part = features.rows(chosen)
+        if kernel is None:
+            table = part.data.toarray() if part.is_sparse else part.data
+            part = FeatureMatrix(np.ascontiguousarray(table[:, chosen]))
+        data = _SquaredData(
+            part, weights[chosen], labels[chosen].to_signs(), None, labels.n_labels,
+            is_precomputed=kernel is None, negative_weight=self.negative_weight,
+        )  # fmt: skip
+        return data, held_out
+
+    def _settings(self) -> FitSettings:
+        return FitSettings(
+            tol=1e-6,
+            max_iter=1,
+            learning_iterations=self.max_iter,
+            solver="auto",
+            rank=_RANK,
+            low_rank=None,
+            memory_budget=self.memory_budget,
+            workers=self.workers,
+            seed=self.seed,
+            on_check=lambda record: False,
+            on_search=self.on_search,
+        )
+
+
+def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array:
+    """Give what a splitter may stratify rows by.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of n rows
+        The labels.
+    kind : {"labels", "binary", "multiclass"}
+        What they stand for.
+    cv : int, splitter, iterable or None
+        The folds; a number splits at random, without a look at labels.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, L)
+        Classes, or labels with 0 where they are not positive.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return np.zeros(len(labels))
+    table = labels.positives.toarray()
+    if kind == "multiclass":
+        return np.asarray(table.argmax(axis=1))
+    return np.asarray(table[:, 0] if labels.n_labels == 1 else table)

@@ -1,0 +1,139 @@
+"""The cross-validated squared loss of kernel ridge regression and its gradient, in closed form.
+
+It is the criterion of :mod:`labelweave.hyperparameters.cross_validation` for the squared loss of labels
+that are all observed: one factor a fold serves all labels, and nothing is iterated.  With J the training
+rows, I the held-out ones and S^2 the weights,
+
+    psi = sum_folds 1/2 ||S_I (K_IJ A - Y_I)||^2,    A = S_J M^-1 S_J Y_J,    M = S_J K_JJ S_J + lambda,
+
+and with ``e = S_I^2 (K_IJ A - Y_I)``, ``C = M^-1 S_J K_JI e``
+
+    d psi = sum_folds tr e^T (dK_IJ) A - tr (S_J C)^T (dK_JJ) A - (d lambda) tr C^T M^-1 S_J Y_J.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import CholeskyFactor, Workers
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import Gram
+from labelweave.hyperparameters.cross_validation import Evaluation
+from labelweave.hyperparameters.kernel_slopes import kernel_slopes
+from labelweave.hyperparameters.ridge_priors import RidgePriors
+
+__all__ = ["FoldedRidge", "RidgeCrossValidation"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class FoldedRidge:
+    """Rows for a cross-validation.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of n rows
+        The rows.
+    targets : ndarray of float64, shape (n, L)
+        What is regressed.
+    weights : ndarray of float64, shape (n,)
+        The weights of the rows.
+    held_out : ndarray of bool, shape (n, folds)
+        Which rows each fold holds out.
+    make_gram : callable
+        Makes the kernel matrix of the rows for a kernel.
+    """
+
+    features: FeatureMatrix
+    targets: Array
+    weights: Array
+    held_out: Array
+    make_gram: Callable[[Kernel | None], Gram]
+
+
+@dataclass(frozen=True)
+class _FoldResult:
+    """One fold: its share of the criterion, of its slope by lambda, and of the slopes by entries of K."""
+
+    value: float
+    by_regularization: float
+    left: Array
+    right: Array
+
+
+class RidgeCrossValidation:
+    """The criterion as a function of theta.
+
+    Parameters
+    ----------
+    family : RidgePriors
+        The hyper-parameters.
+    data : FoldedRidge
+        The rows and folds.
+    workers : Workers
+        The threads.
+    """
+
+    def __init__(self, family: RidgePriors, data: FoldedRidge, workers: Workers) -> None:
+        self.family, self.data, self.workers = family, data, workers
+        self.mass = float((data.weights[:, None] * data.held_out).sum())
+        self.inner_state: Array | None = None
+        """Nothing: no evaluation starts from another one."""
+
+    def __call__(self, theta: Array) -> Evaluation:
+        """Evaluate value and gradient.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            The hyper-parameters.
+
+        Returns
+        -------
+        Evaluation
+            The criterion; its products are two for each pair of solves.
+        """
+        begin = time.perf_counter()
+        kernel, regularization = self.family.kernel_at(theta), float(np.exp(theta[0]))
+        gram = self.data.make_gram(kernel)
+        table = gram.columns(np.arange(gram.n_rows)).astype(np.float64, copy=False)
+        table += self.family.constant**2
+        try:
+            folds = [self._fold(table, regularization, held) for held in self.data.held_out.T]
+        except np.linalg.LinAlgError:
+            return Evaluation(np.nan, np.full(len(theta), np.nan), np.nan, 0.0, _since(begin), False)
+        value = sum(fold.value for fold in folds) / self.mass
+        slope = [regularization * sum(fold.by_regularization for fold in folds)]
+        if kernel is not None and kernel.parameter_names():
+            pair = np.hstack([fold.left for fold in folds]), np.hstack([fold.right for fold in folds])
+            slope.extend(kernel_slopes(kernel, self.data.features, pair, self.workers))
+        return Evaluation(value, np.asarray(slope) / self.mass, 0.0, 2.0, _since(begin), True)
+
+    def _fold(self, table: Array, regularization: float, held_out: Array) -> _FoldResult:
+        data, multiply = self.data, self.workers.matmul
+        held, kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
+        roots, weights = np.sqrt(data.weights[kept])[:, None], data.weights[held][:, None]
+        matrix = np.ascontiguousarray(table[np.ix_(kept, kept)])
+        matrix *= roots
+        matrix *= roots.T
+        matrix[np.diag_indices_from(matrix)] += regularization
+        factor = CholeskyFactor(matrix, self.workers)
+        solved = factor.solve(roots * data.targets[kept])
+        across = np.ascontiguousarray(table[np.ix_(held, kept)])
+        misses = multiply(across, roots * solved) - data.targets[held]
+        errors = weights * misses
+        pulled = factor.solve(roots * multiply(np.ascontiguousarray(across.T), errors))
+        left, right = np.zeros_like(data.targets), np.zeros_like(data.targets)
+        left[held], left[kept], right[kept] = errors, -roots * pulled, roots * solved
+        return _FoldResult(0.5 * float(np.vdot(errors, misses)), -float(np.vdot(pulled, solved)), left, right)
+
+
+def _since(begin: float) -> float:
+    return time.perf_counter() - begin

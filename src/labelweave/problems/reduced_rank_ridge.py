@@ -1,0 +1,309 @@
+"""Reduced-rank ridge regression solved exactly: the squared loss of all entries with the ridge penalty.
+
+    minimise over Z of rank k   sum_i w_i / 2 ||phi_i Z - y_i||^2  +  lambda / 2 ||Z||^2.
+
+Without the bound on the rank ``Z* = (C + lambda)^-1 B`` with ``C = Phi^T D Phi``, ``B = Phi^T D Y`` and D
+the weights; with it the loss grows by half of ``tr (Z - Z*)^T (C + lambda) (Z - Z*)``, so the best Z keeps of
+Z* what lies along the leading k eigenvectors V of
+
+    M = Z*^T (C + lambda) Z* = B^T Z*:        Z = (Z* V) V^T.
+
+One factorisation and one eigenproblem of the labels' size serve every rank.  For a kernel, and for more
+features than rows, the same holds in the rows: ``C = S K S`` and ``B = S K S (S Y)`` with S^2 = D, so
+that the coefficients are ``A* = (S K S + lambda)^-1 S Y`` and ``M = (S Y)^T (S Y - lambda A*)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.arrays import CholeskyFactor, Workers, panels
+from labelweave.features import FeatureMatrix
+from labelweave.features.gram import StoredGram
+from labelweave.features.gram_sources import GramSource
+
+__all__ = ["ReducedRankRidge", "RidgeFactors", "RidgeSizes"]
+
+Array = npt.NDArray[Any]
+
+# what alternating minimisation takes: rounds times conjugate gradient iterations, each with one product
+_ITERATIONS = 100
+_SPARSE_WORK, _PAIR_WORK, _EIGEN_WORK = (
+    4.0,
+    60.0,
+    10.0,
+)  # multiplications of a dense product, as in choose_gram
+_LEAST_SHARE = 1e-12  # of the trace: a smaller lambda is lost in rounding
+_COPIES = 4  # of arrays of the size of the right-hand side
+
+
+@dataclass(frozen=True)
+class RidgeFactors:
+    """The best factors of one rank.
+
+    Parameters
+    ----------
+    features : ndarray of float64, shape (m, k)
+        W, of weights of features or coefficients of rows.
+    labels : ndarray of float64, shape (L, k)
+        H, its columns orthonormal, the most important one first.
+    objective : float
+        The objective.
+    """
+
+    features: Array
+    labels: Array
+    objective: float
+
+
+@dataclass(frozen=True)
+class RidgeSizes:
+    """How large a problem is.
+
+    Parameters
+    ----------
+    rows, labels : int
+        Rows and labels.
+    features : int or None
+        Explicit features, the constant one among them; None for a kernel.
+    row_counts : ndarray of int, shape (rows,), or None
+        Entries a row that are not zero, for sparse features.
+    trace : float
+        The sum of the squared lengths of all rows.
+    """
+
+    rows: int
+    labels: int
+    features: int | None
+    row_counts: Array | None
+    trace: float
+
+    @classmethod
+    def of(
+        cls, explicit: FeatureMatrix | None, source: GramSource | None, constant: float, n_labels: int
+    ) -> RidgeSizes:
+        """Measure.
+
+        Parameters
+        ----------
+        explicit : FeatureMatrix of n rows, or None
+            Features whose dot products are the kernel.
+        source : GramSource or None
+            The kernel matrix, if there are no such features.
+        constant : float
+            The constant feature; 0 for none.
+        n_labels : int
+            Labels.
+
+        Returns
+        -------
+        RidgeSizes
+            The sizes.
+        """
+        if explicit is None:
+            assert source is not None, "there are features or a kernel"
+            trace = float(source.diagonal().sum()) + source.n_rows * constant**2
+            return cls(source.n_rows, n_labels, None, None, trace)
+        stored = explicit.data.data if explicit.is_sparse else explicit.data
+        counts = np.diff(explicit.data.indptr) if explicit.is_sparse else None
+        trace = float(np.vdot(stored, stored)) + len(explicit) * constant**2
+        return cls(len(explicit), n_labels, explicit.shape[1] + (constant != 0), counts, trace)
+
+    @property
+    def side(self) -> int:
+        """The side of the matrix that is factorised."""
+        return self.rows if self.features is None else min(self.rows, self.features)
+
+    def suit(self, regularization: float, rank: int, budget_bytes: float, *, is_kept: bool) -> bool:
+        """Tell whether the exact solution is possible, and cheaper than alternating minimisation.
+
+        Parameters
+        ----------
+        regularization : float
+            lambda.
+        rank : int
+            k.
+        budget_bytes : float
+            Memory for the matrix.
+        is_kept : bool
+            Whether the matrix is kept beside its factor.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
+        side, n_labels = float(self.side), float(self.labels)
+        held = (1 + is_kept) * side**2 + _COPIES * n_labels * (self.rows + side + n_labels)
+        if not regularization > _LEAST_SHARE * self.trace or 8 * held > budget_bytes:
+            return False
+        exact = side**3 / 6 + side**2 * n_labels + side * n_labels**2 + _EIGEN_WORK * n_labels**3
+        return exact + self._making() < _ITERATIONS * rank * (self._product() + self.rows * float(rank))
+
+    def _making(self) -> float:
+        """Count the work of the matrix itself, beyond what any method takes."""
+        if self.features is None:
+            return 0.0
+        if self.row_counts is None:
+            return self.rows * float(self.features) * self.side / 2
+        return _PAIR_WORK * float(np.square(self.row_counts, dtype=np.float64).sum())
+
+    def _product(self) -> float:
+        """Count the work of a product and its adjoint, per column."""
+        if self.features is None:
+            return float(self.rows) ** 2
+        if self.row_counts is None:
+            return 2.0 * self.rows * self.features
+        return 2.0 * _SPARSE_WORK * float(self.row_counts.sum())
+
+
+class ReducedRankRidge:
+    """The problem, to be solved for any lambda and rank.
+
+    Parameters
+    ----------
+    normal : ndarray of float64, shape (m, m)
+        C, or S K S.
+    right : ndarray of float64, shape (m, L)
+        B, or S Y.
+    squares : float
+        The sum of the weights of positive entries.
+    workers : Workers
+        The threads.
+    by_rows : bool
+        Whether the matrices are S K S and S Y.
+    is_kept : bool
+        Whether there will be another lambda; the first one may destroy the matrix otherwise.
+    """
+
+    def __init__(
+        self, normal: Array, right: Array, squares: float, workers: Workers, *, by_rows: bool, is_kept: bool
+    ) -> None:
+        self.normal, self.right, self.squares = normal, right, squares
+        self.workers, self.by_rows, self.is_kept = workers, by_rows, is_kept
+        self.expand: Any = lambda coefficients: coefficients
+        self._solved: tuple[float, Array, Array, Array] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        explicit: FeatureMatrix | None,
+        source: GramSource | None,
+        constant: float,
+        positives: sp.csr_array,
+        weights: Array,
+        workers: Workers,
+        *,
+        is_kept: bool,
+    ) -> ReducedRankRidge:
+        """Make the problem.
+
+        Parameters
+        ----------
+        explicit : FeatureMatrix of n rows, or None
+            Features whose dot products are the kernel.
+        source : GramSource or None
+            The kernel matrix, if there are no such features.
+        constant : float
+            The constant feature; 0 for none.
+        positives : csr_array of shape (n, L)
+            Non-zero where a label is there.
+        weights : ndarray of shape (n,)
+            The rows' weights.
+        workers : Workers
+            The threads.
+        is_kept : bool
+            Whether there will be another lambda.
+
+        Returns
+        -------
+        ReducedRankRidge
+            The problem; its factors are for the features with the constant one last, or for rows.
+        """
+        roots = np.sqrt(np.asarray(weights, np.float64))
+        scaled = sp.csr_array(sp.diags_array(roots) @ positives.astype(np.float64))
+        squares = float(scaled.multiply(scaled).sum())
+        if explicit is None:
+            assert source is not None, "there are features or a kernel"
+            normal = StoredGram.from_source(source, constant**2, np.float64, workers).table
+            normal *= roots[:, None]
+            normal *= roots
+            made = cls(normal, scaled.toarray(), squares, workers, by_rows=True, is_kept=is_kept)
+            made.expand = lambda coefficients: roots[:, None] * coefficients
+            return made
+        table = _with_constant(explicit, constant, roots)
+        if table.shape[1] <= table.shape[0]:
+            right = _dense(table.T @ scaled)
+            normal = _gram(table.T, workers)
+            return cls(normal, right, squares, workers, by_rows=False, is_kept=is_kept)
+        normal = _gram(table, workers)
+        made = cls(normal, scaled.toarray(), squares, workers, by_rows=True, is_kept=is_kept)
+        made.expand = lambda coefficients: np.asarray(table.T @ coefficients)
+        return made
+
+    def fit(self, regularization: float, rank: int) -> RidgeFactors:
+        """Solve.
+
+        Parameters
+        ----------
+        regularization : float
+            lambda, positive.
+        rank : int
+            k.
+
+        Returns
+        -------
+        RidgeFactors
+            The best factors.
+        """
+        if self._solved is None or self._solved[0] != regularization:
+            self._solved = (regularization, *self._solve(regularization))
+        _, solution, values, vectors = self._solved
+        labels = np.ascontiguousarray(vectors[:, :rank])
+        features = self.expand(self.workers.matmul(solution, labels))
+        objective = 0.5 * (self.squares - float(values[:rank].sum()))
+        return RidgeFactors(features, labels, max(0.0, objective))
+
+    def _solve(self, regularization: float) -> tuple[Array, Array, Array]:
+        """Give Z* or A*, and the eigenvalues and eigenvectors of M, the largest first."""
+        matrix = self.normal.copy() if self.is_kept else self.normal
+        matrix[np.diag_indices_from(matrix)] += regularization
+        try:
+            solution = CholeskyFactor(matrix, self.workers).solve(self.right)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "The kernel is not positive semi-definite: its matrix has an eigenvalue below "
+                f"{-regularization:.3g}; clip its negative eigenvalues, or use another kernel."
+            ) from None
+        other = self.right - regularization * solution if self.by_rows else solution
+        values, vectors = np.linalg.eigh(self.workers.inner(self.right, other))  # reads one triangle
+        return solution, np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+
+def _with_constant(explicit: FeatureMatrix, constant: float, roots: Array) -> Any:
+    """Put the constant feature last, and multiply rows by the roots of their weights."""
+    column = np.full((len(explicit), int(constant != 0)), constant)
+    if explicit.is_sparse:
+        wide = sp.hstack([explicit.data.astype(np.float64), sp.csr_array(column)], format="csr")
+        return sp.csr_array(sp.diags_array(roots) @ wide)
+    return roots[:, None] * np.hstack([np.asarray(explicit.data, np.float64), column])
+
+
+def _gram(table: Any, workers: Workers) -> Array:
+    """Compute ``table table^T``, of a sparse table in panels of rows."""
+    if not sp.issparse(table):
+        return workers.matmul(table, table.T)
+    rows = sp.csr_array(table)
+    columns, gram = sp.csr_array(rows.T), np.empty((table.shape[0],) * 2)
+    for panel in panels(table.shape[0]):
+        gram[panel] = (rows[panel] @ columns).toarray()
+    return gram
+
+
+def _dense(product: Any) -> Array:
+    return np.ascontiguousarray(product.toarray() if sp.issparse(product) else product)

@@ -1,0 +1,246 @@
+"""What every form of the entries keeps to.  A new form needs one more entry in ``FORMS``."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.arrays import Workers
+from labelweave.labels import LabelMatrix
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.problems.label_entries import (
+    DenseEntries,
+    EntryTable,
+    QuadraticEntries,
+    SampledEntries,
+    choose_entries,
+)
+from reference.entry_twins import EntriesTwin
+
+RANK = 3
+
+
+def _dense(loss, signs, row_weights, negative_weight, **options):
+    ones = np.ones(signs.shape[1], row_weights.dtype)
+    complete = (signs != 0).all()
+    listed = sp.csr_array((signs > 0).astype(np.int8)) if complete else sp.csr_array(signs)
+    table = EntryTable(listed, not complete, row_weights, ones, negative_weight)
+    return DenseEntries(ENTRY_LOSSES[loss](), table, Workers(1), **options)
+
+
+def _streamed(loss, signs, row_weights, negative_weight):
+    """Second derivatives do not fit into memory, and blocks have one row or two."""
+    entries = _dense(loss, signs, row_weights, negative_weight, budget=0.0)
+    entries.blocks = [slice(i, min(i + 2, len(signs))) for i in range(0, len(signs), 2)]
+    return entries
+
+
+def _sampled(loss, signs, row_weights, negative_weight):
+    return SampledEntries.from_signs(
+        ENTRY_LOSSES[loss](), sp.csr_array(signs), row_weights, negative_weight, Workers(1)
+    )
+
+
+def _quadratic(loss, signs, row_weights, negative_weight):
+    assert loss == "squared"
+    positives = sp.csr_array((signs > 0).astype(np.int8))
+    return QuadraticEntries.from_pattern(positives, row_weights, negative_weight, Workers(1))
+
+
+FORMS = {"dense": _dense, "streamed": _streamed, "sampled": _sampled, "quadratic": _quadratic}
+CASES = [(form, loss) for form in ("dense", "streamed", "sampled") for loss in ENTRY_LOSSES]
+CASES.append(("quadratic", "squared"))
+
+
+@st.composite
+def problems(draw, form):
+    """Signs with empty rows and columns, weights that may be 0, factors of some scale."""
+    n, n_labels = draw(st.integers(1, 7)), draw(st.integers(1, 6))
+    random = np.random.default_rng(draw(st.integers(0, 10_000)))
+    signs = np.where(random.random((n, n_labels)) < draw(st.sampled_from([0.0, 0.3, 1.0])), 1, -1)
+    if form != "quadratic":
+        signs[random.random(signs.shape) < draw(st.sampled_from([0.0, 0.4, 0.9]))] = 0
+    weights = random.choice([0.0, 0.5, 1.0, 3.0], n) if draw(st.booleans()) else np.ones(n)
+    negative = draw(st.sampled_from([1.0, 0.2, 2.5]))
+    scale = draw(st.sampled_from([1e-3, 1.0, 3.0]))
+    image, fixed = scale * random.normal(size=(n, RANK)), random.normal(size=(n_labels, RANK))
+    return signs.astype(np.int8), weights, negative, image, fixed
+
+
+def _both(form, loss, problem, *, is_transposed):
+    """The entries and their twin, seen from one side or the other, with both factors."""
+    signs, weights, negative, image, fixed = problem
+    entries = FORMS[form](loss, signs, weights, negative)
+    wide = np.where(signs > 0, 1.0, negative) * weights[:, None]
+    twin = EntriesTwin(loss, signs, wide)
+    if is_transposed:
+        return entries.transposed, twin.transposed, fixed, image
+    return entries, twin, image, fixed
+
+
+def case(test):
+    """Run a test for every form, every loss, both sides and many problems."""
+
+    @pytest.mark.parametrize("is_transposed", [False, True])
+    @pytest.mark.parametrize(("form", "loss"), CASES)
+    def run(form, loss, is_transposed):
+        @settings(deadline=None, max_examples=8)
+        @given(problem=problems(form))
+        def one(problem):
+            test(*_both(form, loss, problem, is_transposed=is_transposed))
+
+        one()
+
+    return run
+
+
+@case
+def test_values_slopes_and_curvatures_are_those_of_the_twin(entries, twin, image, fixed):
+    assert entries.shape == twin.signs.shape
+    point = entries.at(image, fixed)
+    assert np.allclose(point.values, twin.values(image, fixed), rtol=1e-10, atol=1e-12)
+    assert np.allclose(entries.values(image, fixed), point.values, rtol=1e-12, atol=1e-13)
+    assert np.allclose(point.slopes, twin.slopes(image, fixed) @ fixed, atol=1e-11)
+    direction = np.random.default_rng(1).normal(size=image.shape)
+    bent = twin.curvatures(image, fixed) * (direction @ fixed.T) @ fixed
+    assert np.allclose(point.curve(direction), bent, atol=1e-11)
+    total = max(entries.column_weights.sum(), 1e-30)
+    assert np.allclose(point.weights, twin.curvatures(image, fixed).sum(axis=1) / total, atol=1e-12)
+
+
+@case
+def test_derivatives_are_finite_differences(entries, twin, image, fixed):
+    direction, step = np.random.default_rng(2).normal(size=image.shape), 1e-6
+    ahead, behind = image + step * direction, image - step * direction
+    slopes = (entries.values(ahead, fixed) - entries.values(behind, fixed)) / (2 * step)
+    point = entries.at(image, fixed)
+    assert np.allclose((point.slopes * direction).sum(axis=1), slopes, rtol=1e-5, atol=1e-6)
+    if (np.abs(np.abs(image @ fixed.T) - 1) > 1e-4).all():  # away from the hinge's corners
+        bent = (entries.at(ahead, fixed).slopes - entries.at(behind, fixed).slopes) / (2 * step)
+        assert np.allclose(point.curve(direction), bent, rtol=1e-5, atol=1e-6)
+
+
+@case
+def test_the_slope_operator_is_the_matrix_of_slopes(entries, twin, image, fixed):
+    operator, slopes = entries.slope_operator(image, fixed), twin.slopes(image, fixed)
+    random = np.random.default_rng(3)
+    right, left = random.normal(size=(slopes.shape[1], 2)), random.normal(size=(slopes.shape[0], 2))
+    assert np.allclose(operator.matmul(right), slopes @ right, atol=1e-11)
+    assert np.allclose(operator.adjoint(left), slopes.T @ left, atol=1e-11)
+    for share in (0.0, 0.3, 1.0):
+        conjugate = twin.conjugate(image, fixed, share)
+        assert operator.conjugate(share) == pytest.approx(conjugate, rel=1e-8, abs=1e-8)
+
+
+@case
+def test_the_dual_never_exceeds_the_primal(entries, twin, image, fixed):
+    """Fenchel and Young: loss + conjugate = <slopes, scores> at the share 1, no less below."""
+    operator, total = entries.slope_operator(image, fixed), entries.values(image, fixed).sum()
+    scores = image @ fixed.T
+    along = (operator.matmul(fixed) * image).sum()
+    assert along == pytest.approx((twin.slopes(image, fixed) * scores).sum(), abs=1e-9)
+    size = 1e-9 * (1 + abs(total))
+    assert operator.conjugate(1.0) + total == pytest.approx(along, abs=size)
+    assert operator.conjugate(0.4) + total >= 0.4 * along - size
+
+
+@case
+def test_float32_is_close_to_float64(entries, twin, image, fixed):
+    narrow = [array.astype(np.float32) for array in (image, fixed)]
+    if isinstance(entries, SampledEntries):
+        weights = entries.weights.astype(np.float32)
+        signs = sp.csr_array(
+            (entries.signs.values, entries.signs.indices, entries.signs.indptr), shape=entries.shape
+        )
+        made = SampledEntries.from_signs(
+            entries.loss, signs, np.ones(entries.shape[0], np.float32), 1.0, Workers(1)
+        )
+        single = SampledEntries(entries.loss, made.signs, weights)
+    elif isinstance(entries, DenseEntries):
+        table = entries.table
+        rows, columns = (w.astype(np.float32) for w in (table.row_weights, table.column_weights))
+        single = DenseEntries(
+            entries.loss,
+            EntryTable(table.signs, table.lists_all, rows, columns, table.negative_weight),
+            Workers(1),
+        )
+    else:
+        return
+    found, true = single.at(*narrow), entries.at(image, fixed)
+    assert found.slopes.dtype == found.weights.dtype == found.curve(narrow[0]).dtype == np.float32
+    assert found.values.dtype == np.float64
+    for one, other in (
+        (found.values, true.values),
+        (found.slopes, true.slopes),
+        (found.weights, true.weights),
+    ):
+        assert np.allclose(one, other, rtol=1e-4, atol=1e-4 * (1 + np.abs(other).max(initial=0)))
+
+
+@pytest.mark.parametrize("negative", [1.0, 0.3, 2.0])
+def test_float32_quadratic_entries(negative):
+    random = np.random.default_rng(0)
+    signs = np.where(random.random((40, 9)) < 0.2, 1, -1).astype(np.int8)
+    image, fixed = random.normal(size=(40, RANK)), random.normal(size=(9, RANK))
+    wide, single = (
+        _quadratic("squared", signs, np.ones(40, dtype), negative).at(
+            image.astype(dtype), fixed.astype(dtype)
+        )
+        for dtype in (np.float64, np.float32)
+    )
+    assert single.slopes.dtype == np.float32
+    assert np.allclose(single.values, wide.values, rtol=1e-5, atol=1e-5)
+    assert np.allclose(single.slopes, wide.slopes, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize(("form", "loss"), CASES)
+def test_threads_change_no_bit(form, loss, threads):
+    random = np.random.default_rng(0)
+    signs = random.choice([-1, 1], (700, 400)).astype(np.int8)
+    image, fixed = random.normal(size=(700, RANK)), random.normal(size=(400, RANK))
+    found = []
+    for count in (1, threads):
+        entries = FORMS[form](loss, signs, np.ones(700), 0.5)
+        with Workers(count).running() as workers:
+            for part in (entries, getattr(entries, "signs", None), getattr(entries, "positives", None)):
+                if part is not None:
+                    part.workers = workers
+            point, operator = entries.at(image, fixed), entries.slope_operator(image, fixed)
+            found.append(
+                [
+                    point.values,
+                    point.slopes,
+                    point.curve(image),
+                    operator.matmul(fixed),
+                    operator.adjoint(image),
+                ]
+            )
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_all_forms_of_one_loss_agree():
+    random = np.random.default_rng(5)
+    signs = random.choice([-1, 1], (12, 7)).astype(np.int8)
+    weights, image = random.uniform(0, 2, 12), random.normal(size=(12, RANK))
+    fixed = random.normal(size=(7, RANK))
+    points = [form("squared", signs, weights, 0.7).at(image, fixed) for form in FORMS.values()]
+    for point in points[1:]:
+        assert np.allclose(point.values, points[0].values)
+        assert np.allclose(point.slopes, points[0].slopes)
+
+
+def test_the_cheapest_form_is_chosen():
+    positives = sp.csr_array(np.eye(20, dtype=np.int8))
+    few, many = positives.copy(), sp.csr_array(np.ones((20, 20), np.int8))
+    ones, workers = np.ones(20), Workers(1)
+
+    def kind(labels, loss):
+        return type(choose_entries(labels, loss, ones, 1.0, workers))
+
+    assert kind(LabelMatrix(positives), "squared") is QuadraticEntries
+    assert kind(LabelMatrix(positives), "logistic") is DenseEntries
+    assert kind(LabelMatrix(positives, few), "squared") is SampledEntries
+    assert kind(LabelMatrix(positives, many), "squared_hinge") is DenseEntries

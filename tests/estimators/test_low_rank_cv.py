@@ -1,0 +1,348 @@
+"""Rank and regularisation by cross-validation: the scores, the choice, the path, what goes wrong."""
+
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+
+from labelweave import LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
+from labelweave.arrays import Workers
+from labelweave.estimators import low_rank_cv, low_rank_path
+from labelweave.estimators.low_rank_path import continued
+from labelweave.features.gram_sources import PrecomputedSource
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.metrics import average_auc, f1_score, precision_at_k
+
+FOLDS = KFold(3, shuffle=True, random_state=1)
+SMALL = {"ranks": [1, 2, 4], "regularizations": [10.0, 1.0, 0.1], "cv": FOLDS}
+TIGHT = {"path_tol": 1e-10, "tol": 1e-10, "max_iter": 500}
+
+
+def _drawn(n=60, d=6, labels=7, rank=2, missing=0.0, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    scores = X @ random.normal(size=(d, rank)) @ random.normal(size=(rank, labels))
+    Y = (scores + 0.3 * random.normal(size=scores.shape) > 0.5).astype(float)
+    return X, np.where(random.random(Y.shape) < missing, np.nan, Y)
+
+
+def _fold_scores(score, X, Y, rank, regularization, **choice):
+    """Score folds one by one, with models fitted on their own."""
+    found = []
+    for train, test in FOLDS.split(X):
+        model = LowRankClassifier(rank, regularization=regularization, tol=1e-10, max_iter=500, **choice)
+        found.append(score(model.fit(X[train], Y[train]), X[test], Y[test]))
+    return np.array(found)
+
+
+def _minus_loss(model, X, Y):
+    loss = ENTRY_LOSSES[model.loss]()
+    scores, seen = model.decision_function(X) + loss.threshold, ~np.isnan(Y)
+    return -loss.value(np.where(Y > 0, 1, -1), scores)[seen].mean()
+
+
+def _micro_f1(model, X, Y):
+    return f1_score(Y, model.predict(X))
+
+
+def _column(model, rank, regularization):
+    table = model.cv_results_
+    row = np.flatnonzero((table["rank"] == rank) & (table["regularization"] == regularization))[0]
+    return np.array([table[f"split{fold}_test_score"][row] for fold in range(3)])
+
+
+SCORES = {
+    "loss": _minus_loss,
+    "precision_at_1": lambda model, X, Y: precision_at_k(Y, model.decision_function(X), 1),
+    "precision_at_3": lambda model, X, Y: precision_at_k(Y, model.decision_function(X), 3),
+    "precision_at_5": lambda model, X, Y: precision_at_k(Y, model.decision_function(X), 5),
+    "average_auc": lambda model, X, Y: average_auc(Y, model.decision_function(X)),
+    "micro_f1": _micro_f1,
+}
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("scoring", [*SCORES, "callable"])
+def test_scores_are_those_of_fits_alone(scoring, missing):
+    """Where the rank does not bind, so that the path and the fits alone reach one optimum."""
+    X, Y = _drawn(missing=missing)
+    score = SCORES.get(scoring, _minus_loss)
+    asked = score if scoring == "callable" else scoring
+    model = LowRankClassifierCV(**{**SMALL, "ranks": [6]}, **TIGHT, scoring=asked).fit(X, Y)
+    for regularization in (1.0, 10.0):
+        expected = _fold_scores(score, X, Y, 6, regularization)
+        np.testing.assert_allclose(_column(model, 6, regularization), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_exact_ridge_paths_score_every_rank(kernel):
+    X, Y = _drawn()
+    choice = {"penalty": "ridge", "kernel": kernel, "gamma": 0.2}
+    model = LowRankClassifierCV(**SMALL, **choice).fit(X, Y)
+    for rank in SMALL["ranks"]:
+        for regularization in SMALL["regularizations"]:
+            expected = _fold_scores(_minus_loss, X, Y, rank, regularization, **choice)
+            np.testing.assert_allclose(_column(model, rank, regularization), expected, rtol=1e-6)
+    assert (model.cv_results_["rounds"] == 3).all()
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_other_losses(loss):
+    X, Y = _drawn()
+    model = LowRankClassifierCV(**{**SMALL, "ranks": [6]}, **TIGHT, loss=loss).fit(X, Y)
+    expected = _fold_scores(_minus_loss, X, Y, 6, 1.0, loss=loss)
+    np.testing.assert_allclose(_column(model, 6, 1.0), expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("choice", [{"kernel": "precomputed"}, {"kernel": "rbf", "low_rank": 15}])
+def test_given_kernel_matrices_and_low_rank_kernels(choice):
+    X, Y = _drawn()
+    rows = X @ X.T if choice["kernel"] == "precomputed" else X
+    model = LowRankClassifierCV(**SMALL, **choice).fit(rows, Y)
+    assert np.isfinite(model.cv_results_["mean_test_score"]).all()
+    assert model.predict(rows).shape == Y.shape
+
+
+@pytest.mark.parametrize("megabytes", [1e-6, 100.0])
+def test_held_out_rows_are_mapped_within_the_memory_budget(monkeypatch, megabytes):
+    monkeypatch.setattr(low_rank_cv, "_BLOCK_ENTRIES", 100)
+    random = np.random.default_rng(0)
+    K = random.normal(size=(20, 20))
+    held, kept = np.arange(0, 20, 2), np.arange(1, 20, 2)
+    data = SimpleNamespace(explicit=None, source=PrecomputedSource(K))
+    settings = SimpleNamespace(memory_budget=megabytes, workers=Workers(1))
+    fitted = SimpleNamespace(support=np.array([4, 0, 7]), feature_factor=random.normal(size=(3, 2)))
+    blocks = low_rank_cv._KernelBlocks(data, settings)
+    for _ in range(2):
+        expected = K[np.ix_(held, kept[fitted.support])] @ fitted.feature_factor
+        np.testing.assert_allclose(blocks.latent(fitted, held, kept), expected, rtol=1e-12)
+
+
+def test_the_best_pair_is_fitted_to_all_rows():
+    X, Y = _drawn()
+    model = LowRankClassifierCV(**SMALL, **TIGHT).fit(X, Y)
+    table = pd.DataFrame(model.cv_results_)
+    best = table.loc[table["mean_test_score"].idxmax()]
+    assert (model.best_rank_, model.best_regularization_) == (best["rank"], best["regularization"])
+    assert model.best_score_ == best["mean_test_score"]
+    assert model.n_splits_ == 3
+    splits = table[[f"split{fold}_test_score" for fold in range(3)]].to_numpy()
+    np.testing.assert_allclose(table["mean_test_score"], splits.mean(axis=1))
+    np.testing.assert_allclose(table["std_test_score"], splits.std(axis=1))
+    assert (model.rank_, model.regularization_) == (model.best_rank_, model.best_regularization_)
+    alone = LowRankClassifier(
+        model.best_rank_, regularization=model.best_regularization_, tol=1e-10, max_iter=500
+    ).fit(X, Y)
+    assert model.objective_ <= alone.objective_ * (1 + 1e-6)
+    assert isinstance(model, LowRankClassifier)
+
+
+def test_one_standard_error_takes_a_simpler_model():
+    X, Y = _drawn()
+    best = LowRankClassifierCV(ranks=[1, 2, 4, 6], regularizations=5, cv=FOLDS).fit(X, Y)
+    simple = clone(best).set_params(rule="one_standard_error").fit(X, Y)
+    assert simple.best_rank_ <= best.best_rank_
+    table = pd.DataFrame(simple.cv_results_)
+    top = table.loc[table["mean_test_score"].idxmax()]
+    least = top["mean_test_score"] - top["std_test_score"] / np.sqrt(2)
+    near = table[table["mean_test_score"] >= least]
+    assert simple.best_rank_ == near["rank"].min()
+    same = near[near["rank"] == simple.best_rank_]
+    assert simple.best_regularization_ == same["regularization"].max()
+
+
+@pytest.mark.parametrize("choice", [{}, {"loss": "logistic"}, {"kernel": "rbf"}])
+def test_the_strongest_penalty_of_the_trace_norm_just_leaves_nothing(choice):
+    X, Y = _drawn()
+    model = LowRankClassifierCV(ranks=[6], regularizations=3, cv=FOLDS, **choice).fit(X, Y)
+    strongest = model.cv_results_["regularization"].max()
+    ratio = model.cv_results_["regularization"][0] / model.cv_results_["regularization"][-1]
+    assert ratio == pytest.approx(1e4)
+    LowRank = LowRankClassifier(6, tol=1e-12, max_iter=300, **choice)
+    sizes = []
+    for factor in (2.0, 0.3):  # the grid is found from the rows of one fold, scaled up
+        fitted = LowRank.set_params(regularization=factor * strongest).fit(X, Y)
+        sizes.append(np.abs(fitted.decision_function(X) + fitted.thresholds_).max())
+    assert sizes[0] < 1e-3 < sizes[1]
+
+
+def test_ranks_are_shares_or_counts_and_lowered():
+    X, Y = _drawn(labels=7)
+    model = LowRankClassifierCV(ranks=[0.3, 1.0, 7, 200], regularizations=[1.0], cv=3).fit(X, Y)
+    assert sorted(model.cv_results_["rank"]) == [2, 7]
+
+
+def test_a_kernel_is_learned_first_whatever_the_penalty():
+    X, Y = _drawn()
+    choice = {"kernel": "rbf", "hyperparameters": "learn", "learning_rows": 50}
+    model = LowRankClassifierCV(**SMALL, **choice).fit(X, Y)
+    assert model.learning_status_ == "converged"
+    assert model.kernel_.gamma == pytest.approx(model.hyperparameters_["gamma"])
+    assert model.hyperparameters_["regularization"] == model.best_regularization_
+    ridge = LowRankClassifierCV(ranks=[7], regularizations=3, cv=3, penalty="ridge", **choice).fit(X, Y)
+    assert len(ridge.cv_results_["regularization"]) == 4  # the one that was learned too
+
+
+def test_labels_of_any_kind_are_the_same():
+    X, Y = _drawn(missing=0.2)
+    dense = LowRankClassifierCV(**SMALL).fit(X, Y)
+    matrix = LowRankClassifierCV(**SMALL).fit(sp.csr_array(X), LabelMatrix.from_any(Y))
+    frame = LowRankClassifierCV(**SMALL).fit(pd.DataFrame(X).rename(columns=str), pd.DataFrame(Y))
+    for other in (matrix, frame):
+        np.testing.assert_allclose(
+            other.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], rtol=1e-6
+        )
+    classes = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+    several = LowRankClassifierCV(**SMALL, scoring="precision_at_1").fit(X, classes)
+    assert several.score(X, classes) > 0.8
+
+
+def test_rows_and_folds_without_observed_entries_count_nowhere():
+    X, Y = _drawn(missing=0.2)
+    gone = next(iter(FOLDS.split(X)))[1]
+    Y[gone] = np.nan
+    model = LowRankClassifierCV(**SMALL).fit(X, Y)
+    assert np.isnan(model.cv_results_["split0_test_score"]).all()
+    assert np.isfinite(model.best_score_)
+
+
+def test_weights_count_in_fits_and_scores():
+    X, Y = _drawn()
+    weights = np.ones(len(X))
+    weights[::4] = 0.0
+    kept = weights > 0
+    folds = [(np.flatnonzero(kept)[::2], np.flatnonzero(kept)[1::2])]
+    whole = [(np.setdiff1d(np.arange(len(X)), folds[0][1]), folds[0][1])]
+    position = np.cumsum(kept) - 1
+    part = [(position[folds[0][0]], position[folds[0][1]])]
+    choice = {"ranks": [4], "regularizations": [1.0], **TIGHT}
+    weighted = LowRankClassifierCV(cv=whole, **choice).fit(X, Y, sample_weight=weights)
+    fewer = LowRankClassifierCV(cv=part, **choice).fit(X[kept], Y[kept])
+    assert weighted.best_score_ == pytest.approx(fewer.best_score_, rel=1e-4)
+
+
+def test_thresholds_are_chosen_with_the_best_pair():
+    X, Y = _drawn()
+    model = LowRankClassifierCV(**SMALL, threshold="f1", scoring="micro_f1").fit(X, Y)
+    assert len(np.unique(model.thresholds_)) == 1
+    assert model.thresholds_[0] != 0.5
+
+
+def test_files_and_pickles(tmp_path):
+    X, Y = _drawn()
+    model = LowRankClassifierCV(**SMALL, scoring=_minus_loss).fit(X, Y)
+    model.save(tmp_path / "model.lw")
+    again = load(tmp_path / "model.lw")
+    assert isinstance(again, LowRankClassifierCV)
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.cv_results_.keys() == model.cv_results_.keys()
+    np.testing.assert_array_equal(again.cv_results_["rank"], model.cv_results_["rank"])
+    assert again.best_rank_ == model.best_rank_
+    assert (again.cv, again.scoring) == (None, "loss")
+    copied = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copied.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("at", [1, 7])
+def test_an_interrupt_keeps_the_best_so_far(monkeypatch, at):
+    X, Y = _drawn()
+    fits, original = [], low_rank_path.fit_factors
+
+    def interrupted(*parts):
+        fits.append(parts)
+        if len(fits) == at + 1:
+            raise KeyboardInterrupt
+        return original(*parts)
+
+    monkeypatch.setattr(low_rank_path, "fit_factors", interrupted)
+    with pytest.warns(ConvergenceWarning, match="cross-validation was interrupted"):
+        model = LowRankClassifierCV(**SMALL).fit(X, Y)
+    assert np.isfinite(model.cv_results_["mean_test_score"]).sum() == at
+    assert model.predict(X).shape == Y.shape
+
+
+def test_an_interrupt_before_any_score_is_one(monkeypatch):
+    X, Y = _drawn()
+
+    def interrupted(*parts):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(low_rank_path, "fit_factors", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        LowRankClassifierCV(**SMALL).fit(X, Y)
+
+
+def test_callbacks_see_every_fit_and_may_stop():
+    class Callback:
+        def __init__(self, limit):
+            self.limit, self.names = limit, []
+
+        def setup(self, estimator, context):
+            self.largest = context.max_subtasks
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context, **_):
+            self.names.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context, **_):
+            return len(self.names) > self.limit
+
+    X, Y = _drawn()
+    patient, hasty = Callback(1000), Callback(3)
+    LowRankClassifierCV(**{**SMALL, "cv": 3}).set_callbacks(patient).fit(X, Y)
+    assert patient.names.count("fit to a fold") == 27
+    assert patient.names.count("round") >= 1
+    assert len(patient.names) <= patient.largest + 1
+    with pytest.warns(ConvergenceWarning):
+        model = LowRankClassifierCV(**SMALL).set_callbacks(hasty).fit(X, Y)
+    assert np.isfinite(model.cv_results_["mean_test_score"]).sum() == 3
+
+
+def test_starts_come_from_neighbours():
+    first = np.arange(1.0, 13.0).reshape(4, 3)
+    known = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1e-9], [0.0, 0.0]])
+    np.testing.assert_array_equal(continued(known, first, 3)[:, 0], known[:, 0])
+    np.testing.assert_array_equal(continued(known, first, 3)[:, 1:], first[:, 1:])
+    np.testing.assert_array_equal(continued(known, first, 1), known[:, :1])
+
+
+ERRORS = {
+    "a rank of 0": ({"ranks": [2, 0]}, r"ranks has 0; a rank is a whole number from 1 on"),
+    "a share above 1": ({"ranks": [1.5]}, r"ranks has 1.5"),
+    "truth": ({"ranks": [True]}, r"ranks has True"),
+    "no ranks": ({"ranks": []}, "ranks is empty"),
+    "a negative lambda": ({"regularizations": [1.0, -2.0]}, "regularizations has -2.0"),
+    "not a number": ({"regularizations": [np.nan]}, "regularizations has nan"),
+    "no lambdas": ({"regularizations": []}, "regularizations is empty"),
+    "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring gave 'good'"),
+    "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No held-out row can be scored"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_are_one_sentence(name):
+    choice, message = ERRORS[name]
+    X, Y = _drawn()
+    with pytest.raises(ValueError, match=message):
+        LowRankClassifierCV(**{**SMALL, **choice}).fit(X, Y)
+
+
+def test_one_row_cannot_be_split():
+    X, Y = _drawn()
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        LowRankClassifierCV().fit(X[:1], Y[:1])
+
+
+def test_any_number_of_threads_chooses_the_same():
+    X, Y = _drawn(missing=0.2)
+    one, two = (LowRankClassifierCV(**SMALL, n_jobs=jobs).fit(X, Y) for jobs in (1, 2))
+    assert np.array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    assert np.array_equal(one.decision_function(X), two.decision_function(X))

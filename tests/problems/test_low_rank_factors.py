@@ -1,0 +1,244 @@
+"""The pair of factors: it is turned without a change of the product, and its objective and bound are right."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelweave.arrays import Workers
+from labelweave.features.factor_maps import DenseMap, KernelMap, SparseMap
+from labelweave.features.gram import choose_gram
+from labelweave.features.gram_checks import checked_kernel_matrix
+from labelweave.features.gram_sources import PrecomputedSource
+from labelweave.features.sparse_products import SparseProducts
+from labelweave.labels import LabelMatrix
+from labelweave.problems.label_entries import choose_entries
+from labelweave.problems.low_rank_factors import LowRankFactors
+from labelweave.solvers import Status
+from labelweave.solvers.alternating_minimization import AlternatingMinimization
+from labelweave.solvers.trust_region_newton import TrustRegionNewton
+from reference import trace_norm_twin
+from reference.entry_twins import EntriesTwin
+
+N, D, L = 25, 8, 6
+LOSSES = ["squared", "logistic", "squared_hinge"]
+MAPS = ["dense", "sparse", "kernel"]
+
+
+def _data(missing=0.0, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(N, D)) * (random.random((N, D)) < 0.7)
+    Y = (X @ random.normal(size=(D, L)) + random.normal(size=(N, L)) > 0.6).astype(float)
+    Y[random.random(Y.shape) < missing] = np.nan
+    Y[0] = [1, 0, 1, 0, 1, 0]
+    return X, Y
+
+
+def _pair(X, Y, *, kind="dense", loss="squared", penalty="trace_norm", lam=0.5, rank=3, dtype=np.float64):
+    workers, random = Workers(1), np.random.default_rng(1)
+    if kind == "dense":
+        made = DenseMap(X.astype(dtype), 0.0, workers)
+    elif kind == "sparse":
+        made = SparseMap(SparseProducts(sp.csr_array(X), dtype, workers), 0.0, workers)
+    else:
+        source = PrecomputedSource(checked_kernel_matrix(X @ X.T))
+        made = KernelMap(choose_gram(source, None, rank, 1e6, workers, dtype=np.dtype(dtype), constant=0.0))
+    entries = choose_entries(LabelMatrix.from_any(Y), loss, np.ones(len(Y), dtype), 1.0, workers)
+    return LowRankFactors(entries, made, penalty, lam, random.normal(size=(L, rank)).astype(dtype), workers)
+
+
+def _weights(pair, X, kind):
+    """W as weights of features."""
+    return X.T @ pair.feature_factor if kind == "kernel" else pair.feature_factor
+
+
+def _run(pair, rounds, tol=0.0):
+    return AlternatingMinimization(tol, rounds, 500, 20).run(pair)
+
+
+def _started(pair, rounds=2):
+    _run(pair, rounds)
+    return pair
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+@pytest.mark.parametrize("method", ["_suit_labels", "_suit_features"])
+def test_the_pair_is_turned_without_a_change_of_the_product(kind, penalty, method):
+    X, Y = _data(0.3)
+    pair = _started(_pair(X, Y, kind=kind, penalty=penalty))
+    before, objective = pair.feature_factor @ pair.label_factor.T, pair.objective()
+    getattr(pair, method)()
+    after = pair.feature_factor @ pair.label_factor.T
+    assert np.allclose(after, before, atol=1e-9 * np.abs(before).max())
+    assert np.allclose(pair.image, pair.map.image(pair.feature_factor), atol=1e-9)
+    assert pair.objective() <= objective * (1 + 1e-7)
+    weights = pair.entries.transposed.column_weights[:, None]
+    seen = pair.label_factor if method == "_suit_labels" else np.sqrt(weights) * pair.image
+    gram = seen.T @ seen
+    assert np.allclose(gram, np.diag(np.diag(gram)), atol=1e-8 * np.abs(gram).max())
+    if penalty == "ridge":
+        assert pair.objective() == pytest.approx(objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_the_balanced_pair_has_the_least_penalty(kind):
+    X, Y = _data()
+    pair = _started(_pair(X, Y, kind=kind))
+    pair._suit_labels()
+    weights, labels = _weights(pair, X, kind), pair.label_factor
+    sizes = np.linalg.svd(weights @ labels.T, compute_uv=False)
+    for factor in (weights, labels):
+        assert (factor**2).sum() == pytest.approx(sizes.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+def test_features_of_very_different_sizes_lose_nothing(scale, penalty):
+    """A feature that is large needs a small weight; it is a part of the product all the same."""
+    X, Y = _data()
+    X = X * np.where(np.arange(D) < 2, scale, 1.0)
+    pair = _started(_pair(X, Y, penalty=penalty, lam=1e-3, rank=L))
+    for method in (pair._suit_labels, pair._suit_features):
+        before = pair.image @ pair.label_factor.T
+        method()
+        assert np.allclose(pair.image @ pair.label_factor.T, before, atol=1e-7 * np.abs(before).max())
+
+
+@pytest.mark.parametrize("columns", ["repeated", "zero"])
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+def test_dependent_columns_do_no_harm(columns, penalty):
+    X, Y = _data(0.2)
+    pair = _pair(X, Y, penalty=penalty, rank=4)
+    start = pair.label_factor.copy()
+    start[:, 3] = start[:, 2] if columns == "repeated" else 0.0
+    pair = LowRankFactors(pair.entries, pair.map, penalty, 0.5, start, Workers(1))
+    trace = _run(pair, 10).trace
+    assert np.isfinite(pair.objective())
+    assert (np.diff([record.objective for record in trace]) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.95])
+def test_the_objective_is_the_dense_formula_and_never_rises(kind, loss, penalty, missing):
+    X, Y = _data(missing)
+    pair = _pair(X, Y, kind=kind, loss=loss, penalty=penalty)
+    result = _run(pair, 6)
+    signs = LabelMatrix.from_any(Y).to_signs()
+    weights = _weights(pair, X, kind)
+    losses = EntriesTwin(loss, signs, np.ones(Y.shape)).values(X @ weights, pair.label_factor).sum()
+    if penalty == "ridge":
+        size = ((weights @ pair.label_factor.T) ** 2).sum()
+    else:
+        size = (weights**2).sum() + (pair.label_factor**2).sum()
+    assert pair.objective() == pytest.approx(losses + 0.25 * size, rel=1e-9)
+    assert result.trace[-1].objective == pair.objective()
+    objectives = np.array([record.objective for record in result.trace])
+    assert (np.diff(objectives) <= 1e-10 * objectives[0]).all()
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_the_bound_is_never_above_and_gets_tight_at_full_rank(kind, loss, missing):
+    X, Y = _data(missing)
+    pair = _pair(X, Y, kind=kind, loss=loss, rank=L, lam=0.7)
+    assert pair.lower_bound() <= pair.objective()
+    bounds = []
+    for _ in range(200):
+        _run(pair, 5)
+        bounds.append(pair.lower_bound())
+        assert max(bounds) <= pair.objective() * (1 + 1e-9)
+        if pair.objective() - bounds[-1] < 1e-3 * pair.objective():
+            return
+    raise AssertionError(f"the gap is {1 - bounds[-1] / pair.objective()}")
+
+
+def test_a_bound_where_there_is_nothing_to_learn():
+    X, Y = _data()
+    for rank, lam in ((L, 1e6), (1, 0.0)):
+        pair = _pair(X, Y, lam=lam, rank=rank)
+        _run(pair, 3)
+        assert -1e-9 <= pair.lower_bound() <= pair.objective() * (1 + 1e-9)
+    unknown = np.full_like(Y, np.nan)
+    pair = _pair(X, unknown)
+    _run(pair, 2)
+    assert pair.objective() == pytest.approx(pair.lower_bound(), abs=1e-8)
+    assert _pair(X, Y, penalty="ridge").lower_bound() == -np.inf
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.parametrize("lam", [0.3, 3.0])
+def test_full_rank_reaches_the_optimum_of_proximal_gradients(loss, missing, lam):
+    X, Y = _data(missing)
+    signs = LabelMatrix.from_any(Y).to_signs()
+    Z, best = trace_norm_twin.minimise(X, loss, signs, np.ones(Y.shape), lam)
+    pair = _pair(X, Y, loss=loss, rank=L, lam=lam)
+    _run(pair, 300, 1e-12)
+    assert pair.objective() == pytest.approx(best, rel=1e-5)
+    assert np.allclose(pair.feature_factor @ pair.label_factor.T, Z, atol=1e-2 * np.abs(Z).max())
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_float32_comes_close(kind, penalty, loss):
+    X, Y = _data(0.3)
+    wide, single = (
+        _pair(X, Y, kind=kind, penalty=penalty, loss=loss, dtype=dtype) for dtype in (np.float64, np.float32)
+    )
+    _run(wide, 60, 1e-9)
+    _run(single, 60, 1e-6)
+    assert single.feature_factor.dtype == single.label_factor.dtype == np.float32
+    assert single.objective() == pytest.approx(wide.objective(), rel=1e-2)
+
+
+@pytest.mark.parametrize("call", range(1, 8))
+def test_an_interrupt_anywhere_leaves_factors_that_belong_together(monkeypatch, call):
+    X, Y = _data()
+    pair = _started(_pair(X, Y))
+    objective, calls, multiply = pair.objective(), [], Workers.matmul
+
+    def interrupted(self, left, right):
+        calls.append(None)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return multiply(self, left, right)
+
+    monkeypatch.setattr(Workers, "matmul", interrupted)
+    result = AlternatingMinimization(0.0, 5, 50, 5).run(pair)
+    monkeypatch.undo()
+    assert result.status is Status.INTERRUPTED
+    assert np.allclose(pair.image, pair.map.image(pair.feature_factor))
+    assert pair.objective() <= objective * (1 + 1e-9)
+
+
+def test_a_callback_ends_the_run():
+    X, Y = _data()
+    seen = []
+
+    def stop(record):
+        seen.append(record)
+        return len(seen) == 2
+
+    result = AlternatingMinimization(0.0, 50, 50, 5, stop).run(_pair(X, Y))
+    assert result.status is Status.INTERRUPTED
+    assert result.trace == seen
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_the_labels_half_step_of_full_squared_labels_is_exact_in_one_iteration(is_weighted):
+    """H in closed form: (A^T D A + lambda)^-1 A^T D Y, transposed, with A = X W and weights D."""
+    X, Y = _data()
+    weights = np.arange(N) / N if is_weighted else np.ones(N)
+    entries = choose_entries(LabelMatrix.from_any(Y), "squared", weights, 1.0, Workers(1))
+    start = np.random.default_rng(1).normal(size=(L, 3))
+    pair = LowRankFactors(entries, DenseMap(X, 0.0, Workers(1)), "trace_norm", 0.5, start, Workers(1))
+    pair.improve_features(TrustRegionNewton(1e-3, 1, 100))
+    found = pair.improve_labels(TrustRegionNewton(1e-3, 1, 100))
+    A, D = pair.image, weights[:, None]
+    exact = np.linalg.solve(A.T @ (D * A) + 0.5 * np.eye(3), A.T @ (D * Y)).T
+    assert found.n_iter == 1
+    assert np.allclose(pair.label_factor, exact, atol=1e-9)

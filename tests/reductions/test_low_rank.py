@@ -1,0 +1,151 @@
+"""Known special cases of the low-rank model, by other means."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics.pairwise import rbf_kernel
+
+from labelweave import LowRankClassifier
+from reference.trace_norm_twin import soft_thresholded
+
+
+def _data(n=40, d=7, n_labels=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(int)
+    Y[0], Y[1] = 0, 1
+    return X, Y
+
+
+def _fit(X, Y, *, tol=1e-13, sample_weight=None, **parameters):
+    model = LowRankClassifier(tol=tol, max_iter=20_000, **parameters)
+    return model.fit(X, Y, sample_weight=sample_weight)
+
+
+def _weights(model):
+    return model.feature_factors_ @ model.label_factors_.T
+
+
+def _close(found, true, rtol=1e-4):
+    assert np.allclose(found, true, rtol=0, atol=rtol * np.abs(true).max())
+
+
+@pytest.mark.parametrize("rank", [1, 3, 5])
+@pytest.mark.parametrize("is_deficient", [False, True])
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+def test_without_a_penalty_it_is_the_closed_form_of_claim_1(rank, is_deficient, is_sparse, penalty):
+    X, Y = _data()
+    if is_deficient:
+        X = np.c_[X, X[:, :3] @ np.ones((3, 2)), np.zeros(len(X))] * np.linspace(0.5, 2, 10)
+    left, sizes, right = np.linalg.svd(X, full_matrices=False)
+    kept = sizes > 1e-10 * sizes[0]
+    left, sizes, right = left[:, kept], sizes[kept], right[kept]
+    M = left.T @ Y
+    U, S, V = np.linalg.svd(M, full_matrices=False)
+    exact = right.T @ (((U[:, :rank] * S[:rank]) @ V[:rank]) / sizes[:, None])
+    given = sp.csr_array(X) if is_sparse else X
+    model = _fit(given, Y, rank=rank, regularization=0.0, penalty=penalty, fit_intercept=False)
+    _close(_weights(model), exact)
+    assert model.objective_ == pytest.approx(0.5 * ((X @ exact - Y) ** 2).sum(), rel=1e-8)
+
+
+@pytest.mark.parametrize("regularization", [0.1, 10.0])
+@pytest.mark.parametrize("rank", [5, 9])
+def test_at_full_rank_the_ridge_penalty_is_ridge_regression(regularization, rank):
+    X, Y = _data()
+    weights = np.random.default_rng(1).uniform(0.2, 2, len(X))
+    model = _fit(
+        X, Y, rank=rank, regularization=regularization, penalty="ridge", fit_intercept=False,
+        sample_weight=weights,
+    )  # fmt: skip
+    assert model.rank_ == 5
+    peer = Ridge(alpha=regularization, fit_intercept=False).fit(X, Y, sample_weight=weights)
+    _close(_weights(model), peer.coef_.T)
+
+
+@pytest.mark.parametrize("regularization", [0.1, 3.0])
+@pytest.mark.parametrize(
+    "negative_weight", [1.0, 0.999999]
+)  # the second one goes by alternating minimisation
+def test_at_full_rank_with_a_kernel_it_is_kernel_ridge_regression(regularization, negative_weight):
+    X, Y = _data()
+    model = _fit(
+        X, Y, rank=5, regularization=regularization, penalty="ridge", kernel="rbf", gamma=0.2,
+        negative_weight=negative_weight,
+    )  # fmt: skip
+    K = rbf_kernel(X, gamma=0.2) + 1
+    peer = KernelRidge(alpha=regularization, kernel="precomputed").fit(K, Y)
+    _close(model.decision_function(X) + 0.5, K @ peer.dual_coef_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("regularization", [0.1, 3.0])
+def test_at_full_rank_the_logistic_loss_is_one_logistic_regression_a_label(regularization):
+    X, Y = _data()
+    model = _fit(X, Y, rank=5, loss="logistic", penalty="ridge", regularization=regularization)
+    wide = np.c_[X, np.ones(len(X))]
+    for label in range(5):
+        peer = LogisticRegression(C=1 / regularization, fit_intercept=False, tol=1e-10, max_iter=10_000)
+        exact = peer.fit(wide, Y[:, label]).coef_[0]
+        found = np.r_[_weights(model)[:, label], model.intercept_[label]]
+        _close(found, exact, rtol=1e-3)
+
+
+@pytest.mark.parametrize("regularization", [0.2, 1.0, 4.0])
+def test_orthogonal_features_make_the_trace_norm_soft_thresholding(regularization):
+    _, Y = _data()
+    X = np.linalg.qr(np.random.default_rng(3).normal(size=(40, 7)))[0]
+    model = _fit(X, Y, rank=5, regularization=regularization, fit_intercept=False)
+    _close(_weights(model), soft_thresholded(X.T @ Y, regularization), rtol=1e-3)
+    assert model.duality_gap_ < 1e-4
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_missing_entries_are_entries_that_do_not_count(loss):
+    """Rows with one label missing are equal to rows of weight 0 for that label alone."""
+    X, Y = _data(n_labels=1)
+    hidden = np.arange(len(X)) % 3 == 0
+    unknown = np.where(hidden[:, None], np.nan, Y)
+    missing = _fit(X, unknown, rank=1, loss=loss)
+    weightless = _fit(X, Y, rank=1, loss=loss, sample_weight=np.where(hidden, 0.0, 1.0))
+    without = _fit(X[~hidden], Y[~hidden], rank=1, loss=loss)
+    for other in (weightless, without):
+        _close(other.decision_function(X), missing.decision_function(X))
+        assert other.objective_ == pytest.approx(missing.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_precomputed_linear_kernel_is_the_linear_model(penalty, missing):
+    X, Y = _data()
+    Y = np.where(np.random.default_rng(2).random(Y.shape) < missing, np.nan, Y)
+    linear = _fit(X, Y, rank=4, penalty=penalty)
+    given = _fit(X @ X.T, Y, rank=4, penalty=penalty, kernel="precomputed")
+    assert given.objective_ == pytest.approx(linear.objective_, rel=1e-6)
+    _close(given.decision_function(X @ X.T), linear.decision_function(X), rtol=1e-2)
+
+
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_complete_cholesky_factor_is_the_exact_kernel(penalty, missing):
+    X, Y = _data()
+    Y = np.where(np.random.default_rng(2).random(Y.shape) < missing, np.nan, Y)
+    exact, factored = (
+        _fit(X, Y, rank=4, penalty=penalty, kernel="rbf", gamma=0.3, low_rank=columns)
+        for columns in (None, len(X))
+    )
+    assert factored.objective_ == pytest.approx(exact.objective_, rel=1e-6)
+    _close(factored.decision_function(X), exact.decision_function(X), rtol=1e-2)
+
+
+def test_weights_are_repetitions():
+    X, Y = _data()
+    counts = np.random.default_rng(4).integers(0, 4, len(X))
+    repeated = np.repeat(np.arange(len(X)), counts)
+    for loss in ("squared", "logistic"):
+        weighted = _fit(X, Y, rank=2, loss=loss, sample_weight=counts)
+        again = _fit(X[repeated], Y[repeated], rank=2, loss=loss)
+        assert weighted.objective_ == pytest.approx(again.objective_, rel=1e-6)
+        _close(weighted.decision_function(X), again.decision_function(X), rtol=1e-2)

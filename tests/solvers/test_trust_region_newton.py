@@ -1,0 +1,145 @@
+"""TRON on one factor, against LIBLINEAR's solvers and scipy's."""
+
+import numpy as np
+import pytest
+import scipy.optimize as so
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from labelweave.arrays import Workers
+from labelweave.features.factor_maps import DenseMap, IdentityMap
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.problems.factor_step import FactorStep
+from labelweave.problems.label_entries import SampledEntries
+from labelweave.solvers.trust_region_newton import TrustRegionNewton
+
+TIGHT = TrustRegionNewton(1e-8, 200, 500)
+
+
+def _problem(scale=1.0, n=60, d=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = scale * random.normal(size=(n, d))
+    y = np.where(X @ random.normal(size=d) / scale + random.normal(size=n) > 0.3, 1, -1)
+    return X, y.astype(np.int8)
+
+
+def _step(X, signs, fixed, loss, penalty, *, is_transposed=False):
+    workers = Workers(1)
+    entries = SampledEntries.from_signs(
+        ENTRY_LOSSES[loss](), sp.csr_array(signs), np.ones(len(signs)), 1.0, workers
+    )
+    if is_transposed:
+        made = FactorStep(entries.transposed, IdentityMap(signs.shape[1]), fixed, penalty, "rows", workers)
+        return made, np.zeros((signs.shape[1], fixed.shape[1]))
+    made = FactorStep(entries, DenseMap(X, 0.0, workers), fixed, penalty, "whole", workers)
+    return made, np.zeros((X.shape[1], fixed.shape[1]))
+
+
+def _solved(step, factor, solver=TIGHT):
+    return solver.minimise(step, factor, step.image(factor))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("penalty", [0.03, 1.0, 30.0])
+def test_one_label_is_logistic_regression(scale, penalty):
+    X, y = _problem(scale)
+    found = _solved(*_step(X, y[:, None], np.ones((1, 1)), "logistic", penalty * scale**2))
+    peer = LogisticRegression(C=1 / (penalty * scale**2), fit_intercept=False, tol=1e-12, max_iter=10_000)
+    assert np.allclose(scale * found.factor[:, 0], scale * peer.fit(X, y).coef_[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", [0.1, 1.0, 10.0])
+def test_one_label_is_a_squared_hinge_machine(penalty):
+    X, y = _problem()
+    found = _solved(*_step(X, y[:, None], np.ones((1, 1)), "squared_hinge", penalty))
+    peer = LinearSVC(C=0.5 / penalty, fit_intercept=False, dual=False, tol=1e-12, max_iter=100_000)
+    assert np.allclose(found.factor[:, 0], peer.fit(X, y).coef_[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_many_labels_reach_the_optimum_of_scipy(loss, is_transposed):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(20, 4))
+    signs = random.choice([-1, 0, 1], (20, 6), p=[0.5, 0.2, 0.3]).astype(np.int8)
+    signs[:, 0], signs[3] = 1, 0
+    fixed = random.normal(size=(20 if is_transposed else 6, 3))
+    step, factor = _step(X, signs, fixed, loss, 0.5, is_transposed=is_transposed)
+
+    def function(flat):
+        factor_there = flat.reshape(factor.shape)
+        point = step.evaluate(factor_there, step.image(factor_there))
+        return float(point.values.sum()), point.gradient.ravel()
+
+    best = so.minimize(function, factor.ravel(), jac=True, method="L-BFGS-B", tol=1e-14)
+    found = _solved(step, factor)
+    assert found.value == pytest.approx(best.fun, rel=1e-8)
+    assert np.allclose(found.factor.ravel(), best.x, atol=1e-4)
+    assert found.gradient_share <= 1e-8
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize("start", [0.0, 1.0, 30.0])
+def test_every_step_lowers_every_block(loss, is_transposed, start):
+    random = np.random.default_rng(4)
+    X, signs = random.normal(size=(25, 6)), random.choice([-1, 1], (25, 5)).astype(np.int8)
+    fixed = random.normal(size=(25 if is_transposed else 5, 2))
+    step, factor = _step(X, signs, fixed, loss, 1e-3, is_transposed=is_transposed)
+    factor = start * random.normal(size=factor.shape)
+    image, solver = step.image(factor), TrustRegionNewton(1e-9, 1, 30)
+    values = step.values(factor, image)
+    for _ in range(12):
+        found = solver.minimise(step, factor, image)
+        factor, image = found.factor, found.image
+        after = step.values(factor, image)
+        assert (after <= values + 1e-11 * np.abs(values)).all()
+        assert found.value == pytest.approx(after.sum(), rel=1e-12)
+        assert np.allclose(image, step.image(factor))
+        values = after
+
+
+def test_a_rejected_step_shrinks_the_region_until_one_is_taken():
+    """From far out the quadratic model of a squared hinge promises too much at first."""
+    X, y = _problem()
+    step, _ = _step(X, y[:, None], np.ones((1, 1)), "squared_hinge", 1e-6)
+    factor = np.full((5, 1), -500.0)
+    first = step.values(factor, step.image(factor)).sum()
+    found = _solved(step, factor)
+    assert found.value < 0.01 * first
+    assert found.gradient_share <= 1e-8
+
+
+def test_a_factor_at_its_optimum_stays():
+    X, y = _problem()
+    step, factor = _step(X, y[:, None], np.ones((1, 1)), "logistic", 1.0)
+    once = _solved(step, factor)
+    again = TrustRegionNewton(0.9, 5, 10).minimise(step, once.factor, once.image)
+    assert again.value <= once.value * (1 + 1e-12)
+    # nothing to learn at all
+    still = _solved(*_step(X, np.zeros_like(y[:, None]), np.ones((1, 1)), "logistic", 1.0))
+    assert still.n_steps == 0
+    assert not still.factor.any()
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_float32_comes_close(loss):
+    X, y = _problem()
+    step, factor = _step(X, y[:, None], np.ones((1, 1)), loss, 1.0)
+    true = _solved(step, factor).factor
+    workers = Workers(1)
+    entries = SampledEntries.from_signs(
+        ENTRY_LOSSES[loss](), sp.csr_array(y[:, None]), np.ones(len(y), np.float32), 1.0, workers
+    )
+    single = FactorStep(
+        entries,
+        DenseMap(X.astype(np.float32), 0.0, workers),
+        np.ones((1, 1), np.float32),
+        1.0,
+        "whole",
+        workers,
+    )
+    found = _solved(single, factor.astype(np.float32), TrustRegionNewton(1e-5, 50, 100))
+    assert found.factor.dtype == np.float32
+    assert np.allclose(found.factor, true, rtol=1e-3, atol=1e-4)
