@@ -7,22 +7,20 @@ curvature of the loss, and the gradient X^T B; then vectors are updated.  The cu
 - ``sampled`` (logistic loss, few entries observed): scores of the observed entries and sums over them;
 - ``dense`` (logistic loss, all entries): products of blocks with H and its transpose.
 
-Random patterns whose columns are as frequent as words in text (Zipf) take the shapes of bibtex, delicious and a
-tenth of the rows of the Wikipedia set of the LEML paper, with a constant feature; labels likewise.
+Random patterns whose columns are as frequent as words in text (Zipf) take the shapes of bibtex, delicious and
+a tenth of the rows of the Wikipedia set of the LEML paper, with a constant feature; labels likewise.
 ``sampled`` takes 20 % of the entries, of Wikipedia's 20 a row.  A step is the
-difference of runs of 25 and of 5 iterations, of the processor's time of one thread; the median
-of the repeats counts.
+difference of runs of 25 and of 5 iterations (of Wikipedia 4 and 1), of the processor's time of one
+thread; the median of the repeats counts.
 
-Operations are multiplications and additions.  Bytes are what every operation reads and writes: a row of a table
-for each entry of a sparse product, its entries and results; matrix factors and products; and of
-vectors what the operations on them go through, as they stand (they are not fused).  The limit of a sparse product is that of
-``benchmarks.product_limits``, of a dense one the rate of BLAS, of vectors the rate at which BLAS adds a multiple of one to
-another at the place where they fit: caches or memory.  The share is the limit over the measured time.
+Operations are multiplications and additions.  Bytes are what every operation reads and writes: a row of
+a table for each entry of a sparse product, its entries and results; matrix factors and products; and
+of vectors what the operations on them go through one by one.  The limit of a sparse product is that of
+``benchmarks.product_limits``, of a dense one the rate of BLAS, of vectors the rate at which BLAS adds a
+multiple of one to another in the smallest cache that holds them all, or in memory.  The share is the
+limit over the measured time.
 
-With ``--scaling`` the cost is measured by observed entries, by non-zeros of X and by the rank, each
-grown by a factor of 32, and drawn.
-
-Example: ``python -m benchmarks.low_rank_step --repeats 5 --scaling``.
+Example: ``python -m benchmarks.low_rank_step --repeats 5``.
 """
 
 from __future__ import annotations
@@ -44,16 +42,16 @@ from benchmarks.product_limits import (
     Limits,
     level_sizes,
     measure_limits,
-    row_rate,
     seconds_of,
     text_pattern,
 )
 from benchmarks.results_file import write_json
 
-__all__ = ["main"]
+__all__ = ["Shape", "StepProblem", "main", "step_seconds"]
 
 _ROOT = Path(__file__).resolve().parents[1]
-_ITERATIONS = (5, 25)
+_ITERATIONS, _FEW_ITERATIONS = (5, 25), (1, 4)
+_MANY_ENTRIES = 10**7
 _IMAGE, _GRADIENT, _SCORES, _CURVATURE, _VECTORS = "X S", "X^T B", "scores", "curvature", "vectors"
 _PASSES = {"factor": 19, "image": 6}  # over arrays as large as a factor or its image, in a step
 
@@ -184,13 +182,15 @@ def _observed(shape: Shape) -> sp.csr_array:
     columns = (steps + random.random((shape.rows, each)) * shape.labels / each).astype(np.int32)
     signs = np.where(random.random(columns.size) < 0.02, 1, -1).astype(np.int8)
     places = np.arange(0, columns.size + 1, each)
-    return sp.csr_array((signs, np.minimum(columns, shape.labels - 1).ravel(), places), shape=(shape.rows, shape.labels))
+    return sp.csr_array(
+        (signs, np.minimum(columns, shape.labels - 1).ravel(), places), shape=(shape.rows, shape.labels)
+    )
 
 
-def _steps(problem: StepProblem, repeats: int) -> dict[str, float]:
+def step_seconds(problem: StepProblem, repeats: int) -> dict[str, float]:
     """Give the median seconds of a step and of its parts."""
-    few, many = _ITERATIONS
-    problem.run(2)
+    few, many = _FEW_ITERATIONS if problem.products.nnz > _MANY_ENTRIES else _ITERATIONS
+    problem.run(1)
     found = []
     for _ in range(repeats):
         short, long = problem.run(few), problem.run(many)
@@ -281,7 +281,7 @@ def _update_rates(dtype: Any) -> dict[str, float]:
 def _measure(shape: Shape, arguments: argparse.Namespace, workers: Any, limits: Limits, rates: Any) -> Any:
     problem = StepProblem(shape, np.dtype(arguments.precision), workers)
     work = _work(problem, limits, rates)
-    seconds = _steps(problem, arguments.repeats)
+    seconds = step_seconds(problem, arguments.repeats)
     total = Work(*(sum(getattr(part, name) for part in work.values()) for name in Work.__annotations__))
     return {
         part: {
@@ -301,7 +301,8 @@ _HEADER = "| shape | rank | curvature | part | ms | GFlop/s | GB/s | limit, ms |
 def _rows(name: str, shape: Shape, parts: dict[str, dict[str, float]]) -> list[str]:
     return [
         f"| {name} | {shape.rank} | {shape.loss} | {part} | {1e3 * one['seconds']:.2f} "
-        f"| {one['gflops']:.1f} | {one['gb_per_s']:.1f} | {1e3 * one['limit_seconds']:.2f} | {one['share']:.0%} |"
+        f"| {one['gflops']:.1f} | {one['gb_per_s']:.1f} | {1e3 * one['limit_seconds']:.2f} "
+        f"| {one['share']:.0%} |"
         for part, one in parts.items()
     ]
 

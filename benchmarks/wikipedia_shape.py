@@ -1,4 +1,4 @@
-"""The low-rank model at the shape of the paper's Wikipedia problem (Yu et al. 2014, Table 3), on synthetic text.
+"""The low-rank model at the shape of the paper's Wikipedia problem (Yu et al. 2014, Table 3), synthetic text.
 
 881,805 rows of 147 words among 366,932, and 213,707 labels of which a row has 7.1; rank 250,
 squared loss, five rounds of alternating minimisation (the paper: 9,932 s on 32 cores).  The data come from
@@ -130,8 +130,8 @@ def _rows(labels: Any, truth: Any) -> Any:
 
 def _sentence(results: dict[str, Any]) -> str:
     return (
-        "{rows} rows, {non_zeros} non-zeros, {labels} labels, rank {rank}, {n_jobs} thread(s): {rounds} rounds "
-        "in {seconds:.0f} s, peak memory {peak_gigabytes:.2f} GB (before the fit "
+        "{rows} rows, {non_zeros} non-zeros, {labels} labels, rank {rank}, {n_jobs} thread(s): {rounds} "
+        "rounds in {seconds:.0f} s, peak memory {peak_gigabytes:.2f} GB (before the fit "
         "{peak_gigabytes_before_fit:.2f} GB); P@1/3/5 {precision_at_1:.3f} / {precision_at_3:.3f} / "
         "{precision_at_5:.3f}; top five of 5,000 rows in {seconds_to_predict_5000_rows:.1f} s."
     ).format(**results)

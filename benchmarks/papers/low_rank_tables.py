@@ -7,8 +7,9 @@ Mulan's splits (the paper's are others), rows of unit length, a constant feature
   entries, and the library's other classifiers beside.
 - Figure 2b: shares of observed entries from 5 to 100 %; Figure 2c: ranks, at 20 % observed.
 
-The regularisation of every cell is the one of highest top-3 accuracy on a fifth of the training rows (on
-their observed entries), from a grid of half decades; the cell is then fitted to all training rows and tested once.
+The regularisation of every cell is the one of highest top-3 accuracy on a fifth of the training
+rows (on their observed entries), from a grid of half decades; the cell is then fitted to all training rows
+and tested once.
 Top-3 accuracy is precision at 3, of test rows with all labels; the Hamming loss takes the threshold 1/2.
 Results are kept after every cell; what is there is not measured again.
 
@@ -44,6 +45,8 @@ _PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "low_rank_m
 _GRID = (0.1, 0.3, 1.0, 3.0, 10.0)
 _SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 _RANKS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+_LOSSES = ("squared", "squared, ridge", "logistic", "squared_hinge", "wsabie")
 
 Case = dict[str, Any]
 Maker = Callable[[float], Any]
@@ -107,8 +110,9 @@ def main() -> None:
 
 def _cases(name: str, parts: list[str]) -> Iterator[Case]:
     if "table2" in parts:
-        for method in ("squared", "squared, ridge", "logistic", "squared_hinge", "wsabie"):
-            for rank in (0.2, 0.4, 0.6):
+        for method in _LOSSES:
+            largest = (1.0,) if method in ("squared", "squared, ridge") else ()
+            for rank in (0.2, 0.4, 0.6, *largest):
                 yield {"set": name, "method": method, "rank": rank, "observed": 1.0}
         yield {"set": name, "method": "binary relevance", "rank": None, "observed": 1.0}
     if "table4" in parts and name == "bibtex":
@@ -218,10 +222,10 @@ def _draw(runs: list[Case]) -> None:
         own = [run for run in runs if run["set"] == "bibtex" and run["method"] == method]
         shares = sorted((run["observed"], run["P@3"]) for run in own if run["rank"] in (0.4, None))
         ranks = sorted((run["rank"], run["P@3"]) for run in own if run["observed"] == 0.2 and run["rank"])
-        if shares:
-            axes[0].plot(*zip(*[(100 * x, 100 * y) for x, y in shares], strict=True), marker="o", label=title)
-        if ranks:
-            axes[1].plot(*zip(*[(100 * x, 100 * y) for x, y in ranks], strict=True), marker="o", label=title)
+        for axis, points in zip(axes, (shares, ranks), strict=True):
+            if points:
+                x, y = 100 * np.transpose(points)
+                axis.plot(x, y, marker="o", label=title)
     flat = [run for run in runs if run["method"] == "binary relevance" and run["observed"] == 0.2]
     if flat:
         axes[1].axhline(100 * flat[0]["P@3"], color="C2", linestyle="--", label="binary relevance")

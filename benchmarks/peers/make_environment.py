@@ -1,10 +1,10 @@
-"""Make ``.venv-peers``, the environment of LIBLINEAR, LIBSVM and PECOS, in the repository's root.
+"""Make ``.venv-peers``, the environment of LIBLINEAR, LIBSVM, PECOS and Omikuji, in the repository's root.
 
 Run ``python benchmarks/peers/make_environment.py`` with Python 3.11 on
 x86-64 Linux, where it was tried.  libpecos comes as a wheel that brings its own
-OpenMP and needs no BLAS.  liblinear-official and libsvm-official come as source
-and need a C++ compiler; they are compiled for this machine's processor, which
-favours them.
+OpenMP and needs no BLAS, Omikuji as one that needs cffi.  liblinear-official and
+libsvm-official come as source and need a C++ compiler; they are compiled for this
+machine's processor, which favours them.
 
 libpecos is installed without its dependencies: of torch, transformers and the
 like the linear trainer imports nothing, and it wants numpy below 2 and scipy
@@ -23,8 +23,9 @@ __all__ = ["ENVIRONMENT", "main"]
 ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venv-peers"
 _BASE = ["numpy==1.26.4", "scipy==1.13.1", "scikit-learn==1.5.2", "setuptools", "wheel"]
 _COMPILED_HERE = ["liblinear-official==2.50.0", "libsvm-official==3.37.0"]
+_WHEELS = ["omikuji==0.5.2", "cffi==2.1.1"]
 _WITHOUT_DEPENDENCIES = ["libpecos==1.2.8"]
-_CHECK = "import liblinear.liblinear, libsvm.svm, pecos.xmc"
+_CHECK = "import liblinear.liblinear, libsvm.svm, omikuji, pecos.xmc"
 
 
 def main() -> None:
@@ -32,6 +33,7 @@ def main() -> None:
     venv.create(ENVIRONMENT, with_pip=True, clear=True)
     _install(_BASE)
     _install(["--no-cache-dir", *_COMPILED_HERE])
+    _install(_WHEELS)
     _install(["--no-deps", *_WITHOUT_DEPENDENCIES])
     subprocess.run([ENVIRONMENT / "bin" / "python", "-c", _CHECK], check=True, cwd=ENVIRONMENT)
     print(f"The peers' environment is ready in {ENVIRONMENT.name}.")

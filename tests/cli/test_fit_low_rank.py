@@ -241,7 +241,7 @@ def test_too_few_rounds_are_one_plain_line(run, matrix_files):
 def test_an_interrupt_saves_the_best_model(run, matrix_files, monkeypatch):
     def show(lines):
         if lines.done == 2:
-            assert lines.state == "round 2 of at most 30"
+            assert lines.state == "round 2 of at most 100"
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(progress.GapLines, "show", show)

@@ -69,7 +69,8 @@ def test_one_row_and_one_label(problem, loss, kernel):
     row = LowRankClassifier(loss=loss, kernel=kernel, regularization=1e-3, max_iter=500).fit(given, Y[:1])
     np.testing.assert_array_equal(row.predict(given), Y[:1])
     given = X @ X.T if kernel == "precomputed" else X
-    label = LowRankClassifier(loss=loss, kernel=kernel, regularization=1e-2).fit(given, Y[:, :1])
+    label = LowRankClassifier(loss=loss, kernel=kernel, regularization=1e-2, max_iter=500)
+    label.fit(given, Y[:, :1])
     assert row.rank_ == label.rank_ == 1
     assert label.score(given, Y[:, :1]) > 0.9
 
@@ -353,7 +354,8 @@ def test_bad_data_is_named(problem, change, message):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("rank", 0), ("rank", 1.5), ("rank", -1), ("loss", "hinge"), ("penalty", "l1"), ("regularization", -1),
+        ("rank", 0), ("rank", 1.5), ("rank", -1), ("loss", "hinge"), ("penalty", "l1"),
+        ("regularization", -1),
         ("negative_weight", 0), ("start", "zero"), ("threshold", "best"), ("tol", -1.0), ("max_iter", 0),
         ("precision", "float16"), ("validation_fraction", 1.0), ("intercept_scaling", 0),
     ],
@@ -373,3 +375,12 @@ def test_thresholds_from_held_out_rows_need_two_rows(problem):
     X, Y = problem
     with pytest.raises(ValueError, match="more rows, or a number"):
         LowRankClassifier(threshold="f1").fit(X[:1], Y[:1])
+
+
+@pytest.mark.parametrize(("precision", "scale"), [("float32", 1e30), ("float64", 1e160)])
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, penalty):
+    X, Y = problem
+    for given in (scale * X, sp.csr_array(scale * X)):
+        with pytest.raises(ValueError, match=f"may overflow {precision}"):
+            LowRankClassifier(precision=precision, penalty=penalty).fit(given, Y)

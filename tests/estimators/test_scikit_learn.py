@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from labelweave import KernelLogisticClassifier, MaxMarginClassifier
+from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
 
 # two fits that stop at a gap differ by about its square root in the weights, the check compares
 # seven digits; the second test below runs it with a tolerance that allows that
@@ -24,6 +24,8 @@ NO_SQUARE = {"check_decision_proba_consistency": "fits on a matrix that is not s
 
 
 def _expected_to_fail(estimator):
+    if isinstance(estimator, LowRankClassifier):
+        return NO_KERNEL_MATRIX if estimator.kernel == "precomputed" else {}
     learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
     failing = LEARNS_IN_FOLDS if learns else STOPS_AT_A_GAP
     if estimator.kernel == "precomputed":
@@ -44,6 +46,11 @@ def _expected_to_fail(estimator):
         KernelLogisticClassifier(max_learning_iter=2),
         KernelLogisticClassifier(hyperparameters="fixed"),
         KernelLogisticClassifier(kernel="precomputed", hyperparameters="fixed"),
+        LowRankClassifier(tol=1e-14, max_iter=3000),
+        LowRankClassifier(penalty="ridge"),
+        LowRankClassifier(loss="logistic", tol=1e-14, max_iter=3000),
+        LowRankClassifier(kernel="rbf", gamma=0.1, tol=1e-14, max_iter=3000),
+        LowRankClassifier(kernel="precomputed"),
     ],
     expected_failed_checks=_expected_to_fail,
 )

@@ -22,6 +22,14 @@ def _random(m, p, k, density, dtype, seed=0):
     return csr, random.normal(size=(m, k)).astype(dtype), random.normal(size=(p, k)).astype(dtype)
 
 
+def _fallen(csr):
+    """Turn the order of the entries of every row."""
+    places = np.concatenate(
+        [np.arange(low, high)[::-1] for low, high in zip(csr.indptr[:-1], csr.indptr[1:], strict=True)]
+    )
+    return sp.csr_array((csr.data[places], csr.indices[places], csr.indptr), shape=csr.shape)
+
+
 def _rows_and_columns(csr):
     coo = csr.tocoo()
     return coo.row, coo.col
@@ -121,14 +129,35 @@ def test_tables_may_lie_in_memory_in_any_way(order):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("near", [0, 2_000, 8_000, 20_000])
-def test_tables_too_large_for_the_caches_give_the_same(near, dtype, monkeypatch):
+@pytest.mark.parametrize("in_order", [True, False])
+def test_tables_too_large_for_the_caches_give_the_same(near, in_order, dtype, monkeypatch):
     csr, left, right = _random(60, 40, 150, 0.5, dtype)
-    products, dense = SparseProducts(csr, dtype, Workers()), csr.toarray()
+    products, dense = SparseProducts(csr if in_order else _fallen(csr), dtype, Workers()), csr.toarray()
     monkeypatch.setattr(sparse_products, "_NEAR", near)
+    monkeypatch.setattr(sparse_products, "_BLOCKS", (near // 2, near))
+    monkeypatch.setattr(sparse_products, "_FEWEST", (4, 1))
     np.testing.assert_allclose(products.matmul(right), dense @ right, **CLOSE[dtype])
     np.testing.assert_allclose(products.adjoint(left), dense.T @ left, **CLOSE[dtype])
-    expected = (left @ right.T)[_rows_and_columns(csr)]
+    rows = np.repeat(np.arange(60), np.diff(products.indptr))
+    expected = (left @ right.T)[rows, products.indices]
     np.testing.assert_allclose(products.sampled(left, right), expected, **CLOSE[dtype])
+
+
+def test_blocks_leave_rows_without_entries_zero_and_bits_to_no_thread(monkeypatch):
+    csr, left, _ = _random(2_000, 300, 20, 0.05, np.float32)
+    csr = sp.csr_array(csr * (np.arange(300) % 3 > 0))
+    csr.eliminate_zeros()
+    whole = SparseProducts(csr, np.float32, Workers()).adjoint(left)
+    monkeypatch.setattr(sparse_products, "_BLOCKS", (8_000, 16_000))
+    monkeypatch.setattr(sparse_products, "_FEWEST", (1, 1))
+    results = []
+    for n_threads in (1, 2):
+        with Workers(n_threads).running() as workers:
+            out = np.full((300, 20), np.nan, np.float32)
+            results.append(SparseProducts(csr, np.float32, workers).adjoint(left, out))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_allclose(results[0], whole, rtol=1e-3, atol=1e-4)
+    assert not results[0][::3].any()
 
 
 def test_products_go_where_they_are_asked_to():

@@ -21,6 +21,10 @@ def _problem(number, index, width, room=0):
     return indptr, indices, values.astype(number), left.astype(number), table.astype(number)
 
 
+def _ends(indptr):
+    return indptr[:-1], indptr[1:]
+
+
 @pytest.mark.parametrize("number", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize(("room", "far"), [(0, False), (5, True)])
@@ -33,7 +37,7 @@ def test_widths_of_every_kind_agree_with_numpy(number, index, room, far):
         np.add.at(expected, rows, values[:, None].astype(np.float64) * table[indices, :width])
         memory = np.full(left.size + 2, 7, number)  # its ends must stay
         products = memory[1:-1].reshape(left.shape)
-        row_products.multiply_table(indptr, indices, values, table, products, 0, far)
+        row_products.multiply_table(*_ends(indptr), indices, values, table, products, far, False)
         np.testing.assert_allclose(products, expected, **tolerance)
         dots = np.full(len(indices) + 2, 7, number)
         row_products.sample_dots(indptr, indices, left, table, dots[1:-1], far)
@@ -45,8 +49,8 @@ def test_widths_of_every_kind_agree_with_numpy(number, index, room, far):
 def test_a_part_of_the_rows_is_computed_as_in_the_whole(number):
     indptr, indices, values, left, table = _problem(number, np.int32, 50)
     whole, part = np.empty_like(left), np.empty_like(left[4:9])
-    row_products.multiply_table(indptr, indices, values, table, whole, 0, True)
-    row_products.multiply_table(indptr[4:10], indices, values, table, part, 0, False)
+    row_products.multiply_table(*_ends(indptr), indices, values, table, whole, True, False)
+    row_products.multiply_table(*_ends(indptr[4:10]), indices, values, table, part, False, False)
     np.testing.assert_array_equal(part, whole[4:9])
     dots, some = np.zeros_like(values), np.zeros_like(values)
     row_products.sample_dots(indptr, indices, left, table, dots, True)
@@ -57,19 +61,30 @@ def test_a_part_of_the_rows_is_computed_as_in_the_whole(number):
     assert not some[entries.stop :].any()
 
 
-def test_a_panel_goes_to_its_columns():
-    indptr, indices, values, left, table = _problem(np.float32, np.int32, 90)
+@pytest.mark.parametrize("number", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [3, 40, 90, 257])
+def test_parts_of_the_rows_add_up(number, width):
+    indptr, indices, values, left, table = _problem(number, np.int32, width)
     whole, products = np.empty_like(left), np.full_like(left, 7)
-    row_products.multiply_table(indptr, indices, values, table, whole, 0, False)
-    panel = np.ascontiguousarray(table[:, 64:])  # of tiles as in the whole
-    row_products.multiply_table(indptr, indices, values, panel, products, 64, False)
-    np.testing.assert_array_equal(products[:, 64:], whole[:, 64:])
-    assert (products[:, :64] == 7).all()
+    starts, stops = _ends(indptr)
+    middle = (starts + stops) // 2
+    row_products.multiply_table(starts, stops, indices, values, table, whole, False, False)
+    row_products.multiply_table(starts, middle, indices, values, table, products, False, False)
+    row_products.multiply_table(middle, stops, indices, values, table, products, False, True)
+    np.testing.assert_allclose(products, whole, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_are_cut_where_their_indices_pass_a_multiple():
+    indptr, indices = np.array([0, 4, 4, 6]), np.array([0, 1, 2, 5, 4, 5])
+    cuts = np.empty((4, 3), np.int64)
+    assert row_products.cut_rows(indptr, indices, 2, cuts)
+    np.testing.assert_array_equal(cuts, [[0, 4, 4], [2, 4, 4], [3, 4, 4], [4, 4, 6]])
+    assert not row_products.cut_rows(indptr, indices[::-1].copy(), 2, cuts)
 
 
 @njit
 def _sum_columns(table, indices, values, sums):
-    table_rows.sum_columns(table, indices, values, 0, 2, sums, 0, 0, 1, True)
+    table_rows.sum_columns(table, indices, values, 0, 2, sums, 0, 0, 1, True, False)
 
 
 @njit

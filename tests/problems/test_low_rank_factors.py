@@ -1,4 +1,4 @@
-"""The pair of factors: it is turned without a change of the product, and its objective and bound are right."""
+"""The pair of factors: turned without a change of the product; its objective and its bound."""
 
 import numpy as np
 import pytest

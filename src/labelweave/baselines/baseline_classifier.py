@@ -19,7 +19,7 @@ from labelweave.labels import LabelMatrix
 
 __all__ = ["RANKS", "BaselineClassifier", "FactorClassifier", "TrainingData", "with_constant"]
 
-RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
+RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
 
 
 class TrainingData(NamedTuple):

@@ -36,7 +36,7 @@ class CPLST(LabelSpaceClassifier):
     Parameters
     ----------
     rank : int or float, default=100
-        The number of codes, or a share of the number of labels (0 < rank < 1).  One above what the
+        The number of codes, or a share of the number of labels (0 < rank <= 1.0).  One above what the
         labels can have, min(n, L), does what min(n, L) does.
     regularization : float, default=0.0
         The penalty.  With 0 the shortest of all solutions is taken where there are many.

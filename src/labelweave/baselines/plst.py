@@ -31,7 +31,7 @@ class PLST(LabelSpaceClassifier):
     Parameters
     ----------
     rank : int or float, default=100
-        The number of codes, or a share of the number of labels (0 < rank < 1).  One above what the
+        The number of codes, or a share of the number of labels (0 < rank <= 1.0).  One above what the
         labels can have, min(n, L), does what min(n, L) does.
     regularization : float, default=0.0
         The penalty of the ridge regressions, ``||T - X W||^2 + regularization ||W||^2`` with T the

@@ -51,7 +51,7 @@ class WSABIE(FactorClassifier):
     Parameters
     ----------
     rank : int or float, default=100
-        The dimension of the embedding, or a share of the number of labels (0 < rank < 1).  It may be
+        The dimension of the embedding, or a share of the number of labels (0 < rank <= 1.0).  It may be
         above the number of labels.
     learning_rate : float, default=0.05
         Length of the steps, see ``schedule``.

@@ -24,7 +24,7 @@ def _rank(context: click.Context, parameter: click.Parameter, text: str | None) 
         rank: int | float = int(text) if text.isdecimal() else float(text)
     except ValueError:
         rank = math.nan
-    if (isinstance(rank, int) and rank >= 1) or (isinstance(rank, float) and 0 < rank < 1):
+    if (isinstance(rank, int) and rank >= 1) or (isinstance(rank, float) and 0 < rank <= 1):
         return rank
     raise click.BadParameter(
         f"{text!r} is neither a whole number from 1 on nor a share of the labels between 0 and 1, such as "

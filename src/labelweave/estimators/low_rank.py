@@ -71,7 +71,7 @@ class LowRankClassifier(RidgeLearningClassifier):
     Parameters
     ----------
     rank : int or float, default=100
-        The rank k, or a share of the number of labels (0 < rank < 1).  Ranks that no product
+        The rank k, or a share of the number of labels (0 < rank <= 1.0).  Ranks that no product
         of the factors can have are lowered to the largest possible one, which changes no model;
         ``rank_`` has it.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
@@ -122,7 +122,7 @@ class LowRankClassifier(RidgeLearningClassifier):
         The share of rows held out for ``threshold="f1"`` and "label_f1".
     tol : float, default=1e-4
         The fit ends after a round that lowers the objective by less than this share.
-    max_iter : int, default=30
+    max_iter : int, default=100
         The largest number of rounds.
     precision : {"float64", "float32"}, default="float64"
         Of the factors.  Sums over rows and features are in double precision in both.
@@ -200,7 +200,7 @@ class LowRankClassifier(RidgeLearningClassifier):
 
     _record_type = RoundRecord
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rank": [_COUNT, Interval(Real, 0, 1, closed="neither")],
+        "rank": [_COUNT, Interval(Real, 0, 1, closed="right")],
         "loss": [StrOptions(set(ENTRY_LOSSES))],
         "regularization": [_NON_NEGATIVE],
         "penalty": [StrOptions({"trace_norm", "ridge"})],
@@ -243,7 +243,7 @@ class LowRankClassifier(RidgeLearningClassifier):
         threshold="auto",
         validation_fraction=0.1,
         tol=1e-4,
-        max_iter=30,
+        max_iter=100,
         precision="float64",
         low_rank=None,
         memory_budget=8000.0,

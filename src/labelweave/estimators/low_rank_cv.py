@@ -101,7 +101,7 @@ class LowRankClassifierCV(LowRankClassifier):
         The share of rows held out for ``threshold="f1"`` and "label_f1", once the pair is chosen.
     tol : float, default=1e-4
         Of the fit to all rows: it ends after a round that lowers the objective by less than this share.
-    max_iter : int, default=30
+    max_iter : int, default=100
         The largest number of rounds of any fit.
     precision : {"float64", "float32"}, default="float64"
         Of the factors.
@@ -181,7 +181,7 @@ class LowRankClassifierCV(LowRankClassifier):
         threshold="auto",
         validation_fraction=0.1,
         tol=1e-4,
-        max_iter=30,
+        max_iter=100,
         precision="float64",
         low_rank=None,
         memory_budget=8000.0,

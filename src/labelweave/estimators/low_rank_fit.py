@@ -40,6 +40,7 @@ Array = npt.NDArray[Any]
 
 _INNER = 200  # iterations of conjugate gradients at most
 _STEPS = 3  # Newton steps in a half step
+_HUGE = {8: 1e100, 4: 1e12}  # entries whose squares, in sums over rows, may overflow; by bytes of an entry
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,8 @@ class ReadyRows:
         self.triangle: Array | None = None
         if data.explicit is None:
             self._read_source()
+        else:
+            _refuse_huge_entries(data.explicit, np.dtype(settings.dtype))
 
     def _read_source(self) -> None:
         source, settings = self.data.source, self.settings
@@ -371,3 +374,13 @@ def _split(factor: Array, ready: ReadyRows, settings: LowRankSettings) -> tuple[
     if ready.triangle is not None:
         factor = sl.solve_triangular(ready.triangle, factor.astype(np.float64), lower=True, trans="T")
     return factor, constant_row
+
+
+def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
+    entries = features.data.data if features.is_sparse else features.data
+    largest = float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
+    if largest > _HUGE[dtype.itemsize]:
+        raise ValueError(
+            f"X has entries up to {largest:.1e} in size, whose squares may overflow {dtype}; entries up to "
+            f"{_HUGE[dtype.itemsize]:.0e} are allowed, so scale the features."
+        )

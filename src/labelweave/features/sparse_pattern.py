@@ -17,6 +17,7 @@ __all__ = ["PatternSide", "SparsePattern"]
 Array = npt.NDArray[Any]
 
 _RUNS = 32  # of about equal work at most: enough that one slow run does not keep the other threads waiting
+_KEPT_CUTS = 2
 _SMALLEST_RUN = 4096  # entries, which take longer than handing them to a thread
 
 
@@ -71,6 +72,8 @@ class PatternSide:
             a row are not in the order of the columns.
         """
         if size not in self._cuts:
+            if len(self._cuts) == _KEPT_CUTS:
+                self._cuts.clear()
             found = np.empty((-(-self.shape[1] // size) + 1, self.shape[0]), np.int64)
             self._cuts[size] = found if cut_rows(self.indptr, self.indices, size, found) else None
         return self._cuts[size]

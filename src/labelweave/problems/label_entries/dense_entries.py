@@ -1,8 +1,8 @@
 """Any loss over all entries, or most of them, in blocks of rows.
 
-A product takes O(nLk) (Yu et al. 2014, section 3.2).  Where nearly every entry is observed, dense products of a block's image with the fixed factor beat walks
-over entries by far.  Unobserved entries have weight 0.  Second derivatives are kept from one evaluation
-for all products that follow if they fit into memory.
+A product takes O(nLk) (Yu et al. 2014, section 3.2).  Where nearly every entry is observed, dense products of
+a block's image with the fixed factor beat walks over entries.  Unobserved entries have weight 0.  Second
+derivatives are kept from one evaluation for all products that follow if they fit into memory.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class DenseEntries:
         keeps = dtype.itemsize * n_rows * self.shape[1] <= self.budget
         kept: dict[int, Array] = {}
         across = np.ascontiguousarray(fixed.T)
-        total = max(float(self.column_weights.sum(dtype=np.float64)), np.finfo(np.float32).tiny)
+        total = max(float(self.column_weights.sum(dtype=np.float64)), 1e-30)
 
         def one(block: slice) -> None:
             signs, weights = self.table.block(block)

@@ -1,6 +1,7 @@
 """Squared loss over all entries, none missing, in time that the positive ones set.
 
-This is Algorithm 2 of Yu et al. (2014).  With weights ``u_i v_j`` times 1 at positive entries and ``background`` b elsewhere the loss of row i is
+This is Algorithm 2 of Yu et al. (2014).  With weights ``u_i v_j`` times 1 at positive entries and
+``background`` b elsewhere the loss of row i is
 
     u_i [ b/2 a_i^T G a_i  -  a_i . p_i  +  sum over positive j of v_j ((1 - b)/2 s_ij^2 + 1/2) ],
 
@@ -182,6 +183,6 @@ class QuadraticEntries:
 
     def _mean_curvature(self) -> Array:
         """Give weights of rows; see :class:`EntryPoint`."""
-        total = max(float(self.column_weights.sum(dtype=np.float64)), np.finfo(np.float32).tiny)
+        total = max(float(self.column_weights.sum(dtype=np.float64)), 1e-30)
         extra = (1 - self.background) * 2 * self._constants / total
         return np.asarray(self.row_weights * (self.background + extra), self.row_weights.dtype)

@@ -42,7 +42,7 @@ class SampledEntries:
         self.shape, self.is_quadratic = signs.shape, loss.is_quadratic
         sums = np.bincount(signs.indices, weights, minlength=self.shape[1])
         self.column_weights: Array = sums.astype(weights.dtype)
-        self._total = max(float(sums.sum()), np.finfo(np.float32).tiny)
+        self._total = max(float(sums.sum()), 1e-30)
         self._transposed: SampledEntries | None = None
 
     @classmethod

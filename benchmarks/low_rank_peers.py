@@ -1,0 +1,177 @@
+"""Low-rank models beside XR-Linear, Parabel and one-vs-rest machines: training time, precision, size.
+
+bibtex and delicious in Mulan's splits and the bundled debtags, in rows of unit length.  The low-rank
+models are linear with the squared loss, float32, lambda = 1 (ridge) or 3 (trace norm); the peers have
+their defaults.  Nothing was chosen by cross-validation.
+
+Every run is a process of its own with one thread.  The rounds are interleaved, and the median of the
+processor's seconds counts, which other work on the machine changes little.  Sizes are those of the
+stored models.
+
+Example: ``python -m benchmarks.low_rank_peers --repeats 3``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.machine import describe_machine
+from benchmarks.peers.top_labels import RankingProblem, write_ranking
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.results_file import write_json
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
+_SETS = ("bibtex", "delicious", "debtags")
+_PLACES = (1, 3, 5)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is run: its title, module and variant, the package whose version is told, and its interpreter."""
+
+    title: str
+    module: str
+    variant: str
+    package: str
+    python: Path = _PEERS_PYTHON
+
+
+def _own(penalty: str, share: float, strength: float) -> Program:
+    kind, rank = penalty.replace("_", " "), "L" if share == 1 else f"{share:g} L"
+    title = f"LowRankClassifier, {kind}, rank {rank}, lambda {strength:g}"
+    module = "benchmarks.labelweave_low_rank"
+    return Program(title, module, f"{penalty},{share},{strength}", "labelweave", Path(sys.executable))
+
+
+_PROGRAMS = [
+    _own("ridge", 0.4, 1.0),
+    _own("ridge", 1.0, 1.0),
+    _own("trace_norm", 0.4, 3.0),
+    _own("trace_norm", 1.0, 3.0),
+    Program("PECOS XR-Linear", "benchmarks.peers.pecos_xr_linear", "", "libpecos"),
+    Program("Omikuji, Parabel", "benchmarks.peers.omikuji_parabel", "", "omikuji"),
+    Program("LIBLINEAR -s 1", "benchmarks.peers.liblinear_one_vs_rest", "1", "liblinear-official"),
+    Program("LIBLINEAR -s 0", "benchmarks.peers.liblinear_one_vs_rest", "0", "liblinear-official"),
+]
+
+
+def main() -> None:
+    """Measure, print the tables and write the results."""
+    arguments = _parse_arguments()
+    results: dict[str, Any] = describe_machine() | {"threads": 1, "repeats": arguments.repeats, "sets": {}}
+    results["versions"] = {program.package: _version(program) for program in _PROGRAMS}
+    for name in arguments.sets:
+        found = _measure(name, arguments.data, arguments.repeats)
+        results["sets"][name] = found
+        print(_table(name, found), flush=True)
+    write_json(arguments.out, results)
+
+
+def _measure(name: str, data: Path, repeats: int) -> dict[str, Any]:
+    X, Y, X_test, Y_test = _read(name, data)
+    runs: dict[str, list[dict[str, Any]]] = {program.title: [] for program in _PROGRAMS}
+    with tempfile.TemporaryDirectory() as folder:
+        problem = Path(folder) / "problem.npz"
+        write_ranking(problem, RankingProblem(X, Y, X_test))
+        for _ in range(repeats):
+            for program in _PROGRAMS:
+                runs[program.title].append(_run(program, problem, Path(folder) / "answer.npz", Y_test))
+    programs = {
+        title: {
+            **own[0],
+            "seconds": median(run["seconds"] for run in own),
+            "all": [run["seconds"] for run in own],
+        }
+        for title, own in runs.items()
+    }
+    sizes = {"rows": X.shape[0], "features": X.shape[1], "labels": Y.shape[1], "test_rows": X_test.shape[0]}
+    return sizes | {"programs": programs}
+
+
+def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
+    """Read a set as CSR arrays, in rows of unit length."""
+    from sklearn.preprocessing import normalize
+
+    from labelweave.datasets import load_debtags, read_mulan
+
+    if name == "debtags":
+        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
+    else:
+        folder = data / "mulan" / name
+        train, test = (
+            read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
+        )
+        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
+    X, X_test = (sp.csr_array(normalize(sp.csr_array(table))) for table in (X, X_test))
+    Y, Y_test = (sp.csr_array(table, dtype=np.int8) for table in (Y, Y_test))
+    for table in (X, Y, X_test, Y_test):
+        table.sort_indices()
+    return X, Y, X_test, Y_test
+
+
+def _run(program: Program, problem: Path, answer: Path, Y_test: Any) -> dict[str, Any]:
+    if not program.python.exists():
+        raise FileNotFoundError(
+            f"{program.title} needs the environment .venv-peers, which is absent; "
+            "make it with `python benchmarks/peers/make_environment.py`."
+        )
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
+    command = [program.python, "-m", program.module, problem, answer, "--variant", program.variant]
+    environment = {**os.environ, **dict.fromkeys(names, "1")}
+    ended = subprocess.run(command, check=False, cwd=_ROOT, env=environment, capture_output=True)
+    if ended.returncode:
+        raise RuntimeError(f"{program.title} failed: {ended.stderr.decode()[-500:]}")
+    with np.load(answer) as stored:
+        top, (seconds, predicting) = stored["top"], stored["seconds"].tolist()
+        n_bytes = int(stored["bytes"])
+    hits = Y_test.toarray()[np.arange(len(top))[:, None], top].astype(bool) & (top >= 0)
+    precision = {f"P@{place}": float(hits[:, :place].mean()) for place in _PLACES}
+    return {"seconds": seconds, "seconds_to_predict": predicting, "bytes": n_bytes, **precision}
+
+
+def _version(program: Program) -> str:
+    code = f"import importlib.metadata as m; print(m.version({program.package!r}))"
+    answer = subprocess.run([program.python, "-c", code], check=True, capture_output=True, text=True)
+    return answer.stdout.strip()
+
+
+def _table(name: str, found: dict[str, Any]) -> str:
+    sizes = "{rows} rows, {features} features, {labels} labels, {test_rows} test rows".format(**found)
+    lines = [
+        f"\n{name}: {sizes}\n",
+        "| program | training, s | P@1 | P@3 | P@5 | MB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for title, one in found["programs"].items():
+        places = " | ".join(f"{100 * one[f'P@{place}']:.2f}" for place in _PLACES)
+        lines.append(f"| {title} | {one['seconds']:.2f} | {places} | {one['bytes'] / 1e6:.2f} |")
+    return "\n".join(lines)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", nargs="+", choices=_SETS, default=list(_SETS))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/")
+    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "low_rank_peers.json")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

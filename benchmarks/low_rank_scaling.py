@@ -1,0 +1,107 @@
+"""How the cost of a step of conjugate gradients grows with observed entries, non-zeros of X and rank.
+
+The features' half step of ``benchmarks.low_rank_step`` on synthetic patterns.  Each of the three sizes grows by a
+factor of 32 while the others stay:
+
+- observed entries, with the logistic loss over them;
+- non-zeros of X, with the squared loss and all labels observed;
+- the rank, with the logistic loss over observed entries.
+
+Work of every kind is in a step, so the sizes that stay are chosen small.  The slope of the logarithms is
+1 where time is in proportion to size.
+
+Example: ``python -m benchmarks.low_rank_scaling --repeats 5``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.low_rank_step import Shape, StepProblem, step_seconds
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_GROWTH = (1, 2, 4, 8, 16, 32)
+_PANELS = {
+    "observed entries": [Shape(2_000, 500, 2, 5_000, 2, 64, "sampled", 100 * g) for g in _GROWTH],
+    "non-zeros of X": [Shape(4_000, 2_000, 32 * g, 500, 2, 64, "quadratic") for g in _GROWTH],
+    "rank": [Shape(10_000, 2_000, 50, 2_000, 2, 16 * g, "sampled", 50) for g in _GROWTH],
+}
+_CAPTIONS = {
+    "observed entries": "2,000 rows, rank 64, logistic loss",
+    "non-zeros of X": "4,000 rows, rank 64, squared loss",
+    "rank": "500,000 observed, 510,000 non-zeros",
+}
+
+
+def main() -> None:
+    """Measure, print the slopes, write the numbers and the picture."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=5, help="of each size; the median counts")
+    parser.add_argument(
+        "--out", type=Path, default=_ROOT / "benchmarks" / "results" / "low_rank_scaling.json"
+    )
+    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "low_rank_scaling.png")
+    arguments = parser.parse_args()
+    panels = {name: _measure(name, arguments.repeats) for name in _PANELS}
+    write_json(arguments.out, describe_machine() | {"repeats": arguments.repeats, "panels": panels})
+    _draw(panels, arguments.figure)
+    for name, panel in panels.items():
+        print(f"seconds per step ~ ({name}) ^ {panel['slope']:.2f}")
+
+
+def _measure(name: str, repeats: int) -> dict[str, Any]:
+    from labelweave.arrays import Workers
+
+    sizes, seconds = [], []
+    with Workers(1).running() as workers:
+        for shape in _PANELS[name]:
+            problem = StepProblem(shape, np.dtype(np.float32), workers)
+            sizes.append(_size(name, problem))
+            seconds.append(step_seconds(problem, repeats)["step"])
+            print(f"{name} {sizes[-1]:,}: {1e3 * seconds[-1]:.2f} ms", flush=True)
+    slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    return {"sizes": sizes, "seconds": seconds, "slope": slope}
+
+
+def _size(name: str, problem: StepProblem) -> int:
+    if name == "rank":
+        return problem.shape.rank
+    products = problem.products if name == "non-zeros of X" else problem.entries.signs
+    return int(products.nnz)
+
+
+def _draw(panels: dict[str, Any], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    for axis, (name, panel) in zip(axes, panels.items(), strict=True):
+        sizes, milliseconds = np.array(panel["sizes"]), 1e3 * np.array(panel["seconds"])
+        axis.loglog(sizes, milliseconds, "o-", color="#1f5a92", label=f"measured, slope {panel['slope']:.2f}")
+        axis.loglog(
+            sizes, milliseconds[-1] * sizes / sizes[-1], "--", color="0.55", label="slope 1", zorder=0
+        )
+        axis.set(xlabel=name)
+        axis.set_title(_CAPTIONS[name], fontsize=9)
+        axis.legend(frameon=False, fontsize=9)
+        axis.grid(True, which="major", alpha=0.3)
+    axes[0].set_ylabel("milliseconds per step, one thread")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
