@@ -1,14 +1,14 @@
 """How the cost of a step of conjugate gradients grows with observed entries, non-zeros of X and rank.
 
-The features' half step of ``benchmarks.low_rank_step`` on synthetic patterns.  Each of the three sizes grows by a
-factor of 32 while the others stay:
+The features' half step of ``benchmarks.low_rank_step`` on synthetic patterns.  Each of the three sizes
+grows by a factor of 32 while the others stay:
 
 - observed entries, with the logistic loss over them;
 - non-zeros of X, with the squared loss and all labels observed;
 - the rank, with the logistic loss over observed entries.
 
-Work of every kind is in a step, so the sizes that stay are chosen small.  The slope of the logarithms is
-1 where time is in proportion to size.
+Work of every kind is in a step, so beside the whole step stands the part that reads what grows.  The
+slope of the logarithms is 1 where time is in proportion to size.
 
 Example: ``python -m benchmarks.low_rank_scaling --repeats 5``.
 """
@@ -31,8 +31,13 @@ _ROOT = Path(__file__).resolve().parents[1]
 _GROWTH = (1, 2, 4, 8, 16, 32)
 _PANELS = {
     "observed entries": [Shape(2_000, 500, 2, 5_000, 2, 64, "sampled", 100 * g) for g in _GROWTH],
-    "non-zeros of X": [Shape(4_000, 2_000, 32 * g, 500, 2, 64, "quadratic") for g in _GROWTH],
+    "non-zeros of X": [Shape(4_000, 5_000, 32 * g, 500, 2, 64, "quadratic") for g in _GROWTH],
     "rank": [Shape(10_000, 2_000, 50, 2_000, 2, 16 * g, "sampled", 50) for g in _GROWTH],
+}
+_PARTS = {
+    "observed entries": ("scores", "curvature"),
+    "non-zeros of X": ("X S", "X^T B"),
+    "rank": ("X S", "X^T B", "scores", "curvature"),
 }
 _CAPTIONS = {
     "observed entries": "2,000 rows, rank 64, logistic loss",
@@ -56,21 +61,27 @@ def main() -> None:
     write_json(arguments.out, describe_machine() | {"repeats": arguments.repeats, "panels": panels})
     _draw(panels, arguments.figure)
     for name, panel in panels.items():
-        print(f"seconds per step ~ ({name}) ^ {panel['slope']:.2f}")
+        print(f"seconds per step ~ ({name}) ^ {panel['slope']:.2f}; of the part: ^ {panel['part_slope']:.2f}")
 
 
 def _measure(name: str, repeats: int) -> dict[str, Any]:
     from labelweave.arrays import Workers
 
-    sizes, seconds = [], []
+    sizes, seconds, parts = [], [], []
     with Workers(1).running() as workers:
         for shape in _PANELS[name]:
             problem = StepProblem(shape, np.dtype(np.float32), workers)
+            found = step_seconds(problem, repeats)
             sizes.append(_size(name, problem))
-            seconds.append(step_seconds(problem, repeats)["step"])
-            print(f"{name} {sizes[-1]:,}: {1e3 * seconds[-1]:.2f} ms", flush=True)
-    slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-    return {"sizes": sizes, "seconds": seconds, "slope": slope}
+            seconds.append(found["step"])
+            parts.append(sum(found[part] for part in _PARTS[name]))
+            print(f"{name} {sizes[-1]:,}: {1e3 * seconds[-1]:.2f}, {1e3 * parts[-1]:.2f} ms", flush=True)
+    slopes = {"slope": _slope(sizes, seconds), "part_slope": _slope(sizes, parts)}
+    return {"sizes": sizes, "seconds": seconds, "part_seconds": parts, **slopes}
+
+
+def _slope(sizes: list[int], seconds: list[float]) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def _size(name: str, problem: StepProblem) -> int:
@@ -88,14 +99,14 @@ def _draw(panels: dict[str, Any], path: Path) -> None:
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     for axis, (name, panel) in zip(axes, panels.items(), strict=True):
-        sizes, milliseconds = np.array(panel["sizes"]), 1e3 * np.array(panel["seconds"])
-        axis.loglog(sizes, milliseconds, "o-", color="#1f5a92", label=f"measured, slope {panel['slope']:.2f}")
-        axis.loglog(
-            sizes, milliseconds[-1] * sizes / sizes[-1], "--", color="0.55", label="slope 1", zorder=0
-        )
+        sizes, step = np.array(panel["sizes"]), 1e3 * np.array(panel["seconds"])
+        part, title = 1e3 * np.array(panel["part_seconds"]), " + ".join(_PARTS[name])
+        axis.loglog(sizes, step, "o-", color="#1f5a92", label=f"step, slope {panel['slope']:.2f}")
+        axis.loglog(sizes, part, "s-", color="#c8641e", label=f"{title}, slope {panel['part_slope']:.2f}")
+        axis.loglog(sizes, part[-1] * sizes / sizes[-1], "--", color="0.55", label="slope 1", zorder=0)
         axis.set(xlabel=name)
         axis.set_title(_CAPTIONS[name], fontsize=9)
-        axis.legend(frameon=False, fontsize=9)
+        axis.legend(frameon=False, fontsize=8)
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("milliseconds per step, one thread")
     path.parent.mkdir(parents=True, exist_ok=True)
