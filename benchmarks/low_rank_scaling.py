@@ -3,8 +3,8 @@
 The features' half step of ``benchmarks.low_rank_step`` on synthetic patterns.  Each of the three sizes
 grows by a factor of 32 while the others stay:
 
-- observed entries, with the logistic loss over them;
-- non-zeros of X, with the squared loss and all labels observed;
+- observed entries, with the logistic loss over them; the rows grow;
+- non-zeros of X, with the squared loss and all labels observed; the rows grow;
 - the rank, with the logistic loss over observed entries.
 
 Work of every kind is in a step, so beside the whole step stands the part that reads what grows.  The
@@ -30,8 +30,8 @@ __all__ = ["main"]
 _ROOT = Path(__file__).resolve().parents[1]
 _GROWTH = (1, 2, 4, 8, 16, 32)
 _PANELS = {
-    "observed entries": [Shape(2_000, 500, 2, 5_000, 2, 64, "sampled", 100 * g) for g in _GROWTH],
-    "non-zeros of X": [Shape(4_000, 5_000, 32 * g, 500, 2, 64, "quadratic") for g in _GROWTH],
+    "observed entries": [Shape(1_000 * g, 500, 2, 2_000, 2, 64, "sampled", 200) for g in _GROWTH],
+    "non-zeros of X": [Shape(1_000 * g, 2_000, 147, 500, 2, 32, "quadratic") for g in _GROWTH],
     "rank": [Shape(10_000, 2_000, 50, 2_000, 2, 16 * g, "sampled", 50) for g in _GROWTH],
 }
 _PARTS = {
@@ -39,10 +39,11 @@ _PARTS = {
     "non-zeros of X": ("X S", "X^T B"),
     "rank": ("X S", "X^T B", "scores", "curvature"),
 }
+_PART_TITLES = {"observed entries": "scores, sums", "non-zeros of X": "X S, X^T B", "rank": "all products"}
 _CAPTIONS = {
-    "observed entries": "2,000 rows, rank 64, logistic loss",
-    "non-zeros of X": "4,000 rows, rank 64, squared loss",
-    "rank": "500,000 observed, 510,000 non-zeros",
+    "observed entries": "200 a row, rank 64, logistic loss",
+    "non-zeros of X": "147 a row, rank 32, squared loss",
+    "rank": "500,000 observed, 510,000 non-zeros, logistic loss",
 }
 
 
@@ -96,17 +97,20 @@ def _draw(panels: dict[str, Any], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     for axis, (name, panel) in zip(axes, panels.items(), strict=True):
         sizes, step = np.array(panel["sizes"]), 1e3 * np.array(panel["seconds"])
-        part, title = 1e3 * np.array(panel["part_seconds"]), " + ".join(_PARTS[name])
+        part, title = 1e3 * np.array(panel["part_seconds"]), _PART_TITLES[name]
         axis.loglog(sizes, step, "o-", color="#1f5a92", label=f"step, slope {panel['slope']:.2f}")
         axis.loglog(sizes, part, "s-", color="#c8641e", label=f"{title}, slope {panel['part_slope']:.2f}")
         axis.loglog(sizes, part[-1] * sizes / sizes[-1], "--", color="0.55", label="slope 1", zorder=0)
         axis.set(xlabel=name)
         axis.set_title(_CAPTIONS[name], fontsize=9)
         axis.legend(frameon=False, fontsize=8)
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.yaxis.set_minor_formatter(NullFormatter())
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("milliseconds per step, one thread")
     path.parent.mkdir(parents=True, exist_ok=True)

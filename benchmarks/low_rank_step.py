@@ -18,7 +18,10 @@ a table for each entry of a sparse product, its entries and results; matrix fact
 of vectors what the operations on them go through one by one.  The limit of a sparse product is that of
 ``benchmarks.product_limits``, of a dense one the rate of BLAS, of vectors the rate at which BLAS adds a
 multiple of one to another in the smallest cache that holds them all, or in memory.  The share is the
-limit over the measured time.
+limit over the measured time; ``of rows`` takes our rates for rows in random order from a table of the size of
+each cache, and well beyond, instead of those of streams.
+
+Sets that are not asked for keep their results.
 
 Example: ``python -m benchmarks.low_rank_step --repeats 5``.
 """
@@ -26,6 +29,7 @@ Example: ``python -m benchmarks.low_rank_step --repeats 5``.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -200,11 +204,12 @@ def step_seconds(problem: StepProblem, repeats: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Work:
-    """What a part does: operations, bytes, and the least seconds."""
+    """What a part does: operations, bytes, and the least seconds: of streams, and of rows in random order."""
 
     operations: float
     n_bytes: float
     seconds: float
+    row_seconds: float
 
 
 def _work(problem: StepProblem, limits: Limits, update_rates: dict[str, float]) -> dict[str, Work]:
@@ -213,28 +218,32 @@ def _work(problem: StepProblem, limits: Limits, update_rates: dict[str, float]) 
     size, rank = products.dtype.itemsize, problem.shape.rank
     n_rows, n_features = products.shape
     of_features, of_rows = np.bincount(products.indices, minlength=n_features), np.diff(products.indptr)
+    rows = {level: row_rate(n_bytes, rank, products.dtype) for level, n_bytes in level_sizes().items()}
     found = {
-        _IMAGE: _gather(of_features, n_rows * rank * size, rank, size, limits),
-        _GRADIENT: _gather(of_rows, n_features * rank * size, rank, size, limits),
+        _IMAGE: _gather(of_features, n_rows * rank * size, rank, size, limits, rows),
+        _GRADIENT: _gather(of_rows, n_features * rank * size, rank, size, limits, rows),
     }
     in_image = n_rows * rank * size
     if shape.loss == "sampled":
         signs = problem.entries.signs
         counts = np.bincount(signs.indices, minlength=shape.labels)
-        found[_SCORES] = _gather(counts, in_image, rank, size, limits)
-        found[_CURVATURE] = _gather(counts, in_image + 3 * size * signs.nnz, rank, size, limits)
+        found[_SCORES] = _gather(counts, in_image, rank, size, limits, rows)
+        found[_CURVATURE] = _gather(counts, in_image + 3 * size * signs.nnz, rank, size, limits, rows)
     else:
         found[_CURVATURE] = _dense(shape, in_image, size, limits)
     found[_VECTORS] = _vectors(n_features * rank, n_rows * rank, size, update_rates, limits)
     return found
 
 
-def _gather(counts: Any, other: float, rank: int, size: int, limits: Limits) -> Work:
+def _gather(
+    counts: Any, other: float, rank: int, size: int, limits: Limits, row_rates: dict[str, float]
+) -> Work:
     n_entries = float(counts.sum())
     other += n_entries * (4 + size)
     operations = 2.0 * n_entries * rank
-    least = limits.gather_seconds(counts, rank * size, other, operations)
-    return Work(operations, n_entries * rank * size + other, least)
+    work = counts, rank * size, other, operations
+    least, rows = limits.gather_seconds(*work), limits.gather_seconds(*work, row_rates)
+    return Work(operations, n_entries * rank * size + other, least, rows)
 
 
 def _dense(shape: Shape, in_image: float, size: int, limits: Limits) -> Work:
@@ -245,7 +254,8 @@ def _dense(shape: Shape, in_image: float, size: int, limits: Limits) -> Work:
         operations = 4.0 * shape.rows * shape.labels * shape.rank
         n_bytes = 2 * in_image + size * shape.rows * shape.labels  # and second derivatives
     streams = limits.stream_seconds(n_bytes, n_bytes)
-    return Work(operations, n_bytes, max(operations / limits.operation_rate, streams))
+    least = max(operations / limits.operation_rate, streams)
+    return Work(operations, n_bytes, least, least)
 
 
 def _vectors(factor: int, image: int, size: int, rates: dict[str, float], limits: Limits) -> Work:
@@ -254,7 +264,8 @@ def _vectors(factor: int, image: int, size: int, rates: dict[str, float], limits
     second, third = limits.cache_bytes
     level = "second" if resident <= second else "third" if resident <= third else "memory"
     # of three passes, an update has a multiplication and an addition
-    return Work(2.0 * entries / 3, size * entries, size * entries / rates[level])
+    least = size * entries / rates[level]
+    return Work(2.0 * entries / 3, size * entries, least, least)
 
 
 def _update_rates(dtype: Any) -> dict[str, float]:
@@ -290,19 +301,24 @@ def _measure(shape: Shape, arguments: argparse.Namespace, workers: Any, limits: 
             "gb_per_s": done.n_bytes / seconds[part] / 1e9,
             "limit_seconds": done.seconds,
             "share": done.seconds / seconds[part],
+            "row_share": done.row_seconds / seconds[part],
         }
         for part, done in {**work, "step": total}.items()
     }
 
 
-_HEADER = "| shape | rank | curvature | part | ms | GFlop/s | GB/s | limit, ms | share |\n" + "|---" * 9 + "|"
+_HEADER = (
+    "| shape | rank | curvature | part | ms | GFlop/s | GB/s | limit, ms | share | of rows |\n"
+    + "|---" * 10
+    + "|"
+)
 
 
 def _rows(name: str, shape: Shape, parts: dict[str, dict[str, float]]) -> list[str]:
     return [
         f"| {name} | {shape.rank} | {shape.loss} | {part} | {1e3 * one['seconds']:.2f} "
         f"| {one['gflops']:.1f} | {one['gb_per_s']:.1f} | {1e3 * one['limit_seconds']:.2f} "
-        f"| {one['share']:.0%} |"
+        f"| {one['share']:.0%} | {one['row_share']:.0%} |"
         for part, one in parts.items()
     ]
 
@@ -322,7 +338,8 @@ def main() -> None:
             "update_gb_per_s": {level: rate / 1e9 for level, rate in rates.items()},
         }
         print(results["limits"], _HEADER, sep="\n", flush=True)
-        results["steps"] = {}
+        earlier = json.loads(arguments.out.read_text())["steps"] if arguments.out.exists() else {}
+        results["steps"] = earlier
         for name, shapes in _shapes().items():
             for shape in shapes if name in arguments.sets else []:
                 parts = _measure(shape, arguments, workers, limits, rates)

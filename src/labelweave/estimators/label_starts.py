@@ -67,8 +67,12 @@ def _small_svd(positives: sp.csr_array) -> tuple[Array, Array]:
         squares, vectors = np.linalg.eigh((positives.T @ positives).toarray())
         order = np.argsort(-squares)
         return np.sqrt(np.maximum(squares[order], 0.0)), vectors[:, order].T
-    _, sizes, right = np.linalg.svd(positives.toarray(), full_matrices=False)
-    return sizes, right
+    squares, vectors = np.linalg.eigh((positives @ positives.T).toarray())
+    order = np.argsort(-squares)
+    sizes = np.sqrt(np.maximum(squares[order], 0.0))
+    there = sizes > 1e-7 * sizes.max(initial=0.0)
+    right = positives.T @ (vectors[:, order] * np.divide(1.0, sizes, out=np.zeros_like(sizes), where=there))
+    return sizes * there, np.asarray(right).T
 
 
 def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -> tuple[Array, Array]:
