@@ -6,7 +6,7 @@ their defaults.  Nothing was chosen by cross-validation.
 
 Every run is a process of its own with one thread.  The rounds are interleaved, and the median of the
 processor's seconds counts, which other work on the machine changes little.  Sizes are those of the
-stored models.
+stored models.  Sets that are not asked for keep their results.
 
 Example: ``python -m benchmarks.low_rank_peers --repeats 3``.
 """
@@ -14,6 +14,7 @@ Example: ``python -m benchmarks.low_rank_peers --repeats 3``.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -72,8 +73,9 @@ _PROGRAMS = [
 def main() -> None:
     """Measure, print the tables and write the results."""
     arguments = _parse_arguments()
-    results: dict[str, Any] = describe_machine() | {"threads": 1, "repeats": arguments.repeats, "sets": {}}
+    results: dict[str, Any] = describe_machine() | {"threads": 1}
     results["versions"] = {program.package: _version(program) for program in _PROGRAMS}
+    results["sets"] = json.loads(arguments.out.read_text())["sets"] if arguments.out.exists() else {}
     for name in arguments.sets:
         found = _measure(name, arguments.data, arguments.repeats)
         results["sets"][name] = found
@@ -99,7 +101,7 @@ def _measure(name: str, data: Path, repeats: int) -> dict[str, Any]:
         for title, own in runs.items()
     }
     sizes = {"rows": X.shape[0], "features": X.shape[1], "labels": Y.shape[1], "test_rows": X_test.shape[0]}
-    return sizes | {"programs": programs}
+    return sizes | {"repeats": repeats, "programs": programs}
 
 
 def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:

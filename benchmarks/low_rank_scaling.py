@@ -43,7 +43,7 @@ _PART_TITLES = {"observed entries": "scores, sums", "non-zeros of X": "X S, X^T 
 _CAPTIONS = {
     "observed entries": "200 a row, rank 64, logistic loss",
     "non-zeros of X": "147 a row, rank 32, squared loss",
-    "rank": "500,000 observed, 510,000 non-zeros, logistic loss",
+    "rank": "500,000 observed, 510,000 in X, logistic",
 }
 
 
@@ -110,6 +110,7 @@ def _draw(panels: dict[str, Any], path: Path) -> None:
         axis.set_title(_CAPTIONS[name], fontsize=9)
         axis.legend(frameon=False, fontsize=8)
         axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.set_xticks(sizes[::2], [f"{size:,}" for size in sizes[::2]])
         axis.yaxis.set_minor_formatter(NullFormatter())
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("milliseconds per step, one thread")

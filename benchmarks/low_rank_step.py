@@ -46,6 +46,7 @@ from benchmarks.product_limits import (
     Limits,
     level_sizes,
     measure_limits,
+    row_rate,
     seconds_of,
     text_pattern,
 )

@@ -5,7 +5,14 @@ the kernel's parameters are learned from their starting values on training rows 
 2,000), by 5-fold cross-validated likelihood; one-vs-rest logistic regression
 (scikit-learn, one C for all labels) takes the C of the least 5-fold cross-validated log
 loss.  Which kernel is best is to be read off "cv loss", per row on held-out training
-rows, never off the test.  "80 % missing" hides four of five training entries at random.
+rows, never off the test; of methods that learn on the same 2,000 rows, it can be compared.
+"80 % missing" hides four of five training entries at random.
+
+"Coupled labels" have the covariance R of the training labels' correlations, halved; "own
+scales" are first learned for every label as if labels were independent, and R is scaled
+by them.  The correlations are of all training rows, held-out ones among them; with those of
+the 2,880 rows that are not learned on the loss is 7.657 instead of 7.649, where independent
+labels with a scale each have 7.785.
 
 Calibration: the expected calibration error over all entries, 20 bins of equal width,
 and that of the top label of each row.
@@ -37,6 +44,10 @@ __all__ = ["expected_calibration_error", "main", "measure", "read_bibtex"]
 
 _DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan" / "bibtex"
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "bibtex_logistic.json"
+_SCALED: dict[str, Any] = {"kernel": "linear", "tie": "scale", "intercept_variance": 100.0}
+_COUPLED: dict[str, Any] = {
+    "kernel": "linear", "label_covariance": 0.5, "intercept_variance": 100.0, "own_scales": True
+}  # fmt: skip
 _METHODS: dict[str, dict[str, Any]] = {
     "rbf": {},
     "rbf, all rows": {"learning_rows": None},
@@ -44,8 +55,22 @@ _METHODS: dict[str, dict[str, Any]] = {
     "rbf + linear": {"kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0)},
     "polynomial": {"kernel": "polynomial", "degree": 2},
     "rbf, a scale a label": {"tie": "scale"},
-    "linear, a scale a label": {"kernel": "linear", "tie": "scale", "intercept_variance": 100.0},
-    "rbf, coupled labels": {"label_covariance": "correlations"},
+    "linear, a scale a label": _SCALED,
+    "rbf, coupled labels": {"label_covariance": 0.5},
+    "linear, intercepts 100": {"kernel": "linear", "intercept_variance": 100.0},
+    "linear, intercepts learned": {"kernel": "linear", "intercept_variance": "learn"},
+    "linear, coupled labels": {"kernel": "linear", "label_covariance": 0.5, "intercept_variance": 100.0},
+    "linear, coupled labels, own scales": _COUPLED,
+    "linear, coupled by 0.75, own scales": _COUPLED | {"label_covariance": 0.75},
+    "rbf, a scale a label, intercepts 100": {"tie": "scale", "intercept_variance": 100.0},
+    "rbf + linear, a scale a label": {
+        "kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0),
+        "tie": "scale",
+        "intercept_variance": 100.0,
+    },
+    "linear, full coupling": {"kernel": "linear", "coupling": "full", "intercept_variance": 100.0},
+    "linear, a scale a label, 2 blocks": _SCALED | {"learning_blocks": 2},
+    "linear, a scale a label, all rows": _SCALED | {"learning_rows": None},
 }
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _FOLDS = 5
@@ -58,8 +83,7 @@ _COLUMNS = {
     "calibration error": "ECE %",
     "top calibration error": "top ECE %",
     "cv loss": "cv loss",
-    "learning seconds": "learn s",
-    "fit seconds": "fit s",
+    "seconds": "seconds",
     "kernel products": "products",
 }
 
@@ -122,7 +146,7 @@ def measure(parts: tuple[Any, Any, Any, Any], method: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        Scores, times in seconds, kernel products and hyper-parameters.
+        Scores, the seconds of learning and fit, kernel products of the fit and hyper-parameters.
     """
     X, Y, X_test, Y_test = parts
     probabilities, figures = (_one_vs_rest if method == "one-vs-rest" else _kernel_logistic)(
@@ -166,29 +190,36 @@ def expected_calibration_error(truth: Any, probabilities: Any, bins: int = 20) -
 
 def _kernel_logistic(X: Any, Y: Any, X_test: Any, method: str) -> tuple[Any, dict[str, Any]]:
     choice = {"learning_rows": 2000, **_METHODS[method]}
-    if "label_covariance" in choice:
-        choice["label_covariance"] = _correlations(Y)
-    model = KernelLogisticClassifier(n_jobs=1).set_params(**choice)
     start = time.perf_counter()
+    if "label_covariance" in choice:
+        choice["label_covariance"] = _correlations(Y, choice["label_covariance"])
+    if choice.pop("own_scales", False):
+        choice["label_covariance"] *= _scales(X, Y)
+    model = KernelLogisticClassifier(n_jobs=1).set_params(**choice)
     model.fit(X, Y)
     seconds = time.perf_counter() - start
-    learning = float(model.learning_trace_[-1].time)
     values = {name: float(value) for name, value in model.hyperparameters_.items()}
     return model.predict_proba(X_test), {
         "cv loss": float(model.cross_validation_loss_),
         "learning status": model.learning_status_,
         "evaluations": len(model.learning_trace_),
-        "learning seconds": learning,
-        "fit seconds": seconds - learning,
+        "seconds": seconds,
         "kernel products": float(model.kernel_products_),
         "status": model.status_,
         "hyperparameters": values,
     }
 
 
-def _correlations(Y: Any) -> Any:
-    """Halve the correlations of the training labels, so that R is well conditioned."""
-    return 0.5 * np.eye(Y.shape[1]) + 0.5 * np.corrcoef(np.nan_to_num(Y), rowvar=False)
+def _correlations(Y: Any, share: float) -> Any:
+    """Draw the correlations of the training labels to a share of them, so that R is well conditioned."""
+    return (1 - share) * np.eye(Y.shape[1]) + share * np.corrcoef(np.nan_to_num(Y), rowvar=False)
+
+
+def _scales(X: Any, Y: Any) -> Any:
+    """Learn the scales of independent labels, and give the geometric mean of every two of them."""
+    model = KernelLogisticClassifier(n_jobs=1, learning_rows=2000, **_SCALED).fit(X, Y)
+    scales = np.sqrt(list(model.hyperparameters_.values()))
+    return np.outer(scales, scales) / (scales**2).mean()
 
 
 def _one_vs_rest(X: Any, Y: Any, X_test: Any, _: str) -> tuple[Any, dict[str, Any]]:
@@ -197,12 +228,10 @@ def _one_vs_rest(X: Any, Y: Any, X_test: Any, _: str) -> tuple[Any, dict[str, An
     fold = np.random.default_rng(0).integers(_FOLDS, size=len(Y))
     losses = {C: _held_out_loss(X, Y, fold, C) for C in _PENALTIES}
     best = min(losses, key=losses.__getitem__)
-    learning = time.perf_counter() - start
     probabilities = _fit_labels(X, Y, X_test, best)
     return probabilities, {
         "cv loss": losses[best],
-        "learning seconds": learning,
-        "fit seconds": time.perf_counter() - start - learning,
+        "seconds": time.perf_counter() - start,
         "kernel products": 0.0,
         "hyperparameters": {"C": best},
     }
@@ -233,14 +262,14 @@ def _fit_labels(X: Any, Y: Any, X_test: Any, C: float) -> Any:
 
 
 def _table(runs: list[dict[str, Any]]) -> str:
-    lines = [f"{'':22s}{'missing':>8s}" + "".join(f"{title:>10s}" for title in _COLUMNS.values())]
+    lines = [f"{'':36s}{'missing':>8s}" + "".join(f"{title:>10s}" for title in _COLUMNS.values())]
     lines += [_line(run) for run in runs]
     goal = "".join(f"{100 * value:10.1f}" for value in _GOAL)
-    return "\n".join([*lines, f"{'goal':30s}{goal}"])
+    return "\n".join([*lines, f"{'goal':44s}{goal}"])
 
 
 def _line(run: dict[str, Any]) -> str:
-    return f"{run['method']:22s}{run['missing']:8.1f}" + "".join(_shown(name, run[name]) for name in _COLUMNS)
+    return f"{run['method']:36s}{run['missing']:8.1f}" + "".join(_shown(name, run[name]) for name in _COLUMNS)
 
 
 def _shown(name: str, value: float) -> str:
