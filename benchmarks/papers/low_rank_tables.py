@@ -198,8 +198,9 @@ def _line(run: Case) -> str:
     rank = "" if run["rank"] is None else f"{run['rank']:.1f}"
     places = "".join(f"{100 * run[f'P@{k}']:8.2f}" for k in (1, 3, 5))
     paper = _PAPER.get((run["set"], run["method"], run["rank"], run["observed"]), ())
+    chosen = f"{100 * run['observed']:8.0f}{run['regularization']:8.2g}"
     return (
-        f"{run['set']:10s}{run['method']:18s}{rank:>6s}{100 * run['observed']:8.0f}{run['regularization']:8.2g}"
+        f"{run['set']:10s}{run['method']:18s}{rank:>6s}{chosen}"
         f"{places}{run['AUC']:8.4f}{run['Hamming']:9.4f}{run['seconds']:9.1f}   "
         + ", ".join(f"{value:g}" for value in paper)
     )

@@ -268,7 +268,7 @@ class _Counter:
 def test_callbacks_see_every_round(problem, threshold):
     counter = _Counter()
     model = LowRankClassifier(3, threshold=threshold).set_callbacks(counter).fit(*problem)
-    assert counter.expected == 30 * (1 if threshold == "auto" else 2)
+    assert counter.expected == LowRankClassifier().max_iter * (1 if threshold == "auto" else 2)
     assert model.n_iter_ == len(model.trace_) <= counter.ended
     assert threshold == "f1" or model.n_iter_ == counter.ended
     LowRankClassifier(3).set_callbacks(ProgressBar()).fit(*problem)

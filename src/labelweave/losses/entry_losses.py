@@ -41,13 +41,52 @@ class EntryLoss(Protocol):
         """
 
     def slope(self, signs: Array, scores: Array) -> Array:
-        """Compute the first derivatives by the scores; shapes as in :meth:`value`."""
+        """Compute the first derivatives by the scores.
+
+        Parameters
+        ----------
+        signs : ndarray of +1 and -1
+            The labels.
+        scores : ndarray, the same shape
+            The scores.
+
+        Returns
+        -------
+        ndarray, the same shape
+            The derivatives.
+        """
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        """Compute second derivatives by the scores (generalised ones); shapes as in :meth:`value`."""
+        """Compute second derivatives by the scores (generalised ones).
+
+        Parameters
+        ----------
+        signs : ndarray of +1 and -1
+            The labels.
+        scores : ndarray, the same shape
+            The scores.
+
+        Returns
+        -------
+        ndarray, the same shape
+            The derivatives.
+        """
 
     def conjugate(self, signs: Array, slopes: Array) -> Array:
-        """Compute ``max over s of slope * s - loss(sign, s)`` for slopes that the loss can have."""
+        """Compute ``max over s of slope * s - loss(sign, s)``.
+
+        Parameters
+        ----------
+        signs : ndarray of +1 and -1
+            The labels.
+        slopes : ndarray, the same shape
+            Slopes that the loss can have.
+
+        Returns
+        -------
+        ndarray, the same shape
+            The conjugates.
+        """
 
 
 class SquaredEntryLoss:

@@ -64,15 +64,15 @@ class FactorStep:
 
     @property
     def is_quadratic(self) -> bool:
-        """Whether the loss is; see :meth:`FactorProblem.is_quadratic`."""
+        """Whether the loss is; see :meth:`solvers.factor_problem.FactorProblem.is_quadratic`."""
         return self.entries.is_quadratic
 
     def image(self, factor: Array) -> Array:
-        """Map a factor; see :meth:`FactorProblem.image`."""
+        """Map a factor; see :meth:`solvers.factor_problem.FactorProblem.image`."""
         return self.map.image(factor)
 
     def evaluate(self, factor: Array, image: Array) -> StepPoint:
-        """Evaluate to second order; see :meth:`FactorProblem.evaluate`."""
+        """Evaluate to second order; see :meth:`solvers.factor_problem.FactorProblem.evaluate`."""
         found = self.entries.at(image, self.fixed)
         gradient = self.map.gradient(found.slopes)
         add_multiple(gradient, self.penalty, factor, self.workers)
@@ -80,11 +80,11 @@ class FactorStep:
         return StepPoint(self, found.curve, values, gradient, self._inverse(found.weights))
 
     def values(self, factor: Array, image: Array) -> npt.NDArray[np.float64]:
-        """Compute the values alone; see :meth:`FactorProblem.values`."""
+        """Compute the values alone; see :meth:`solvers.factor_problem.FactorProblem.values`."""
         return self._total(self.entries.values(image, self.fixed), factor, image)
 
     def inner(self, left: Array, right: Array, image: Array) -> npt.NDArray[np.float64]:
-        """Compute inner products by block; see :meth:`FactorProblem.inner`."""
+        """Compute inner products by block; see :meth:`solvers.factor_problem.FactorProblem.inner`."""
         dual = self.map.dual(right, image)
         if self.blocks == "rows":
             return row_inner(left, dual, self.workers)[:, None]
@@ -126,7 +126,7 @@ class StepPoint:
     step : FactorStep
         The objective.
     bend : callable
-        The curvature of the loss; see :class:`EntryPoint`.
+        The curvature of the loss; see :class:`label_entries.EntryPoint`.
     values : ndarray of float64, one number a block
         The objective.
     gradient : ndarray of shape (m, k)
@@ -142,11 +142,11 @@ class StepPoint:
     inverse: Array
 
     def curve(self, direction: Array, image: Array) -> Array:
-        """Multiply by the Hessian; see :meth:`FactorPoint.curve`."""
+        """Multiply by the Hessian; see :meth:`solvers.factor_problem.FactorPoint.curve`."""
         bent = self.step.map.gradient(self.bend(image))
         add_multiple(bent, self.step.penalty, direction, self.step.workers)
         return bent
 
     def precondition(self, residual: Array) -> Array:
-        """Scale the entries; see :meth:`FactorPoint.precondition`."""
+        """Scale the entries; see :meth:`solvers.factor_problem.FactorPoint.precondition`."""
         return self.inverse * residual

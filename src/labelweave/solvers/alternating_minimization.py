@@ -30,10 +30,32 @@ class FactorPair(Protocol):
     """Two factors that can be improved in turn."""
 
     def improve_features(self, solver: TrustRegionNewton) -> FactorSolution:
-        """Lower the objective by the features' factor."""
+        """Lower the objective by the features' factor.
+
+        Parameters
+        ----------
+        solver : TrustRegionNewton
+            What takes the steps.
+
+        Returns
+        -------
+        FactorSolution
+            How it went.
+        """
 
     def improve_labels(self, solver: TrustRegionNewton) -> FactorSolution:
-        """Lower the objective by the labels' factor."""
+        """Lower the objective by the labels' factor.
+
+        Parameters
+        ----------
+        solver : TrustRegionNewton
+            What takes the steps.
+
+        Returns
+        -------
+        FactorSolution
+            How it went.
+        """
 
     def objective(self) -> float:
         """Compute the objective."""

@@ -48,7 +48,18 @@ class FactorPoint(Protocol):
         """
 
     def precondition(self, residual: Array) -> Array:
-        """Multiply by an approximate inverse of the Hessian, positive definite and self-adjoint."""
+        """Multiply by an approximate inverse of the Hessian, positive definite and self-adjoint.
+
+        Parameters
+        ----------
+        residual : ndarray of shape (m, k)
+            The vector.
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            The product.
+        """
 
 
 class FactorProblem(Protocol):
@@ -63,13 +74,50 @@ class FactorProblem(Protocol):
         """The threads for sums of factors."""
 
     def image(self, factor: Array) -> Array:
-        """Map a factor to what the loss sees of it."""
+        """Map a factor to what the loss sees of it.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (m, k)
+            The factor.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Its image.
+        """
 
     def evaluate(self, factor: Array, image: Array) -> FactorPoint:
-        """Give value, gradient and curvature at a factor with a known image."""
+        """Give value, gradient and curvature at a factor with a known image.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (m, k)
+            The factor.
+        image : ndarray of shape (n, k)
+            Its image.
+
+        Returns
+        -------
+        FactorPoint
+            The objective to second order.
+        """
 
     def values(self, factor: Array, image: Array) -> Scalars:
-        """Compute the values alone."""
+        """Compute the values alone.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (m, k)
+            The factor.
+        image : ndarray of shape (n, k)
+            Its image.
+
+        Returns
+        -------
+        ndarray of float64
+            One number a block.
+        """
 
     def inner(self, left: Array, right: Array, image: Array) -> Scalars:
         """Compute inner products, block by block.

@@ -92,10 +92,36 @@ class LabelEntries(Protocol):
         """
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
-        """Compute the loss of each row; parameters as in :meth:`at`."""
+        """Compute the loss of each row.
+
+        Parameters
+        ----------
+        image : ndarray of shape (rows, k)
+            The image of the factor that moves.
+        fixed : ndarray of shape (columns, k)
+            The other factor.
+
+        Returns
+        -------
+        ndarray of float64, shape (rows,)
+            The losses.
+        """
 
     def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
-        """Give the matrix of slopes as an operator; parameters as in :meth:`at`."""
+        """Give the matrix of slopes as an operator.
+
+        Parameters
+        ----------
+        image : ndarray of shape (rows, k)
+            The image of the factor that moves.
+        fixed : ndarray of shape (columns, k)
+            The other factor.
+
+        Returns
+        -------
+        SlopeOperator
+            The matrix.
+        """
 
 
 def weighted_rows(table: Array, weights: Array) -> Array:
