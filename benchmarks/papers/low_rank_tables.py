@@ -117,7 +117,7 @@ def _cases(name: str, parts: list[str]) -> Iterator[Case]:
                 yield {"set": name, "method": method, "rank": rank, "observed": 1.0}
         yield {"set": name, "method": "binary relevance", "rank": None, "observed": 1.0}
     if "table4" in parts and name == "bibtex":
-        for method in ("squared", "squared, ridge", "logistic"):
+        for method in ("squared", "squared, ridge", "logistic", "squared_hinge"):
             yield {"set": name, "method": method, "rank": 0.4, "observed": 0.2}
         for method in ("binary relevance", "max margin", "kernel logistic"):
             yield {"set": name, "method": method, "rank": None, "observed": 0.2}
