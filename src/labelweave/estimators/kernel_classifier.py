@@ -85,11 +85,15 @@ class KernelClassifier(LabelClassifier):
             explicit = self.kernel_.explicit_features(features)
             assert explicit is not None, "weights are only kept for explicit features"
             return explicit.matmul(self.coef_.T) + self.intercept_
+        return self._times_kernel(features, self.dual_coef_) + self.intercept_
+
+    def _times_kernel(self, features: FeatureMatrix, coefficients: Array) -> Array:
+        """Multiply the kernel to the support rows by their coefficients, in bounded memory."""
         rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(self.support_)))
-        scores = np.empty((len(features), len(self.intercept_)))
+        products = np.empty((len(features), coefficients.shape[1]), coefficients.dtype)
         for rows in panels(len(features), rows_at_once):
-            scores[rows] = self._kernel_to_support(features.rows(rows)) @ self.dual_coef_
-        return scores + self.intercept_
+            products[rows] = self._kernel_to_support(features.rows(rows)) @ coefficients
+        return products
 
     def _kernel_to_support(self, features: FeatureMatrix) -> Array:
         if self.kernel == "precomputed":

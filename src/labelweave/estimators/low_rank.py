@@ -45,7 +45,6 @@ __all__ = ["LowRankClassifier"]
 _COUNT = Interval(Integral, 1, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
-_KERNEL_VALUES_AT_ONCE = 8_000_000
 _ROWS_AT_ONCE = 4096
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
@@ -458,8 +457,4 @@ class LowRankClassifier(RidgeLearningClassifier):
             explicit = self.kernel_.explicit_features(features)
             assert explicit is not None, "weights are only kept for explicit features"
             return explicit.matmul(self.feature_factors_)
-        rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(self.support_)))
-        latent = np.empty((len(features), self.feature_factors_.shape[1]), self.feature_factors_.dtype)
-        for rows in panels(len(features), rows_at_once):
-            latent[rows] = self._kernel_to_support(features.rows(rows)) @ self.feature_factors_
-        return latent
+        return self._times_kernel(features, self.feature_factors_)
