@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelweave import KernelLogisticClassifier
+from labelweave import KernelLogisticClassifier, load
 from labelweave.estimators import likelihood_fit
 from labelweave.estimators.folds import drawn_blocks
 
@@ -55,3 +55,31 @@ def test_stages(blocks, first, expected, monkeypatch):
     y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
     KernelLogisticClassifier(tie="class", learning_blocks=blocks).fit(X, y)
     assert list(dict.fromkeys(met)) == expected
+
+
+def test_the_trace_has_every_stage(monkeypatch, tmp_path):
+    monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
+    model = KernelLogisticClassifier(tie="class").fit(X, y)
+    trace = model.learning_trace_
+    stages = [record.stage for record in trace]
+    assert stages == sorted(stages)
+    assert set(stages) == {1, 2, 3}
+    assert [record.evaluation for record in trace] == list(range(1, len(trace) + 1))
+    assert (np.diff([record.time for record in trace]) > 0).all()
+    assert model.cross_validation_loss_ == min(record.value for record in trace if record.stage == 3)
+    model.save(tmp_path / "m.lw")
+    assert load(tmp_path / "m.lw").learning_trace_ == trace
+
+
+@pytest.mark.parametrize("limit", [1, 4, 9])
+def test_the_limit_of_evaluations_is_that_of_all_stages(monkeypatch, limit):
+    monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
+    model = KernelLogisticClassifier(tie="class", max_learning_iter=limit).fit(X, y)
+    assert len(model.learning_trace_) <= limit
+    assert len(model.learning_trace_) == limit or model.learning_status_ != "iteration_limit"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.estimators.base import CALLER, Array, LabelClassifier
@@ -17,9 +15,10 @@ from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 
-__all__ = ["RANKS", "BaselineClassifier", "FactorClassifier", "TrainingData", "with_constant"]
+__all__ = ["BaselineClassifier", "FactorClassifier", "TrainingData", "with_constant"]
 
-RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
+
+_GOOD = ("converged", "complete")
 
 
 class TrainingData(NamedTuple):
@@ -69,9 +68,10 @@ class BaselineClassifier(LabelClassifier):
     def _check_labels(self, labels: LabelMatrix) -> None:
         """Refuse labels that the method cannot learn from."""
 
-    def _keep_convergence(self, converged: bool, advice: str) -> None:
-        self.converged_ = converged
-        if not converged:
+    def _keep_status(self, status: str, advice: str) -> None:
+        """Keep why the fit ended; a status other than a good one is a warning that says what to do."""
+        self.status_ = status
+        if status not in _GOOD:
             warnings.warn(advice, ConvergenceWarning, stacklevel=CALLER)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
@@ -84,10 +84,6 @@ class FactorClassifier(BaselineClassifier):
     rank: Any
     feature_factors_: Array
     label_factors_: Array
-
-    def _wanted_rank(self, n_labels: int) -> int:
-        """Resolve a rank that is a share of the number of labels."""
-        return int(self.rank) if isinstance(self.rank, Integral) else max(1, round(self.rank * n_labels))
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         scores = features.matmul(self.feature_factors_) @ self.label_factors_.T

@@ -69,6 +69,10 @@ class BinaryRelevance(BaselineClassifier):
         The most Newton steps that a label took; 1 for the squared loss.
     converged_ : bool
         Whether all labels reached the tolerance.
+    status_ : {"converged", "iteration_limit", "interrupted"}
+        Why the fit ended.
+    labels_fitted_ : int
+        Labels that were fitted before an interrupt (Ctrl-C), or all; the weights of the others are 0.
 
     Examples
     --------
@@ -134,8 +138,9 @@ class BinaryRelevance(BaselineClassifier):
         data = self._read_data(X, y, sample_weight)
         context = self._init_callback_context()
         context.call_on_fit_task_begin(estimator=self)
-        self._keep(self._fit_labels(data))
+        fits = self._fit_labels(data)
         context.call_on_fit_task_end(estimator=self)
+        self._keep(fits, data.labels.n_labels)
         return self
 
     def _fit_labels(self, data: TrainingData) -> LinearFits:
@@ -145,14 +150,22 @@ class BinaryRelevance(BaselineClassifier):
             return fit_squared(problem)
         return fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
 
-    def _keep(self, fits: LinearFits) -> None:
+    def _keep(self, fits: LinearFits, n_labels: int) -> None:
         d = self.n_features_in_
         self.coef_ = fits.weights[:, :d]
         self.intercept_ = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
         self.threshold_ = 0.5 if self.loss == "squared" else 0.0
-        self.n_iter_ = fits.n_iter
-        self._keep_convergence(
-            fits.converged,
+        self.n_iter_, self.labels_fitted_ = fits.n_iter, fits.labels_fitted
+        self.converged_ = fits.converged and fits.labels_fitted == n_labels
+        if fits.labels_fitted < n_labels:
+            self._keep_status(
+                "interrupted",
+                f"The fit was interrupted after {fits.labels_fitted} of {n_labels} labels; the weights of "
+                "the others are 0.",
+            )
+            return
+        self._keep_status(
+            "converged" if fits.converged else "iteration_limit",
             "Some labels did not reach the tolerance; raise max_iter, scale the features, or raise "
             "regularization.",
         )

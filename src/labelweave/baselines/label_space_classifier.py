@@ -11,11 +11,12 @@ from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval
 
-from labelweave.baselines.baseline_classifier import RANKS, FactorClassifier, TrainingData
+from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
 from labelweave.baselines.centered_matrix import CenteredMatrix
 from labelweave.baselines.label_directions import leading_directions
 from labelweave.baselines.ridge import Ridge, make_ridge
 from labelweave.estimators.base import Array
+from labelweave.estimators.factor_rank import RANKS, columns_for_rank
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import shown_name
 
@@ -87,14 +88,15 @@ class LabelSpaceClassifier(FactorClassifier):
         inputs = CenteredMatrix(data.features.data, data.weights, center=self.center)
         targets = CenteredMatrix(data.labels.positives, data.weights, center=self.center)
         ridge = make_ridge(inputs, float(self.regularization))
-        self.rank_ = int(min(self._wanted_rank(targets.shape[1]), *targets.shape))
+        self.rank_ = int(min(columns_for_rank(self.rank, targets.shape[1]), *targets.shape))
         product = self._label_product(targets, inputs, ridge)
         self.label_factors_ = leading_directions(product, targets.shape[1], self.rank_)
         self.feature_factors_ = ridge.solve(targets.matmul(self.label_factors_))
         self.intercept_ = targets.means - self.label_factors_ @ (inputs.means @ self.feature_factors_)
         self.threshold_ = 0.5
-        self._keep_convergence(
-            ridge.converged,
+        self.converged_ = ridge.converged
+        self._keep_status(
+            "converged" if ridge.converged else "iteration_limit",
             "Least squares of the codes did not converge; scale the features or raise regularization.",
         )
 

@@ -24,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from labelweave.arrays import panels
 from labelweave.baselines.centered_matrix import CenteredMatrix
 from labelweave.baselines.ridge import make_ridge
 from labelweave.labels import LabelMatrix
@@ -68,12 +69,15 @@ class LinearFits:
     n_iter : int
         The most iterations that a label took.
     converged : bool
-        Whether all labels reached the tolerance.
+        Whether all labels that were fitted reached the tolerance.
+    labels_fitted : int
+        How many labels were fitted; fewer than all after an interrupt.
     """
 
     weights: Array
     n_iter: int
     converged: bool
+    labels_fitted: int
 
 
 def fit_squared(problem: LinearProblem) -> LinearFits:
@@ -87,20 +91,36 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
     Returns
     -------
     LinearFits
-        The models.
+        The models; after an interrupt those that were fitted.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If no label was fitted before an interrupt.
     """
-    weights = np.zeros((problem.labels.n_labels, problem.data.shape[1]))
+    n_labels = problem.labels.n_labels
+    weights, is_fitted = np.zeros((n_labels, problem.data.shape[1])), np.zeros(n_labels, bool)
     positives, converged = sp.csc_array(problem.labels.positives), True
-    for rows, members in _groups(problem.labels):
-        roots = np.sqrt(problem.weights[rows])
-        inputs = CenteredMatrix(problem.data[rows], problem.weights[rows], center=False)
-        ridge = make_ridge(inputs, problem.penalty)
-        for start in range(0, len(members), _LABELS_AT_ONCE):
-            panel = members[start : start + _LABELS_AT_ONCE]
-            targets = roots[:, None] * positives[:, panel].toarray()[rows]
-            weights[panel] = ridge.solve(targets).T
-        converged &= ridge.converged
-    return LinearFits(weights, 1, converged)
+    try:
+        for rows, members in _groups(problem.labels):
+            roots = np.sqrt(problem.weights[rows])
+            inputs = CenteredMatrix(problem.data[rows], problem.weights[rows], center=False)
+            ridge = make_ridge(inputs, problem.penalty)
+            for part in panels(len(members), _LABELS_AT_ONCE):
+                targets = roots[:, None] * positives[:, members[part]].toarray()[rows]
+                weights[members[part]] = ridge.solve(targets).T
+                is_fitted[members[part]] = True
+            converged &= ridge.converged
+        is_fitted[:] = True  # those without observed rows too
+    except KeyboardInterrupt:
+        _require_any(is_fitted)
+        weights[~is_fitted] = 0
+    return LinearFits(weights, 1, converged, int(is_fitted.sum()))
+
+
+def _require_any(is_fitted: Array) -> None:
+    if not is_fitted.any():
+        raise KeyboardInterrupt
 
 
 def _groups(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
@@ -144,16 +164,30 @@ def fit_liblinear(
     Returns
     -------
     LinearFits
-        The models.
+        The models; after an interrupt those that were fitted.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If no label was fitted before an interrupt.
     """
-    model = _model(loss, problem.penalty, tol, max_iter)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # one for all labels comes at the end
-        parts = Parallel(n_jobs, prefer="threads")(
-            delayed(_fit_label)(model, problem, *entries) for entries in _entries(problem.labels)
-        )
-    n_iter = max(part[1] for part in parts)
-    return LinearFits(np.stack([part[0] for part in parts]), n_iter, n_iter < max_iter)
+    model, n_labels = _model(loss, problem.penalty, tol, max_iter), problem.labels.n_labels
+    weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)
+
+    def one(label: int, rows: Any, is_positive: Array) -> None:
+        weights[label], steps[label] = _fit_label(model, problem, rows, is_positive)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # one for all labels comes at the end
+            Parallel(n_jobs, require="sharedmem")(
+                delayed(one)(label, *entries) for label, entries in enumerate(_entries(problem.labels))
+            )
+    except KeyboardInterrupt:
+        _require_any(steps >= 0)
+    is_fitted = steps >= 0  # threads that are still at work may write to the arrays, but not to these copies
+    n_iter = int(steps[is_fitted].max())
+    return LinearFits(weights * is_fitted[:, None], n_iter, n_iter < max_iter, int(is_fitted.sum()))
 
 
 def _model(loss: str, penalty: float, tol: float, max_iter: int) -> Callable[[], Any]:

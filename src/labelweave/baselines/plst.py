@@ -61,6 +61,8 @@ class PLST(LabelSpaceClassifier):
         Their names, when X was a frame.
     converged_ : bool
         Whether the regressions are exact; only false for large X that are solved iteratively.
+    status_ : {"converged", "iteration_limit"}
+        Why the fit ended.
 
     See Also
     --------

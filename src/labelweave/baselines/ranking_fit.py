@@ -9,12 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.ranking_steps import rank_pairs
+from labelweave.arrays import panels
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 
 __all__ = ["RankingFit", "RankingSettings"]
 
 Array = npt.NDArray[Any]
+
+_VISITS_AT_ONCE = 20_000  # between them an interrupt is served
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,11 @@ class RankingFit:
     settings : RankingSettings
         How to step.
 
+    Attributes
+    ----------
+    visits : int
+        Visits so far.
+
     Raises
     ------
     ValueError
@@ -71,7 +79,7 @@ class RankingFit:
     def __init__(
         self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, settings: RankingSettings
     ) -> None:
-        self.settings, self.weights = settings, weights
+        self.settings, self.weights, self.visits = settings, weights, 0
         self.rows_of_features = features.sparse_rows(np.float64)
         self.random = np.random.default_rng(settings.seed)
         self.state = self.random.integers(2**63, size=1, dtype=np.uint64)
@@ -137,16 +145,35 @@ class RankingFit:
         ValueError
             If the numbers overflow.
         """
+        order, losses, steps = self.random.permutation(self.pairs), 0.0, 0
+        for part in panels(len(order), _VISITS_AT_ONCE):
+            more_losses, more_steps = self._visit(order[part])
+            losses, steps = losses + more_losses, steps + more_steps
+        self.require_finite()
+        return losses / len(order), steps / len(order)
+
+    def _visit(self, pairs: Array) -> tuple[float, int]:
+        """Visit some entries; give the sum of the losses met and the number of steps."""
         settings = self.settings
         losses, steps = rank_pairs(
-            self.random.permutation(self.pairs), self.rows, self.labels, self.positive_indptr,
+            pairs, self.rows, self.labels, self.positive_indptr,
             self.negative_indptr, self.negatives, self.all_observed, *self.rows_of_features, self.weights,
             self.all_feature_factors, self.all_label_factors, self.harmonic, settings.rate, settings.adapts,
             settings.margin, settings.max_norm, settings.max_trials, np.empty((2, settings.rank)), self.state,
         )  # fmt: skip
+        self.visits += len(pairs)
+        return losses, steps
+
+    def require_finite(self) -> None:
+        """Refuse vectors that overflowed.
+
+        Raises
+        ------
+        ValueError
+            If any did.
+        """
         if not (np.isfinite(self.all_feature_factors).all() and np.isfinite(self.all_label_factors).all()):
             raise ValueError(
                 "The steps of WSABIE overflowed; scale the features to about unit length, or lower "
                 "learning_rate."
             )
-        return losses / len(self.pairs), steps / len(self.pairs)

@@ -18,8 +18,9 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from labelweave.baselines.baseline_classifier import RANKS, FactorClassifier, TrainingData, with_constant
+from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData, with_constant
 from labelweave.baselines.ranking_fit import RankingFit, RankingSettings
+from labelweave.estimators.factor_rank import RANKS, columns_for_rank
 from labelweave.estimators.score_thresholds import best_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
@@ -91,6 +92,8 @@ class WSABIE(FactorClassifier):
         Features seen in fit.
     feature_names_in_ : ndarray of shape (d,)
         Their names, when X was a frame.
+    status_ : {"complete", "interrupted"}
+        Whether all epochs were done.
     trace_ : list of TraceRecord
         A record an epoch: ``primal`` is the mean loss that its visits met, ``active_share`` the share
         of visits that found a negative too close.  There is no bound, so ``dual`` and ``gap`` are NaN.
@@ -176,15 +179,16 @@ class WSABIE(FactorClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         features = with_constant(data.features) if self.fit_intercept else data.features
         fit = RankingFit(features, data.labels, data.weights, self._settings(data.labels.n_labels, seed))
-        self._run(fit)
+        status = self._run(fit)
         self._keep(fit)
         is_label_set = self._form.kind == "labels"
         self.threshold_ = self._best_threshold(data, seed) if is_label_set else 0.0
+        self._keep_end(status)
         return self
 
     def _settings(self, n_labels: int, seed: int) -> RankingSettings:
         return RankingSettings(
-            rank=self._wanted_rank(n_labels),
+            rank=columns_for_rank(self.rank, n_labels),
             rate=float(self.learning_rate),
             adapts=self.schedule == "adagrad",
             margin=float(self.margin),
@@ -193,9 +197,21 @@ class WSABIE(FactorClassifier):
             seed=seed,
         )
 
-    def _run(self, fit: RankingFit) -> None:
+    def _run(self, fit: RankingFit) -> str:
+        """Go through the epochs, or so far as an interrupt lets it."""
         context = self._init_callback_context(max_subtasks=self.n_epochs)
         context.call_on_fit_task_begin(estimator=self)
+        try:
+            status = self._run_epochs(fit, context)
+        except KeyboardInterrupt:
+            if not fit.visits:
+                raise
+            fit.require_finite()
+            status = "interrupted"
+        context.call_on_fit_task_end(estimator=self)
+        return status
+
+    def _run_epochs(self, fit: RankingFit, context: Any) -> str:
         start = time.perf_counter()
         for epoch in range(1, self.n_epochs + 1):
             subtask = context.subcontext(task_name="epoch")
@@ -204,8 +220,15 @@ class WSABIE(FactorClassifier):
             seconds = time.perf_counter() - start
             self.trace_.append(TraceRecord(epoch, seconds, loss, np.nan, np.nan, share))
             if subtask.call_on_fit_task_end(estimator=self):
-                break
-        context.call_on_fit_task_end(estimator=self)
+                return "interrupted"
+        return "complete"
+
+    def _keep_end(self, status: str) -> None:
+        self._keep_status(
+            status,
+            f"The fit was interrupted after {len(self.trace_)} of {self.n_epochs} epochs; the model is what "
+            "they made.",
+        )
 
     def _keep(self, fit: RankingFit) -> None:
         d = self.n_features_in_

@@ -38,6 +38,7 @@ from labelweave.cli.low_rank_options import low_rank_options
 from labelweave.cli.model_flags import model_parameters
 from labelweave.cli.model_options import check_model_options, logistic_options, model_options
 from labelweave.cli.progress import show_progress
+from labelweave.cli.rank_choice_options import chooses_rank, parameters_to_choose
 from labelweave.cli.training_rows import read_training_rows, vectorizer_options
 from labelweave.datasets import LabeledData, TableColumns
 from labelweave.estimators import TableModel
@@ -53,6 +54,7 @@ _CLASSES: dict[str, Any] = {  # scikit-learn's classes carry no types
     "cplst": baselines.CPLST,
     "wsabie": baselines.WSABIE,
 }
+_CHOOSING: Any = labelweave.LowRankClassifierCV
 
 
 @click.command()
@@ -91,6 +93,8 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
       labelweave fit images.arff --model kernel-logistic --data-taxonomy \\
           --tie level --out images.lw
       labelweave fit bookmarks-train.arff --model low-rank --rank 0.4 --out bookmarks.lw
+      labelweave fit bookmarks-train.arff --model low-rank --ranks 0.2,0.4,0.6 \\
+          --regularizations 0.1,1,10 --scoring precision_at_1 --out bookmarks.lw
     """
     _require_writable(out)
     kernel = _checked_flags(context, options)
@@ -130,6 +134,8 @@ def _classifier(data: str, targets: Targets, columns: TableColumns | None, optio
         taxonomy = given_taxonomy(targets, options)
         covariance = None if taxonomy is not None else given_covariance(data, targets, columns, options)
         parameters |= {"taxonomy": taxonomy, "label_covariance": covariance}
+    if chooses_rank(options):
+        return _CHOOSING(**parameters_to_choose(parameters))
     return _CLASSES[model](**parameters)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from labelweave.cli.choice_words import choice_words, fits_to_folds, has_choice
 from labelweave.cli.factor_words import gap_words, has_factors, rank_words, threshold_words
 from labelweave.cli.messages import note, size_of
 from labelweave.cli.model_words import hyperparameter_words, kernel_words, learning_words, n_support_rows
@@ -59,9 +60,10 @@ def _convex_lines(model: Any) -> Lines:
 def _factor_lines(model: Any) -> Lines:
     """Say how a fit of two factors went."""
     lines = {"rank": rank_words(model)}
+    lines |= {"chosen": choice_words(model)} if has_choice(model) else {}
     if getattr(model, "learning_status_", "fixed") != "fixed":
         lines |= {"learned": hyperparameter_words(model), "learning": str(learning_words(model))}
-    if hasattr(model, "status_"):
+    if hasattr(model, "objective_"):
         lines |= {
             "rounds": str(model.n_iter_),
             "objective": f"{model.objective_:.6g}",
@@ -88,10 +90,17 @@ def explain_end(model: Any, out: str) -> int:
     int
         The exit code.
     """
-    if not hasattr(model, "status_"):
-        return _explain_plain_end(model)
+    if not hasattr(model, "duality_gap_"):
+        return _explain_plain_end(model, out)
     if model.status_ == "interrupted":
         note(f"interrupted {_reached(model)}; the best model so far is saved in {out}.")
+        return _INTERRUPTED
+    if getattr(model, "search_status_", "") == "interrupted":
+        done, fits = fits_to_folds(model)
+        note(
+            f"interrupted after {done} of {fits} fits to folds; the model with the best rank and "
+            f"regularization of them is saved in {out}."
+        )
         return _INTERRUPTED
     learning = getattr(model, "learning_status_", "")
     if learning == "interrupted":
@@ -125,9 +134,18 @@ def _advice(model: Any) -> str:
     return f"above --tol {model.tol:g}; raise --max-iter, lower {weight}, or scale the features."
 
 
-def _explain_plain_end(model: Any) -> int:
+def _explain_plain_end(model: Any, out: str) -> int:
     """Say why a model that low-rank learning is compared with is not exact."""
+    if model.status_ == "interrupted":
+        note(f"interrupted after {_done_plainly(model)}; the model so far is saved in {out}.")
+        return _INTERRUPTED
     if not getattr(model, "converged_", True):
         flag = "--max-iter or --regularization" if hasattr(model, "max_iter") else "--regularization"
         note(f"warning: the fit ended before it was exact; raise {flag}, or scale the features.")
     return 0
+
+
+def _done_plainly(model: Any) -> str:
+    if hasattr(model, "labels_fitted_"):
+        return f"{model.labels_fitted_} of {len(model.intercept_)} labels, the others are never predicted"
+    return f"{len(model.trace_)} of {model.n_epochs} epochs"

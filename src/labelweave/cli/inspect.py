@@ -135,6 +135,7 @@ def _print_facts(facts: Facts) -> None:
         **({"taxonomy": facts["taxonomy"]["summary"]} if "taxonomy" in facts else {}),
         "kernel": _kernel_line(facts),
         **(_factor_lines(facts["factors"]) if "factors" in facts else {}),
+        **({"chosen": facts["choice"]["summary"]} if "choice" in facts else {}),
         **(_learning_lines(facts) if "learning" in facts else {}),
         **_end_lines(facts["fit"], "Newton steps" if "prior" in facts else "rounds"),
     }
@@ -159,10 +160,12 @@ def _end_lines(fit: Facts, steps: str) -> dict[str, str]:
         course = f"; gap {fit['first_gap']:.1e} at the first of {fit['checks']} checks"
         gap = {"gap": f"{fit['gap']:.2e} ({end})"}
     else:
-        course = "" if fit["converged"] is None else f", {(fit['status'] or end).replace('_', ' ')}"
+        is_silent = fit["converged"] is None and fit["status"] != "interrupted"
+        course = "" if is_silent else f", {(fit['status'] or end).replace('_', ' ')}"
         gap = {} if fit["gap_summary"] is None else {"gap": fit["gap_summary"]}
     if fit["objective"] is None:
-        taken = f"{fit['rounds']} {steps}" if fit["rounds"] else "in closed form"
+        is_closed = not fit["rounds"] and fit["status"] != "interrupted"
+        taken = "in closed form" if is_closed else f"{fit['rounds']} {steps}"
         return gap | {"fit": f"{taken}{course}"}
     spent = f"{fit['rounds']} {steps} in {fit['seconds']:.1f} s, objective {fit['objective']:.6g}"
     return gap | {"fit": f"{spent}{course}"}

@@ -7,6 +7,12 @@ import math
 import click
 
 from labelweave.cli.data_options import Command, Options, with_options
+from labelweave.cli.rank_choice_options import (
+    check_choice_options,
+    choice_options,
+    chooses_rank,
+    rank_or_share,
+)
 
 __all__ = ["check_low_rank_options", "low_rank_options"]
 
@@ -18,18 +24,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 def _rank(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
     """Read a rank, or a share of the labels."""
-    if text is None:
-        return None
-    try:
-        rank: int | float = int(text) if text.isdecimal() else float(text)
-    except ValueError:
-        rank = math.nan
-    if (isinstance(rank, int) and rank >= 1) or (isinstance(rank, float) and 0 < rank <= 1):
-        return rank
-    raise click.BadParameter(
-        f"{text!r} is neither a whole number from 1 on nor a share of the labels between 0 and 1, such as "
-        "0.4."
-    )
+    return None if text is None else rank_or_share(text)
 
 
 def _threshold(context: click.Context, parameter: click.Parameter, text: str | None) -> str | float | None:
@@ -60,8 +55,8 @@ def low_rank_options(command: Command) -> Command:
     """
     return with_options(
         click.option("--rank", metavar="NUMBER|SHARE", callback=_rank,
-                     help="low-rank, plst, cplst, wsabie: the rank; for low-rank also a share of the number "
-                     "of labels, such as 0.4 [100]."),
+                     help="low-rank, plst, cplst, wsabie: the rank, or a share of the number of labels, such "
+                     "as 0.4 [100]."),
         click.option("--loss", type=click.Choice(_LOSSES),
                      help="low-rank, binary-relevance: loss of an entry [squared]."),
         click.option("--regularization", type=click.FloatRange(min=0),
@@ -82,6 +77,7 @@ def low_rank_options(command: Command) -> Command:
         click.option("--validation-fraction", metavar="SHARE",
                      type=click.FloatRange(0, 1, min_open=True, max_open=True),
                      help="low-rank: share of rows held out for these thresholds [0.1]."),
+        choice_options,
     )(command)  # fmt: skip
 
 
@@ -99,12 +95,13 @@ def check_low_rank_options(options: Options) -> None:
         If there are any.
     """
     model, kernel = options["model"], options["kernel"] or "linear"
-    if model != "low-rank" and isinstance(options["rank"], float):
-        raise click.UsageError(f"--rank {options['rank']:g}: {model} takes a whole number from 1 on.")
+    if model == "binary-relevance" and options["regularization"] == 0:
+        raise click.UsageError("--regularization 0: binary-relevance needs a penalty above 0.")
     if model != "low-rank":
         return
+    check_choice_options(options)
     learns, penalised = options["hyperparameters"] == "learn", (options["loss"], options["penalty"])
-    if learns and penalised not in (("squared", "ridge"), (None, "ridge")):
+    if learns and not chooses_rank(options) and penalised not in (("squared", "ridge"), (None, "ridge")):
         raise click.UsageError("--hyperparameters learn goes with --loss squared and --penalty ridge only.")
     if options["validation_fraction"] is not None and options["threshold"] not in ("f1", "label_f1"):
         raise click.UsageError("--validation-fraction goes with --threshold f1 or label_f1.")

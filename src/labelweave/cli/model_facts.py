@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from labelweave import Taxonomy
+from labelweave.cli.choice_words import choice_facts, has_choice
 from labelweave.cli.factor_words import factor_facts, gap_words, has_factors
 from labelweave.cli.model_rows import Model, classifier_of
 from labelweave.cli.model_words import (
@@ -61,6 +62,7 @@ def model_facts(model: Model, path: str) -> Facts:
     }
     facts |= {"columns": _columns(model)} if isinstance(model, TableModel) else {}
     facts |= {"factors": factor_facts(classifier)} if has_factors(classifier) else {}
+    facts |= {"choice": choice_facts(classifier)} if has_choice(classifier) else {}
     return facts | _prior_facts(classifier) | _learning_facts(classifier)
 
 
@@ -88,7 +90,8 @@ def _learning_facts(classifier: Any) -> Facts:
         "status": classifier.learning_status_,
         "evaluations": len(trace),
         "cross_validation_loss": float(classifier.cross_validation_loss_),
-        "first_loss": float(trace[0].value) if trace else None,
+        "first_loss": next((float(r.value) for r in trace if r.stage == trace[-1].stage), None),
+        "stages": trace[-1].stage if trace else 0,
         "seconds": round(trace[-1].time, 3) if trace else 0.0,
         "values": hyperparameter_words(classifier),
         "summary": learning_words(classifier),

@@ -23,6 +23,7 @@ _FLAGS_OF: dict[tuple[str, ...], tuple[str, ...]] = {
     ),
     (_LOW_RANK,): (
         *("penalty", "intercept_scaling", "negative_weight", "start", "threshold", "validation_fraction"),
+        *("ranks", "regularizations", "scoring", "rule"),
     ),
     (_MARGIN, _LOGISTIC): _RELATIONS,
     (_MARGIN, _LOW_RANK): ("precision",),

@@ -7,6 +7,7 @@ import click
 from labelweave.cli.data_options import Command, Options, with_options
 from labelweave.cli.low_rank_options import check_low_rank_options
 from labelweave.cli.model_flags import MODELS, check_model_flags, flag_of
+from labelweave.cli.rank_choice_options import chooses_rank
 
 __all__ = ["check_model_options", "logistic_options", "model_options"]
 
@@ -66,7 +67,7 @@ def model_options(command: Command) -> Command:
                      "which a round must lower the objective for another one [1e-4]; binary-relevance "
                      "[1e-4]."),
         click.option("--max-iter", type=click.IntRange(1),
-                     help="Largest number of rounds [1000; kernel-logistic 100 Newton steps; low-rank 30; "
+                     help="Largest number of rounds [1000; kernel-logistic 100 Newton steps; low-rank 100; "
                      "wsabie 10 epochs]."),
         click.option("--jobs", type=int, help="Threads, -1 for all [1]."),
         click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
@@ -110,7 +111,7 @@ def logistic_options(command: Command) -> Command:
                      "low-rank: the regularization and kernel parameters, for the squared loss with the "
                      "ridge penalty [fixed]."),
         click.option("--cv", type=click.IntRange(2),
-                     help="kernel-logistic, low-rank: folds to learn them on [5]."),
+                     help="kernel-logistic, low-rank: folds to learn them on, or to choose a rank on [5]."),
         click.option("--learning-rows", metavar="ROWS", type=click.IntRange(2),
                      help="kernel-logistic, low-rank: learn them on so many rows [all]."),
         click.option("--learning-blocks", metavar="NUMBER", type=click.IntRange(1),
@@ -149,13 +150,18 @@ def check_model_options(context: click.Context, options: Options) -> None:
 
 
 def _check_learning(options: Options) -> None:
-    given = next((name for name in _LEARNING if options[name] is not None), None)
+    wanted = [name for name in _LEARNING if options[name] is not None]
+    given = next((name for name in wanted if name != "cv" or not chooses_rank(options)), None)
     usual = "learn" if options["model"] == "kernel-logistic" else "fixed"
     if given is None or (options["hyperparameters"] or usual) == "learn":
         return
     if options["hyperparameters"] == "fixed":
         raise click.UsageError(
             f"{flag_of(given)} is about learning, which --hyperparameters fixed rules out."
+        )
+    if given == "cv":
+        raise click.UsageError(
+            "--cv is about learning; give --hyperparameters learn too, or --ranks or --regularizations."
         )
     raise click.UsageError(f"{flag_of(given)} is about learning; give --hyperparameters learn too.")
 

@@ -5,7 +5,8 @@ number tells the gap.  Between two of its measurements some solvers report an es
 that a fit ends with is measured.  Estimators that learn hyper-parameters report each evaluation
 of their loss before, as a subtask "cross-validation"; where fewer were needed than
 there could be, the rest are reported as done at once when the final fit begins.  Models of two factors
-report rounds or epochs, whose number is all that is known of how far they are.
+report rounds or epochs, whose number is all that is known of how far they are, and fits to folds before
+them where rank and regularization are chosen.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = ["GapBar", "GapLines", "show_progress"]
 _STEPS_A_DECADE = 10
 _LEARNING = "cross-validation"
 _ROUNDS = ("round", "epoch")
+_FOLD_FIT = "fit to a fold"
 _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
 _SHORTEST_WAIT = 0.1
@@ -55,14 +57,17 @@ class _GapCallback:
         self.title, self.done = title, 0
         self.steps: int | None = 1  # None where nobody knows
         self.learned, self.most_learned = 0, 0
+        self.fits, self.most_fits = 0, 0
         self.rounds = ""
 
     @property
     def state(self) -> str:
         """How far learning is, or about where the relative duality gap is, or which round it is."""
         if self.rounds:
-            most = "" if self.steps is None else f" of at most {self.steps - self.most_learned}"
-            return f"{self.rounds} {self.done - self.learned}{most}"
+            most = self._at_most(self.steps, self.most_learned + self.most_fits)
+            return f"{self.rounds} {self.done - self.learned - self.fits}{most}"
+        if self.fits:
+            return f"fit {self.fits}{self._at_most(self.steps and self.most_fits)} to folds"
         if self.done > self.learned:
             return f"gap about {10 ** ((self.learned - self.done) / _STEPS_A_DECADE):.1e}"
         if not self.learned:
@@ -70,6 +75,10 @@ class _GapCallback:
         if self.learned >= self.most_learned:  # all, or the rest at once
             return "at the end of learning"
         return f"learning {self.learned} of at most {self.most_learned}"
+
+    @staticmethod
+    def _at_most(steps: int | None, others: int = 0) -> str:
+        return "" if steps is None else f" of at most {steps - others}"
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Begin a fit.
@@ -81,7 +90,7 @@ class _GapCallback:
         context : CallbackContext
             The task.
         """
-        self.done = self.learned = 0
+        self.done = self.learned = self.fits = 0
         self.rounds = ""
         learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
         self.most_learned = int(estimator.max_learning_iter) if learns else 0
@@ -98,6 +107,7 @@ class _GapCallback:
         """
         if context.parent is None:
             self.steps = context.max_subtasks
+            self.most_fits = estimator._most_fits() or 0 if hasattr(estimator, "_most_fits") else 0
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Count a step.
@@ -112,6 +122,7 @@ class _GapCallback:
         if context.parent is not None:
             self.done += 1
             self.learned += context.task_name == _LEARNING
+            self.fits += context.task_name == _FOLD_FIT
             self.rounds = context.task_name if context.task_name in _ROUNDS else ""
             self.show()
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import KFold
 
-__all__ = ["LearningBlock", "drawn_blocks", "held_out_rows"]
+__all__ = ["LearningBlock", "drawn_blocks", "held_out_rows", "reusable_splits"]
 
 Array = npt.NDArray[Any]
 
@@ -85,6 +86,22 @@ def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) ->
     return [np.sort(block) for block in np.array_split(drawn if rows is None else drawn[:needed], blocks)]
 
 
+def reusable_splits(cv: Any) -> Any:
+    """Make a list of splits that can be gone through only once, such as those of a generator.
+
+    Parameters
+    ----------
+    cv : int, None, splitter or iterable
+        What tells how to split.
+
+    Returns
+    -------
+    int, None, splitter or iterable
+        The same, to be used any number of times.
+    """
+    return list(cv) if isinstance(cv, Iterator) else cv
+
+
 def held_out_rows(cv: Any, chosen: Array, targets: Array, seed: int) -> Array:
     """Split rows.
 
@@ -113,23 +130,36 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array, seed: int) -> Array:
         parts = min(_PARTS if cv is None else int(cv), len(chosen))
         splitter = KFold(parts, shuffle=True, random_state=seed)
         return _table(list(splitter.split(chosen)), len(chosen))
-    held_out = _table(list(check_cv(cv).split(np.zeros((len(targets), 1)), targets)), len(targets))[chosen]
+    held_out = _table(_splits(cv, targets), len(targets))[chosen]
     held_out = held_out[:, held_out.any(axis=0)]
     untrained = np.flatnonzero(held_out.all(axis=0))
     if held_out.shape[1] == 0 or len(untrained):
         raise ValueError(
             f"cv splits {len(targets)} rows, but of the {len(chosen)} rows that are learned on some fold has "
-            "none to train on, or no fold has one to hold out; give other folds."
+            "none to train on, or no fold has one to hold out; give other folds, or more rows to learn on."
         )
     return held_out
 
 
-def _table(folds: list[tuple[Array, Array]], n_rows: int) -> Array:
+def _splits(cv: Any, targets: Array) -> list[Any]:
+    """List the parts of every fold of all rows."""
+    if not hasattr(cv, "split"):
+        return list(cv)
+    try:
+        return list(cv.split(np.zeros((len(targets), 1)), targets))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"cv={cv!r} cannot split the rows by y alone ({error}); give the splits of all rows themselves, "
+            "for groups cv=list(splitter.split(X, y, groups))."
+        ) from None
+
+
+def _table(folds: list[Any], n_rows: int) -> Array:
     if not folds:
         raise ValueError("cv gives no folds; give at least one pair of rows to train on and to hold out.")
     held_out = np.ones((n_rows, len(folds)), bool)
     for fold, parts in enumerate(folds):
-        train, test = (_rows(part, n_rows, fold) for part in parts)
+        train, test = (_rows(part, n_rows, fold) for part in _pair(parts, fold))
         if not train.any() or not test.any():
             counts = f"{train.sum()} rows to train on and {test.sum()} to hold out"
             raise ValueError(f"Fold {fold} of cv has {counts}; it needs both.")
@@ -141,6 +171,16 @@ def _table(folds: list[tuple[Array, Array]], n_rows: int) -> Array:
             )
         held_out[:, fold] = test
     return held_out
+
+
+def _pair(parts: Any, fold: int) -> tuple[Any, Any]:
+    try:
+        train, test = parts
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"Fold {fold} of cv is no pair; give pairs of the rows to train on and the rows to hold out."
+        ) from None
+    return train, test
 
 
 def _rows(part: Array, n_rows: int, fold: int) -> Array:

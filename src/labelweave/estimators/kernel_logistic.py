@@ -25,7 +25,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER
-from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
+from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows, reusable_splits
 from labelweave.estimators.kernel_expansion import expansion
 from labelweave.estimators.kernel_probabilities import KernelProbabilities
 from labelweave.estimators.likelihood_data import LikelihoodData, read_likelihood_data
@@ -100,6 +100,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
         The folds on which hyper-parameters are learned; a number means random parts, None 5 of them.
+        Splits are those of all rows, whatever ``learning_rows``; where rows belong together give
+        ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
     learning_blocks : int, default=1
@@ -143,7 +145,9 @@ class KernelLogisticClassifier(KernelProbabilities):
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
-        Every evaluation of the cross-validation loss in the last stage of the search.
+        Every evaluation of the cross-validation loss, stage by stage: with many rows on a part of them
+        first, and with many hyper-parameters first as if they were tied.  Only values of one ``stage`` are
+        comparable.
     dual_coef_ : ndarray of shape (m, L)
         The dual variables of the support rows, ``w (y - P)`` at the optimum.
     expansion_ : list of KernelExpansion
@@ -374,7 +378,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         if self.hyperparameters == "fixed" or (len(certain) < 2 and self.learning_blocks == 1):
             return []
         drawn = drawn_blocks(certain, self.learning_rows, self.learning_blocks, seed)
-        return [LearningBlock(rows, held_out_rows(self.cv, rows, data.targets, seed)) for rows in drawn]
+        cv = reusable_splits(self.cv)
+        return [LearningBlock(rows, held_out_rows(cv, rows, data.targets, seed)) for rows in drawn]
 
     def _settings(
         self, progress: LikelihoodProgress, workers: Workers, seed: int, iterations: int

@@ -38,14 +38,14 @@ class RidgeLearningClassifier(KernelClassifier):
     }
 
     def _learn(
-        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings
+        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, cv: Any
     ) -> tuple[LowRankData, LowRankSettings]:
         """Learn the kernel and lambda, if asked."""
         kernel = None if self.kernel == "precomputed" else self.kernel_
         learned = None
         if self.hyperparameters == "learn":
-            targets = labels_to_split(data.labels, self._form.kind, self.cv)
-            learning = self._learning(settings)
+            targets = labels_to_split(data.labels, self._form.kind, cv)
+            learning = self._learning(settings, cv)
             found = learning.learn(features, data.labels, data.weights, kernel, targets)
             kernel, learned = found.kernel, found.learned
             settings = replace(settings, regularization=found.regularization)
@@ -57,10 +57,10 @@ class RidgeLearningClassifier(KernelClassifier):
         self._keep_learned(learned)
         return data, settings
 
-    def _learning(self, settings: LowRankSettings) -> RidgeLearning:
+    def _learning(self, settings: LowRankSettings, cv: Any) -> RidgeLearning:
         progress: Any = settings.on_round
         return RidgeLearning(
-            cv=self.cv,
+            cv=cv,
             rows=self.learning_rows,
             max_iter=self.max_learning_iter,
             regularization=settings.regularization,

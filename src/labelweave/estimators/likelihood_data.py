@@ -55,11 +55,13 @@ class LikelihoodData:
 
     @property
     def targets(self) -> Array:
-        """What a splitter of rows may stratify by, shape (n,) or (n, L)."""
+        """What a splitter of rows may stratify by, shape (n,) or (n, L); NaN where nothing was observed."""
         if self.codes is not None:
             return self.codes
         assert self.signs is not None, "rows have classes or labels"
-        return self.signs[:, 0] if self.n_labels == 1 else self.signs
+        if self.n_labels == 1:
+            return self.signs[:, 0]
+        return self.signs if self.signs.all() else np.where(self.signs == 0, np.nan, self.signs)
 
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
         """Make the loss of several fits to the rows.

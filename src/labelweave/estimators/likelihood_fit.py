@@ -214,7 +214,8 @@ class LikelihoodFit:
         theta, box, first_step = None, None, 1.0
         criterion: MeanCriterion | None = None
         met: list[LearningBlock] = []
-        for family, part in self._stages(blocks):
+        trace: list[SearchRecord] = []
+        for stage, (family, part) in enumerate(self._stages(blocks), 1):
             states = criterion.inner_states if criterion is not None and met is part else None
             criterion, met = self._criterion(family, part), part
             if states is not None:
@@ -227,7 +228,8 @@ class LikelihoodFit:
             learned = self._search(criterion, start, box, first_step)
             if part is blocks:
                 learned = self._moved_on(criterion, learned, box, first_step)
-            theta, first_step = learned.theta, _SHORT_STEP
+            learned = learned.after(trace, stage)
+            trace, theta, first_step = learned.trace, learned.theta, _SHORT_STEP
             if learned.status == "interrupted" or self.evaluations_left < 1:
                 break
         assert criterion is not None, "there is at least one stage"

@@ -6,7 +6,6 @@ The optimisation problem is stated in :mod:`labelweave.problems.low_rank_factors
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -15,24 +14,18 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
-from labelweave.arrays import Workers, panels
-from labelweave.estimators.base import CALLER, Array
+from labelweave.arrays import Workers
+from labelweave.estimators.base import Array
+from labelweave.estimators.factor_rank import RANKS
+from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.learned_ridge import RidgeLearningClassifier
-from labelweave.estimators.low_rank_fit import (
-    FittedFactors,
-    LowRankData,
-    LowRankSettings,
-    fit_factors,
-    largest_rank,
-)
+from labelweave.estimators.low_rank_fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
+from labelweave.estimators.low_rank_model import LowRankModel
 from labelweave.estimators.round_progress import RoundProgress
-from labelweave.estimators.score_thresholds import best_thresholds
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
@@ -46,17 +39,10 @@ _COUNT = Interval(Integral, 1, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 _ROWS_AT_ONCE = 4096
-_ENDINGS = {
-    Status.ITERATION_LIMIT: (
-        "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "
-        "max_iter, or tol."
-    ),
-    Status.INTERRUPTED: "The fit was interrupted; the model is the best one so far.",
-}
 
 
 @storable("LowRankClassifier")
-class LowRankClassifier(RidgeLearningClassifier):
+class LowRankClassifier(LowRankModel):
     """Multi-label classifier of low rank, linear or with a kernel, that learns from observed entries only.
 
     It minimises (LEML, Yu et al. 2014, equation 4)
@@ -78,7 +64,9 @@ class LowRankClassifier(RidgeLearningClassifier):
         half the squared hinge loss of the signs.  Only the squared loss of labels that are all
         observed takes time in proportion to positive entries rather than all.
     regularization : float, default=1.0
-        lambda.  With 0 the result is a least-norm one where features do not determine it.
+        lambda.  With 0 the result is a least-norm one where features do not determine it; where they
+        separate the labels a logistic loss has no minimum, and the fit ends when ``tol`` or ``max_iter`` ends
+        it.
     penalty : {"trace_norm", "ridge"}, default="trace_norm"
         What is penalised; of a kernel model, functions in the kernel's space.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
@@ -104,7 +92,9 @@ class LowRankClassifier(RidgeLearningClassifier):
         covariance v times the kernel; no lambda of the trace norm stands for it.
         :class:`LowRankClassifierCV` learns kernels for the others.
     cv : int, splitter, iterable or None, default=5
-        The folds for it; a number means random parts, None 5 of them.
+        The folds for it; a number means random parts, None 5 of them.  Splits are those of all rows,
+        whatever ``learning_rows``; where rows belong together give
+        ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn on so many rows, drawn at random; None for all.
     max_learning_iter : int, default=100
@@ -157,7 +147,8 @@ class LowRankClassifier(RidgeLearningClassifier):
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
-        Every evaluation of the cross-validated loss in the last stage of the search.
+        Every evaluation of the cross-validated loss, stage by stage: with many rows on a part of them
+        first.  Only values of one ``stage`` are comparable.
     support_ : ndarray of shape (m,)
         The support rows, with a kernel.
     support_vectors_ : ndarray or csr_array of shape (m, d)
@@ -199,7 +190,7 @@ class LowRankClassifier(RidgeLearningClassifier):
 
     _record_type = RoundRecord
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rank": [_COUNT, Interval(Real, 0, 1, closed="right")],
+        "rank": RANKS,
         "loss": [StrOptions(set(ENTRY_LOSSES))],
         "regularization": [_NON_NEGATIVE],
         "penalty": [StrOptions({"trace_norm", "ridge"})],
@@ -207,7 +198,7 @@ class LowRankClassifier(RidgeLearningClassifier):
         "fit_intercept": ["boolean"],
         "intercept_scaling": [_POSITIVE],
         "negative_weight": [_POSITIVE],
-        **RidgeLearningClassifier._learning_constraints,
+        **LowRankModel._learning_constraints,
         "start": [StrOptions({"svd", "random"})],
         "threshold": [StrOptions({"auto", "f1", "label_f1"}), Interval(Real, None, None, closed="neither")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -321,24 +312,10 @@ class LowRankClassifier(RidgeLearningClassifier):
         settings = self._settings(data, workers, seed, progress)
         data, settings, start = self._choose(features, data, y, settings)
         self.rank_, self.regularization_ = settings.rank, settings.regularization
-        part = None
-        if self._holds_out:
-            self.thresholds_, part = self._held_out_thresholds(features, data, settings, start)
-            start = part.label_factor
-        else:
-            fallback = ENTRY_LOSSES[self.loss]().threshold
-            level = fallback if self.threshold == "auto" else float(self.threshold)
-            self.thresholds_ = np.full(data.labels.n_labels, level)
-        if part is not None and part.status is Status.INTERRUPTED:
-            fitted = part
-        else:
-            fitted = fit_factors(data, settings, start)
+        part = self._choose_thresholds(features, data, settings, start)
+        fitted = _fit_after(part, data, settings, start)
         progress.close()
         self._keep(fitted, features)
-
-    @property
-    def _holds_out(self) -> bool:
-        return self.threshold in ("f1", "label_f1")
 
     def _most_subtasks(self, data: LowRankData) -> int | None:
         learning = self.max_learning_iter if self.hyperparameters == "learn" else 0
@@ -358,103 +335,19 @@ class LowRankClassifier(RidgeLearningClassifier):
                 f"{self.loss!r} and {self.penalty!r}; use these, or LowRankClassifierCV, which chooses "
                 "lambda at a kernel so learned."
             )
-        data, settings = self._learn(features, data, settings)
+        data, settings = self._learn(features, data, settings, reusable_splits(self.cv))
         return data, settings, None
 
-    def _columns(self, wanted: Any, data: LowRankData) -> int:
-        """Turn a rank or a share of the labels to columns that a product can have."""
-        n_rows, n_labels = data.labels.shape
-        width = None if data.explicit is None else data.explicit.shape[1]
-        columns = wanted if isinstance(wanted, Integral) else max(1, round(wanted * n_labels))
-        if width is None and self.low_rank is not None:
-            width = min(self.low_rank, n_rows)
-        return int(min(columns, largest_rank(n_rows, width, n_labels, self.fit_intercept)))
 
-    def _settings(
-        self, data: LowRankData, workers: Workers, seed: int, progress: RoundProgress
-    ) -> LowRankSettings:
-        rank, regularization = self._first_choice(data)
-        return LowRankSettings(
-            rank=rank,
-            loss=self.loss,
-            penalty=self.penalty,
-            regularization=regularization,
-            constant=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            negative_weight=float(self.negative_weight),
-            start=self.start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            dtype=np.dtype(self.precision),
-            low_rank=self.low_rank,
-            memory_budget=self.memory_budget,
-            workers=workers,
-            seed=seed,
-            on_round=progress,
-        )
-
-    def _held_out_thresholds(
-        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, start: Array | None
-    ) -> tuple[Array, FittedFactors]:
-        """Fit without some rows and choose thresholds on them; give both."""
-        order = np.random.default_rng(settings.seed).permutation(len(features))
-        n_held = max(1, round(self.validation_fraction * len(features)))
-        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-        if not len(kept):
-            raise ValueError(
-                f"threshold={self.threshold!r} holds rows out, but there is {len(features)} row only; give "
-                "more rows, or a number."
-            )
-        part = fit_factors(data.rows(kept), settings, start)
-        part = part if part.support is None else replace(part, support=kept[part.support])
-        self._keep_factors(part, features)
-        blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
-        thresholds = best_thresholds(
-            data.labels[held],
-            np.concatenate(blocks),
-            by_label=self.threshold == "label_f1",
-            fallback=ENTRY_LOSSES[self.loss]().threshold,
-        )
-        return thresholds, part
-
-    def _keep(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
-        self._keep_factors(fitted, features)
-        self.status_ = fitted.status.name.lower()
-        self.converged_ = fitted.status is Status.CONVERGED
-        self.n_iter_ = len(fitted.trace)
-        self.trace_ = fitted.trace
-        self.objective_ = fitted.objective
-        gap = (fitted.objective - fitted.lower_bound) / max(1.0, abs(fitted.objective))
-        self.duality_gap_ = float(gap) if np.isfinite(gap) else float("nan")
-        if not self.converged_:
-            warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)
-
-    def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
-        self.feature_factors_, self.label_factors_ = fitted.feature_factor, fitted.label_factor
-        self.intercept_ = fitted.intercepts
-        if fitted.support is not None:
-            self.support_ = fitted.support
-            if self.kernel != "precomputed":
-                self.support_vectors_ = features.rows(fitted.support).data
-
-    def _forget_expansion(self) -> None:
-        super()._forget_expansion()
-        if hasattr(self, "feature_factors_"):
-            del self.feature_factors_
-
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        return self._raw_scores(features) - self.thresholds_
-
-    def _ranking_scores(self, features: FeatureMatrix) -> Array:
-        return self._raw_scores(features)
-
-    def _raw_scores(self, features: FeatureMatrix) -> Array:
-        """Score before thresholds: shape (n, L)."""
-        return np.asarray(self._latent(features) @ self.label_factors_.T + self.intercept_)
-
-    def _latent(self, features: FeatureMatrix) -> Array:
-        """Map rows into the space of the factors: shape (n, k)."""
-        if not hasattr(self, "support_"):
-            explicit = self.kernel_.explicit_features(features)
-            assert explicit is not None, "weights are only kept for explicit features"
-            return explicit.matmul(self.feature_factors_)
-        return self._times_kernel(features, self.feature_factors_)
+def _fit_after(
+    part: FittedFactors | None, data: LowRankData, settings: LowRankSettings, start: Array | None
+) -> FittedFactors:
+    """Fit all rows; an interrupt leaves the model of a part of them, where there is one."""
+    if part is None:
+        return fit_factors(data, settings, start)
+    if part.status is Status.INTERRUPTED:
+        return part
+    try:
+        return fit_factors(data, settings, part.label_factor)
+    except KeyboardInterrupt:
+        return replace(part, status=Status.INTERRUPTED)

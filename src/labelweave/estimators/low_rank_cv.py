@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.arrays import panels
 from labelweave.estimators.base import CALLER, Array
-from labelweave.estimators.folds import held_out_rows
+from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.held_out_scores import SCORINGS, HeldOutRows, ScoreSettings, held_out_score
 from labelweave.estimators.label_starts import first_label_factor
 from labelweave.estimators.low_rank import LowRankClassifier
@@ -25,7 +25,6 @@ from labelweave.estimators.low_rank_path import LowRankPath, PathChoice, continu
 from labelweave.estimators.ridge_learning import labels_to_split
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.model_files import storable
 
 __all__ = ["LowRankClassifierCV"]
@@ -77,7 +76,8 @@ class LowRankClassifierCV(LowRankClassifier):
         the loss and the penalty.  With the squared loss and the ridge penalty the lambda learned with
         them is tried too, where others are found from the data.
     cv : int, splitter, iterable or None, default=5
-        The folds; a number means random parts, None 5 of them.
+        The folds; a number means random parts, None 5 of them.  Where rows belong together give
+        ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn the kernel on so many rows, drawn at random; None for all.
     max_learning_iter : int, default=100
@@ -128,6 +128,8 @@ class LowRankClassifierCV(LowRankClassifier):
         an interrupt came first.
     n_splits_ : int
         Folds.
+    search_status_ : {"complete", "interrupted"}
+        Whether all fits to folds were made.
 
     Examples
     --------
@@ -248,27 +250,31 @@ class LowRankClassifierCV(LowRankClassifier):
         return sorted(set(values.tolist()), reverse=True)
 
     def _most_subtasks(self, data: LowRankData) -> int | None:
+        fits = self._most_fits()
+        return None if fits is None else fits + (super()._most_subtasks(data) or 0)
+
+    def _most_fits(self) -> int | None:
+        """Say how many fits to folds there are at most; None where a splitter makes the folds."""
         if not (self.cv is None or isinstance(self.cv, Integral)):
             return None
         found = self._read_regularizations()
         penalties = found + 1 if isinstance(found, int) else len(found)
         folds = _FOLDS if self.cv is None else int(self.cv)
-        fits = folds * penalties * len(self._read_ranks())
-        return fits + (super()._most_subtasks(data) or 0)
+        return folds * penalties * len(self._read_ranks())
 
     def _choose(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
     ) -> tuple[LowRankData, LowRankSettings, Array | None]:
         """Choose rank and lambda on folds, after the kernel if that is learned."""
-        penalties = self._read_regularizations()
-        data, learned = self._learn(features, data, settings)
+        penalties, cv = self._read_regularizations(), reusable_splits(self.cv)
+        data, learned = self._learn(features, data, settings, cv)
         is_learned = learned.regularization != settings.regularization
         is_apt = is_learned and (self.loss, self.penalty) == ("squared", "ridge")
         choice = PathChoice(
             ranks=sorted({self._columns(rank, data) for rank in self._read_ranks()}, reverse=True),
             penalties=penalties,
             extra=learned.regularization if is_apt else None,
-            held_out=self._folds(data, settings.seed),
+            held_out=self._folds(data, cv, settings.seed),
         )
         progress: Any = settings.on_round
         path = LowRankPath(
@@ -285,12 +291,12 @@ class LowRankClassifierCV(LowRankClassifier):
         self.hyperparameters_["regularization"] = self.best_regularization_
         return data, settings, start
 
-    def _folds(self, data: LowRankData, seed: int) -> Array:
+    def _folds(self, data: LowRankData, cv: Any, seed: int) -> Array:
         n_rows = len(data.labels)
         if n_rows < 2:
             raise ValueError(f"Cross-validation needs at least 2 rows, but there is {n_rows} row only.")
-        targets = labels_to_split(data.labels, self._form.kind, self.cv)
-        return held_out_rows(self.cv, np.arange(n_rows), targets, seed)
+        targets = labels_to_split(data.labels, self._form.kind, cv)
+        return held_out_rows(cv, np.arange(n_rows), targets, seed)
 
     def _make_score(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
@@ -316,7 +322,7 @@ class LowRankClassifierCV(LowRankClassifier):
         model = copy.copy(self)
         support = None if fitted.support is None else kept[fitted.support]
         model._keep_factors(replace(fitted, support=support), features)
-        model.thresholds_ = np.full(len(fitted.intercepts), _level(self.threshold, self.loss))
+        model.thresholds_ = np.full(len(fitted.intercepts), self._level)
         model.rank_ = fitted.label_factor.shape[1]
         truth = y[held] if isinstance(y, LabelMatrix) else _safe_indexing(y, held)
         found = self.scoring(model, features.rows(held).data, truth)
@@ -353,6 +359,7 @@ class LowRankClassifierCV(LowRankClassifier):
             "seconds": np.nansum(path.seconds, axis=0).ravel(),
             "rounds": np.nansum(path.rounds, axis=0).ravel(),
         }
+        self.search_status_ = "interrupted" if path.is_interrupted else "complete"
         if path.is_interrupted:
             message = (
                 "The cross-validation was interrupted; the model has the best rank and regularisation of the "
@@ -415,7 +422,3 @@ class _KernelBlocks:
             self.held, self.support = held, support
             self.block = self.data.source.block(held, support, np.float64)
         return multiply(self.block, factor)
-
-
-def _level(threshold: Any, loss: str) -> float:
-    return float(threshold) if isinstance(threshold, Real) else ENTRY_LOSSES[loss]().threshold

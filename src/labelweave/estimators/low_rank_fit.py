@@ -33,7 +33,6 @@ __all__ = [
     "LowRankSettings",
     "ReadyRows",
     "fit_factors",
-    "largest_rank",
 ]
 
 Array = npt.NDArray[Any]
@@ -169,29 +168,6 @@ class FittedFactors:
     trace: list[RoundRecord]
     objective: float
     lower_bound: float
-
-
-def largest_rank(n_rows: int, n_features: int | None, n_labels: int, fit_intercept: bool) -> int:
-    """Say which rank a product of factors can have at most.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the data.
-    n_features : int or None
-        Explicit features; None for a kernel.
-    n_labels : int
-        Labels.
-    fit_intercept : bool
-        Whether there is a constant feature.
-
-    Returns
-    -------
-    int
-        The rank; more columns make no other models.
-    """
-    width = n_rows if n_features is None else min(n_rows, n_features + fit_intercept)
-    return max(1, min(width, n_labels))
 
 
 class ReadyRows:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -224,16 +223,18 @@ def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array:
     kind : {"labels", "binary", "multiclass"}
         What they stand for.
     cv : int, splitter, iterable or None
-        The folds; a number splits at random, without a look at labels.
+        The folds; a number splits at random, and splits that are given need no look at labels either.
 
     Returns
     -------
     ndarray of shape (n,) or (n, L)
-        Classes, or labels with 0 where they are not positive.
+        Classes, or labels with NaN where nothing was observed.
     """
-    if cv is None or isinstance(cv, Integral):
+    if not hasattr(cv, "split"):
         return np.zeros(len(labels))
     table = labels.positives.toarray()
     if kind == "multiclass":
         return np.asarray(table.argmax(axis=1))
-    return np.asarray(table[:, 0] if labels.n_labels == 1 else table)
+    if labels.n_labels == 1:
+        return np.asarray(table[:, 0])
+    return np.where(labels.to_signs() == 0, np.nan, table) if labels.has_missing else np.asarray(table)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,9 @@ class SearchRecord(NamedTuple):
         The relative duality gap of the inner fits.
     products : float
         Kernel products taken.
+    stage : int, default=1
+        The number of the stage, for a search in stages; values of different stages are not comparable, as
+        each may have its own rows and hyper-parameters.
     """
 
     evaluation: int
@@ -55,6 +58,7 @@ class SearchRecord(NamedTuple):
     slope: float
     gap: float
     products: float
+    stage: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class LearnedParameters:
     status : {"converged", "iteration_limit", "stalled", "interrupted"}
         Why the search ended.
     trace : list of SearchRecord
-        Every evaluation.
+        Every evaluation, those of earlier stages first.
     """
 
     theta: Array
@@ -91,13 +95,37 @@ class LearnedParameters:
         LearnedParameters
             The better point, the end of the second search and the trace of both.
         """
-        number, seconds = self.trace[-1].evaluation, self.trace[-1].time
-        moved = [
-            record._replace(evaluation=record.evaluation + number, time=record.time + seconds)
-            for record in later.trace
-        ]
         best = later if later.value < self.value else self
-        return LearnedParameters(best.theta, best.value, later.status, self.trace + moved)
+        return LearnedParameters(best.theta, best.value, later.status, _joined(self.trace, later.trace))
+
+    def after(self, earlier: list[SearchRecord], stage: int) -> LearnedParameters:
+        """Put the trace of earlier stages before the one of this search.
+
+        Parameters
+        ----------
+        earlier : list of SearchRecord
+            The evaluations of earlier stages.
+        stage : int
+            The number of this one.
+
+        Returns
+        -------
+        LearnedParameters
+            The same end, with the whole trace.
+        """
+        own = [record._replace(stage=stage) for record in self.trace]
+        return replace(self, trace=_joined(earlier, own))
+
+
+def _joined(first: list[SearchRecord], second: list[SearchRecord]) -> list[SearchRecord]:
+    """Count evaluations and seconds of one search on from those of another."""
+    if not first:
+        return second
+    number, seconds = first[-1].evaluation, first[-1].time
+    return first + [
+        record._replace(evaluation=record.evaluation + number, time=record.time + seconds)
+        for record in second
+    ]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,179 @@
+"""What stands behind a low-rank classifier: settings of its fits, two factors, thresholds and scores."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from labelweave.arrays import Workers, panels
+from labelweave.estimators.base import CALLER, Array
+from labelweave.estimators.factor_rank import columns_for_rank, largest_rank
+from labelweave.estimators.learned_ridge import RidgeLearningClassifier
+from labelweave.estimators.low_rank_fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
+from labelweave.estimators.round_progress import RoundProgress
+from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.features import FeatureMatrix
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.problems.low_rank_factors import Penalty
+from labelweave.solvers import Status
+
+__all__ = ["LowRankModel"]
+
+_ROWS_AT_ONCE = 4096
+_ENDINGS = {
+    Status.ITERATION_LIMIT: (
+        "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "
+        "max_iter, or tol."
+    ),
+    Status.INTERRUPTED: "The fit was interrupted; the model is the best one so far.",
+}
+
+
+class LowRankModel(RidgeLearningClassifier):
+    """Base of low-rank classifiers: scores are ``phi(x) W H^T`` plus intercepts, less thresholds.
+
+    A fit sets ``feature_factors_``, ``label_factors_``, ``intercept_`` and ``thresholds_``, and of a kernel
+    ``support_`` and ``support_vectors_``.
+    """
+
+    loss: str
+    penalty: Penalty
+    fit_intercept: bool
+    intercept_scaling: float
+    negative_weight: float
+    start: str
+    threshold: Any
+    validation_fraction: float
+    tol: float
+    max_iter: int
+    precision: str
+    low_rank: int | None
+    memory_budget: float
+    feature_factors_: Array
+    label_factors_: Array
+    thresholds_: Array
+
+    def _columns(self, wanted: Any, data: LowRankData) -> int:
+        """Turn a rank or a share of the labels to columns that a product can have."""
+        n_rows, n_labels = data.labels.shape
+        width = None if data.explicit is None else data.explicit.shape[1]
+        if width is None and self.low_rank is not None:
+            width = min(self.low_rank, n_rows)
+        most = largest_rank(n_rows, width, n_labels, self.fit_intercept)
+        return min(columns_for_rank(wanted, n_labels), most)
+
+    def _first_choice(self, data: LowRankData) -> tuple[int, float]:
+        """Give the rank and lambda to begin with."""
+        raise NotImplementedError
+
+    def _settings(
+        self, data: LowRankData, workers: Workers, seed: int, progress: RoundProgress
+    ) -> LowRankSettings:
+        rank, regularization = self._first_choice(data)
+        return LowRankSettings(
+            rank=rank,
+            loss=self.loss,
+            penalty=self.penalty,
+            regularization=regularization,
+            constant=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            negative_weight=float(self.negative_weight),
+            start=self.start,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            dtype=np.dtype(self.precision),
+            low_rank=self.low_rank,
+            memory_budget=self.memory_budget,
+            workers=workers,
+            seed=seed,
+            on_round=progress,
+        )
+
+    @property
+    def _holds_out(self) -> bool:
+        return self.threshold in ("f1", "label_f1")
+
+    @property
+    def _level(self) -> float:
+        """The threshold of labels that have no better one."""
+        if isinstance(self.threshold, Real):
+            return float(self.threshold)
+        return ENTRY_LOSSES[self.loss]().threshold
+
+    def _choose_thresholds(
+        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, start: Array | None
+    ) -> FittedFactors | None:
+        """Keep the thresholds; give the model of a part of the rows if they were chosen on the others."""
+        if not self._holds_out:
+            self.thresholds_ = np.full(data.labels.n_labels, self._level)
+            return None
+        held, kept = self._parts(len(features), settings.seed)
+        part = fit_factors(data.rows(kept), settings, start)
+        part = part if part.support is None else replace(part, support=kept[part.support])
+        self._keep_factors(part, features)
+        blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
+        self.thresholds_ = best_thresholds(
+            data.labels[held],
+            np.concatenate(blocks),
+            by_label=self.threshold == "label_f1",
+            fallback=self._level,
+        )
+        return part
+
+    def _parts(self, n_rows: int, seed: int) -> tuple[Array, Array]:
+        """Draw the rows to hold out, and give the others too."""
+        order = np.random.default_rng(seed).permutation(n_rows)
+        n_held = max(1, round(self.validation_fraction * n_rows))
+        if n_held >= n_rows:
+            raise ValueError(
+                f"threshold={self.threshold!r} holds rows out, but would leave none of {n_rows} to fit; give "
+                "more rows, or a number."
+            )
+        return np.sort(order[:n_held]), np.sort(order[n_held:])
+
+    def _keep(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
+        self._keep_factors(fitted, features)
+        self.status_ = fitted.status.name.lower()
+        self.converged_ = fitted.status is Status.CONVERGED
+        self.n_iter_ = len(fitted.trace)
+        self.trace_ = fitted.trace
+        self.objective_ = fitted.objective
+        gap = (fitted.objective - fitted.lower_bound) / max(1.0, abs(fitted.objective))
+        self.duality_gap_ = float(gap) if np.isfinite(gap) else float("nan")
+        if not self.converged_:
+            warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)
+
+    def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
+        self.feature_factors_, self.label_factors_ = fitted.feature_factor, fitted.label_factor
+        self.intercept_ = fitted.intercepts
+        if fitted.support is not None:
+            self.support_ = fitted.support
+            if self.kernel != "precomputed":
+                self.support_vectors_ = features.rows(fitted.support).data
+
+    def _forget_expansion(self) -> None:
+        super()._forget_expansion()
+        if hasattr(self, "feature_factors_"):
+            del self.feature_factors_
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features) - self.thresholds_
+
+    def _ranking_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features)
+
+    def _raw_scores(self, features: FeatureMatrix) -> Array:
+        """Score before thresholds: shape (n, L)."""
+        return np.asarray(self._latent(features) @ self.label_factors_.T + self.intercept_)
+
+    def _latent(self, features: FeatureMatrix) -> Array:
+        """Map rows into the space of the factors: shape (n, k)."""
+        if not hasattr(self, "support_"):
+            explicit = self.kernel_.explicit_features(features)
+            assert explicit is not None, "weights are only kept for explicit features"
+            return explicit.matmul(self.feature_factors_)
+        return self._times_kernel(features, self.feature_factors_)

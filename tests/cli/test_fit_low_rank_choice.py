@@ -1,0 +1,125 @@
+"""Rank and regularization chosen by cross-validation on the command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+import labelweave
+from labelweave import LowRankClassifierCV
+from labelweave.cli import progress
+from labelweave.datasets import read_any
+
+LOW_RANK = ("--model", "low-rank", "--out", "m.lw")
+
+
+@pytest.mark.parametrize(
+    ("words", "parameters"),
+    [
+        (["--cv", 3, "--ranks", "0.2,0.4,0.6", "--regularizations", "0.1,1,10",
+          "--scoring", "precision_at_1"],
+         {"cv": 3, "ranks": [0.2, 0.4, 0.6], "regularizations": [0.1, 1.0, 10.0],
+          "scoring": "precision_at_1"}),
+        (["--ranks", "2, 5", "--regularization", 0.5], {"ranks": [2, 5], "regularizations": [0.5]}),
+        (["--regularizations", 3, "--rank", 0.4, "--rule", "one_standard_error"],
+         {"ranks": [0.4], "regularizations": 3, "rule": "one_standard_error"}),
+        (["--regularizations", "0.5", "--penalty", "ridge", "--threshold", "f1"],
+         {"regularizations": [0.5], "penalty": "ridge", "threshold": "f1"}),
+        (["--scoring", "micro_f1", "--rank", 3], {"ranks": [3], "scoring": "micro_f1"}),
+        (["--ranks", "2", "--regularizations", "1,2", "--kernel", "rbf", "--hyperparameters", "learn",
+          "--learning-rows", 40, "--max-learning-iter", 3],
+         {"ranks": [2], "regularizations": [1.0, 2.0], "kernel": "rbf", "hyperparameters": "learn",
+          "learning_rows": 40, "max_learning_iter": 3}),
+    ],
+)  # fmt: skip
+def test_flags_reach_the_classifier(run, matrix_files, words, parameters):
+    run("fit", "d.txt", *LOW_RANK, "-q", *words)
+    model, data = labelweave.load("m.lw"), read_any("d.txt")
+    twin = LowRankClassifierCV(**parameters)
+    assert isinstance(model, LowRankClassifierCV)
+    given = {name: list(v) if isinstance(v, tuple) else v for name, v in twin.get_params().items()}
+    assert model.get_params() == given
+    twin.fit(data.X, data.Y)
+    assert (model.best_rank_, model.best_regularization_) == (twin.best_rank_, twin.best_regularization_)
+    np.testing.assert_array_equal(model.label_factors_, twin.label_factors_)
+
+
+def test_what_was_chosen_is_said(run, matrix_files):
+    done = run("fit", "d.txt", *LOW_RANK, "--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3)
+    model = labelweave.load("m.lw")
+    chosen = f"rank {model.best_rank_}, regularization {model.best_regularization_:.4g}, the best of 4 pairs"
+    assert f"rank      {model.best_rank_} (chosen by cross-validation)" in done.err.splitlines()
+    assert f"chosen    {chosen} on 3 folds: mean loss" in done.err
+    assert f"chosen      {chosen} on 3 folds: mean" in run("inspect", "m.lw").out
+    facts = json.loads(run("inspect", "m.lw", "--json").out)["choice"]
+    assert facts["rank"] == model.best_rank_
+    assert facts["status"] == "complete"
+    assert [(pair["rank"], pair["regularization"]) for pair in facts["pairs"]] == [
+        (3, 1.0), (1, 1.0), (3, 0.1), (1, 0.1)
+    ]  # fmt: skip
+    assert facts["score"] == max(pair["mean_test_score"] for pair in facts["pairs"])
+    run("fit", "d.txt", *LOW_RANK, "--ranks", "1,3", "--rule", "one_standard_error", "-q")
+    assert "within a standard error of the best of 20" in " ".join(run("inspect", "m.lw").out.split())
+    assert "precision@1" in json.loads(run("evaluate", "m.lw", "d.txt", "--json").out)
+
+
+def test_progress_tells_fits_from_learning_and_rounds(rows):
+    states, lines = [], progress.GapLines()
+    lines.show = lambda: states.append(lines.state)
+    choice = {"ranks": [1, 2], "regularizations": [1.0, 2.0], "cv": 3, "max_iter": 20}
+    LowRankClassifierCV(**choice, kernel="rbf", hyperparameters="learn", max_learning_iter=2).set_callbacks(
+        lines
+    ).fit(rows.X, rows.Y)
+    assert states[:3] == ["learning 1 of at most 2", "at the end of learning", "fit 1 of at most 12 to folds"]
+    assert states[13] == "fit 12 of at most 12 to folds"
+    assert states[14] == "round 1 of at most 20"
+
+
+def _interrupt_at(monkeypatch, state):
+    def show(lines):
+        if lines.state == state:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(progress.GapLines, "show", show)
+
+
+def test_an_interrupt_saves_the_best_pair_so_far(run, matrix_files, monkeypatch):
+    _interrupt_at(monkeypatch, "fit 3 of at most 12 to folds")
+    words = ["--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3]
+    done = run("fit", "d.txt", *LOW_RANK, *words, code=130)
+    assert "interrupted after 3 of 12 fits to folds; the model with the best rank and" in done.err
+    assert "Traceback" not in done.err
+    assert labelweave.load("m.lw").search_status_ == "interrupted"
+    assert "(interrupted)" in run("inspect", "m.lw").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--ranks", "0.2,1.5"], "Invalid value for '--ranks': '1.5' is neither a whole number from 1"),
+        (["--ranks", "0"], "'0' is neither a whole number"),
+        (["--ranks", "2,"], "'' is neither a whole number"),
+        (["--regularizations", "1,x"], "'1,x' is neither a list of numbers from 0 on, such as 0.1,1,10, nor"),
+        (["--regularizations", "1,-1"], "'1,-1' is neither"),
+        (["--regularizations", "nan"], "'nan' is neither"),
+        (["--regularizations", "1e999"], "'1e999' is neither"),
+        (["--regularizations", "0"], "'0' is neither"),
+        (["--scoring", "accuracy"], "Invalid value for '--scoring'"),
+        (["--rule", "worst"], "Invalid value for '--rule'"),
+        (["--ranks", "2", "--cv", "1"], "Invalid value for '--cv'"),
+        (["--ranks", "2", "--rank", 3], "--rank and --ranks name the same thing; give one of them."),
+        (["--regularizations", "2", "--regularization", 3], "--regularization and --regularizations name"),
+        (["--scoring", "loss", "--rank", 2, "--regularization", 3], "leave nothing to choose for --scoring"),
+        (["--ranks", "2", "--learning-rows", 30], "--learning-rows is about learning; give"),
+        (["--model", "plst", "--ranks", "2"], "--ranks goes with --model low-rank, not with plst."),
+        (["--model", "wsabie", "--scoring", "loss"], "--scoring goes with --model low-rank, not"),
+    ],
+)  # fmt: skip
+def test_nonsense_is_one_line_and_code_2(run, matrix_files, tmp_path, words, message):
+    done = run("fit", "d.txt", *LOW_RANK, *words, code=2)
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "m.lw").exists()

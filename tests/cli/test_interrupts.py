@@ -1,0 +1,79 @@
+"""Ctrl-C on the command line: the best model so far and exit code 130, or nothing written and one line."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+
+import labelweave
+from labelweave.baselines import label_space_classifier, linear_fits
+from labelweave.cli import progress
+from labelweave.estimators import low_rank_fit
+
+
+def _interrupt(monkeypatch, place, name, call=1):
+    """Send SIGINT in some call of a function."""
+    original, calls = getattr(place, name), []
+
+    def interrupted(*arguments, **options):
+        calls.append(name)
+        if len(calls) == call:
+            signal.raise_signal(signal.SIGINT)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(place, name, interrupted)
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "name"),
+    [
+        (["plst"], label_space_classifier, "make_ridge"),
+        (["cplst"], label_space_classifier, "leading_directions"),
+        (["low-rank", "--penalty", "ridge"], low_rank_fit.ReducedRankRidge, "fit"),
+        (["binary-relevance"], linear_fits, "make_ridge"),
+    ],
+)
+def test_what_has_no_model_so_far_ends_without_a_file(
+    run, matrix_files, tmp_path, monkeypatch, words, place, name
+):
+    _interrupt(monkeypatch, place, name)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    done = run("fit", "d.txt", "--out", "m.lw", "--model", *words, code=130)
+    assert done.err.split("\n", 1)[-1] == "labelweave: interrupted; nothing was written.\n"
+    assert done.out == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_the_model_of_a_part_of_the_rows_is_kept(run, matrix_files, monkeypatch):
+    _interrupt(monkeypatch, low_rank_fit.ReducedRankRidge, "fit", 2)
+    words = ["--model", "low-rank", "--penalty", "ridge", "--threshold", "f1"]
+    done = run("fit", "d.txt", "--out", "m.lw", *words, code=130)
+    assert "the best model so far is saved in m.lw." in done.err.splitlines()[-1]
+    assert labelweave.load("m.lw").status_ == "interrupted"
+
+
+def test_labels_that_were_fitted_are_kept(run, matrix_files, monkeypatch):
+    _interrupt(monkeypatch, linear_fits, "_fit_label", 4)
+    done = run(
+        "fit", "d.arff", "--out", "m.lw", "--model", "binary-relevance", "--loss", "logistic", code=130
+    )
+    assert done.err.splitlines()[-1] == (
+        "labelweave: interrupted after 3 of 5 labels, the others are never predicted; the model so far is "
+        "saved in m.lw."
+    )
+    assert np.flatnonzero(labelweave.load("m.lw").coef_.any(axis=1)).tolist() == [0, 1, 2]
+    assert ", interrupted" in run("inspect", "m.lw").out
+
+
+def test_epochs_that_were_done_are_kept(run, matrix_files, monkeypatch):
+    def show(lines):
+        if lines.state == "epoch 3 of at most 10":
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(progress.GapLines, "show", show)
+    done = run("fit", "d.txt", "--out", "m.lw", "--model", "wsabie", "--rank", 3, code=130)
+    assert "interrupted after 3 of 10 epochs; the model so far is saved in m.lw." in done.err
+    assert labelweave.load("m.lw").status_ == "interrupted"
+    assert "3 rounds" in run("inspect", "m.lw").out

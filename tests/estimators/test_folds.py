@@ -1,0 +1,126 @@
+"""Splits by groups, and splits that are given, with learning on all rows and on some."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, StratifiedKFold
+
+from labelweave import KernelLogisticClassifier, LowRankClassifier, LowRankClassifierCV, load
+from labelweave.estimators.folds import held_out_rows, reusable_splits
+
+GROUPS = np.arange(60) // 6  # six rows belong together
+
+
+def _drawn(n=60, labels=4):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 3))
+    return X, (X @ random.normal(size=(3, labels)) + 0.5 * random.normal(size=(n, labels)) > 0.2).astype(int)
+
+
+MODELS = {
+    "kernel logistic": KernelLogisticClassifier(max_learning_iter=3),
+    "low rank": LowRankClassifier(
+        2, penalty="ridge", kernel="rbf", hyperparameters="learn", max_learning_iter=3
+    ),
+    "low rank, chosen": LowRankClassifierCV(
+        [1, 2], [1.0, 3.0], kernel="rbf", hyperparameters="learn", max_learning_iter=3
+    ),
+}
+EVERY = pytest.mark.parametrize("name", MODELS)
+
+
+def _fit(name, X, Y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MODELS[name]
+        return type(model)(**model.get_params() | parameters).fit(X, Y)
+
+
+@EVERY
+@pytest.mark.parametrize("learning_rows", [None, 30])
+def test_splits_by_groups_are_given_as_a_list(name, learning_rows, tmp_path):
+    X, Y = _drawn()
+    splits = list(GroupKFold(5).split(X, Y, GROUPS))
+    model = _fit(name, X, Y, cv=splits, learning_rows=learning_rows)
+    once = _fit(name, X, Y, cv=iter(splits), learning_rows=learning_rows)  # a generator is used up
+    masks = [np.isin(np.arange(60), test) for _, test in splits]
+    marked = _fit(name, X, Y, cv=[(~mask, mask) for mask in masks], learning_rows=learning_rows)
+    other = _fit(name, X, Y, cv=KFold(5, shuffle=True, random_state=3), learning_rows=learning_rows)
+    assert model.hyperparameters_ == once.hyperparameters_ == marked.hyperparameters_
+    assert model.cross_validation_loss_ != other.cross_validation_loss_
+    model.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict(X), model.predict(X))
+
+
+def test_folds_of_some_rows_keep_groups_together():
+    chosen = np.sort(np.random.default_rng(1).permutation(60)[:30])
+    splits = list(GroupKFold(5).split(np.zeros((60, 1)), None, GROUPS))
+    held_out = held_out_rows(splits, chosen, np.zeros(60), 0)
+    assert held_out.shape == (30, 5)
+    assert (held_out.sum(axis=1) == 1).all()
+    for group in np.unique(GROUPS[chosen]):
+        assert len(np.unique(held_out[GROUPS[chosen] == group], axis=0)) == 1
+
+
+def test_several_blocks_share_splits_that_are_given_once():
+    X, Y = _drawn()
+    splits = GroupKFold(3).split(X, Y, GROUPS)
+    model = _fit("kernel logistic", X, Y, cv=splits, learning_blocks=2)
+    again = _fit("kernel logistic", X, Y, cv=list(GroupKFold(3).split(X, Y, GROUPS)), learning_blocks=2)
+    assert model.hyperparameters_ == again.hyperparameters_
+
+
+def test_splits_that_can_be_used_again_stay_as_they_are():
+    splits = [(np.arange(3), np.arange(3, 6))]
+    assert reusable_splits(splits) is splits
+    assert reusable_splits(None) is None
+    assert reusable_splits(5) == 5
+    assert reusable_splits(iter(splits)) == splits
+
+
+@EVERY
+@pytest.mark.parametrize("splitter", [GroupKFold(3), LeaveOneGroupOut(), GroupShuffleSplit(2)], ids=str)
+@pytest.mark.parametrize("learning_rows", [None, 30])
+def test_splitters_that_want_groups_say_what_to_do(name, splitter, learning_rows):
+    X, Y = _drawn()
+    message = r"cannot split the rows by y alone \(The 'groups' parameter should not be None"
+    with pytest.raises(ValueError, match=message) as caught:
+        _fit(name, X, Y, cv=splitter, learning_rows=learning_rows)
+    assert "for groups cv=list(splitter.split(X, y, groups))." in str(caught.value)
+
+
+@EVERY
+def test_splitters_that_cannot_stratify_say_what_to_do(name):
+    X, Y = _drawn()
+    with pytest.raises(ValueError, match=r"cannot split the rows by y alone .* give the splits of all rows"):
+        _fit(name, X, Y, cv=StratifiedKFold(3))
+    if name == "kernel logistic":
+        return
+    classes = Y.argmax(axis=1)
+    assert _fit(name, X, classes, cv=StratifiedKFold(3)).learning_status_ != "fixed"
+
+
+BAD = {
+    "no pairs": ([np.arange(3)], "Fold 0 of cv is no pair"),
+    "numbers": ([1, 2], "Fold 0 of cv is no pair"),
+    "rows left out": ([(np.arange(30), np.arange(40, 60))], "Fold 0 of cv has row 30 in neither part"),
+    "rows twice": ([(np.arange(31), np.arange(30, 60))], "Fold 0 of cv has row 30 in both parts"),
+    "fractions": ([(np.arange(30) + 0.5, np.arange(30, 60))], "Fold 0 of cv names rows that are not there"),
+}
+
+
+@EVERY
+@pytest.mark.parametrize("kind", BAD)
+def test_folds_that_are_none_are_one_sentence(name, kind):
+    splits, message = BAD[kind]
+    with pytest.raises(ValueError, match=message):
+        _fit(name, *_drawn(), cv=splits)
+
+
+def test_a_fold_that_holds_out_all_rows_learned_on_is_refused():
+    chosen = np.flatnonzero(GROUPS == 2)
+    splits = list(GroupKFold(5).split(np.zeros((60, 1)), None, GROUPS))
+    with pytest.raises(ValueError, match="give other folds, or more rows to learn on"):
+        held_out_rows(splits, chosen, np.zeros(60), 0)
