@@ -4,9 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelweave import baselines, datasets, display, inference, metrics
+    from labelweave import baselines, datasets, decisions, display, inference, metrics, splits
+    from labelweave.decisions import (
+        CalibratedLabelClassifier,
+        ConformalLabelClassifier,
+        TunedThresholdClassifier,
+    )
     from labelweave.estimators import (
         KernelLogisticClassifier,
+        LabelGraphClassifier,
         LowRankClassifier,
         LowRankClassifierCV,
         MaxMarginClassifier,
@@ -14,47 +20,61 @@ if TYPE_CHECKING:
         load,
     )
     from labelweave.features import kernels
-    from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+    from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CalibratedLabelClassifier",
+    "CliqueGraph",
+    "ConformalLabelClassifier",
     "KernelLogisticClassifier",
     "LabelCovariance",
+    "LabelGraphClassifier",
     "LabelMatrix",
     "LowRankClassifier",
     "LowRankClassifierCV",
     "MaxMarginClassifier",
     "Taxonomy",
+    "TunedThresholdClassifier",
     "ZeroShotClassifier",
     "baselines",
     "datasets",
+    "decisions",
     "display",
     "inference",
     "kernels",
     "load",
     "metrics",
+    "splits",
 ]
 
 # imported when first used: the command line's help needs none of them
 _HOMES = {
+    "CalibratedLabelClassifier": "labelweave.decisions",
+    "ConformalLabelClassifier": "labelweave.decisions",
+    "CliqueGraph": "labelweave.labels",
     "KernelLogisticClassifier": "labelweave.estimators",
     "LabelCovariance": "labelweave.labels",
+    "LabelGraphClassifier": "labelweave.estimators",
     "LabelMatrix": "labelweave.labels",
     "LowRankClassifier": "labelweave.estimators",
     "LowRankClassifierCV": "labelweave.estimators",
     "MaxMarginClassifier": "labelweave.estimators",
     "Taxonomy": "labelweave.labels",
+    "TunedThresholdClassifier": "labelweave.decisions",
     "ZeroShotClassifier": "labelweave.estimators",
-    "load": "labelweave.baselines",
+    "load": "labelweave.decisions",
 }
 _MODULES = {
     "baselines": "labelweave.baselines",
     "datasets": "labelweave.datasets",
+    "decisions": "labelweave.decisions",
     "display": "labelweave.display",
     "inference": "labelweave.inference",
     "kernels": "labelweave.features.kernels",
     "metrics": "labelweave.metrics",
+    "splits": "labelweave.splits",
 }
 
 

@@ -1,6 +1,7 @@
 """What users call: thin classes that check, state the problem, solve and keep the result."""
 
 from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
+from labelweave.estimators.label_graph import LabelGraphClassifier
 from labelweave.estimators.low_rank import LowRankClassifier
 from labelweave.estimators.low_rank_cv import LowRankClassifierCV
 from labelweave.estimators.max_margin import MaxMarginClassifier
@@ -12,6 +13,7 @@ from labelweave.model_files import load_object as load
 
 __all__ = [
     "KernelLogisticClassifier",
+    "LabelGraphClassifier",
     "LowRankClassifier",
     "LowRankClassifierCV",
     "MaxMarginClassifier",

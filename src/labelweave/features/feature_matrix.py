@@ -93,6 +93,28 @@ class FeatureMatrix:
         changed.data, changed.names = self.data.astype(dtype), self.names
         return changed
 
+    def with_constant(self, value: float) -> FeatureMatrix:
+        """Add a feature that is the same in every row, as the last one.
+
+        Parameters
+        ----------
+        value : float
+            Its value.
+
+        Returns
+        -------
+        FeatureMatrix
+            One more feature; not checked again, without names.
+        """
+        wider = FeatureMatrix.__new__(FeatureMatrix)
+        column = np.full((len(self), 1), value, self.data.dtype)
+        wider.names = None
+        if self.is_sparse:
+            wider.data = sp.hstack([self.data, sp.csr_array(column)], format="csr")
+        else:
+            wider.data = np.hstack([self.data, column])
+        return wider
+
     def sparse_rows(
         self, dtype: npt.DTypeLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:

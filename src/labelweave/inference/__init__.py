@@ -1,5 +1,38 @@
-"""From probabilities to decisions: which class to predict, and which rows to leave to a person."""
+"""From scores and probabilities to decisions: classes, label sets, and rows left to a person."""
 
+from labelweave.inference.calibration import (
+    IsotonicCalibration,
+    LabelCalibration,
+    SigmoidCalibration,
+    calibrate_labels,
+)
+from labelweave.inference.conformal import ConformalThreshold, control_mistakes
 from labelweave.inference.decisions import best_parent, least_expected_loss, most_probable, rejected
+from labelweave.inference.expected_f1 import ExpectedF1Sizes, expected_f1_sizes
+from labelweave.inference.thresholds import (
+    ThresholdChoice,
+    TopKChoice,
+    choose_thresholds,
+    choose_top_k,
+    scores_above_top_k,
+)
 
-__all__ = ["best_parent", "least_expected_loss", "most_probable", "rejected"]
+__all__ = [
+    "ConformalThreshold",
+    "ExpectedF1Sizes",
+    "IsotonicCalibration",
+    "LabelCalibration",
+    "SigmoidCalibration",
+    "ThresholdChoice",
+    "TopKChoice",
+    "best_parent",
+    "calibrate_labels",
+    "choose_thresholds",
+    "choose_top_k",
+    "control_mistakes",
+    "expected_f1_sizes",
+    "least_expected_loss",
+    "most_probable",
+    "rejected",
+    "scores_above_top_k",
+]

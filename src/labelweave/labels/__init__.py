@@ -1,7 +1,8 @@
-"""The label side: targets with missing entries, covariances, taxonomies."""
+"""The label side: targets with missing entries, covariances, taxonomies, graphs."""
 
+from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy import Taxonomy
 
-__all__ = ["LabelCovariance", "LabelMatrix", "Taxonomy"]
+__all__ = ["CliqueGraph", "LabelCovariance", "LabelMatrix", "Taxonomy"]

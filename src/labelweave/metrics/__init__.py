@@ -1,6 +1,7 @@
 """Metrics for label sets, rankings and classes; in every one an unobserved entry is never counted."""
 
 from labelweave.metrics.area_under_curve import average_auc
+from labelweave.metrics.calibration_error import expected_calibration_error
 from labelweave.metrics.class_ranking import error_reject_curve, mean_reciprocal_rank
 from labelweave.metrics.class_summary import class_summary
 from labelweave.metrics.label_sets import (
@@ -26,6 +27,7 @@ __all__ = [
     "class_summary",
     "coverage_error",
     "error_reject_curve",
+    "expected_calibration_error",
     "f1_score",
     "hamming_loss",
     "label_ranking_average_precision",

@@ -1,0 +1,78 @@
+"""Scores of whole labelings, and their improvement one label at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from labelweave._loops.map.arrays import CLIQUE, INNER, LABELS
+
+__all__ = ["improve_part", "score_component", "score_labels", "table_entry"]
+
+
+@njit(**INNER)
+def table_entry(clique, cliques, tables, labels):  # type: ignore[no-untyped-def]
+    """Return a clique's score; NaN if a label is free (-1)."""
+    state, first = 0, cliques.starts[clique]
+    for slot in range(first, cliques.starts[clique + 1]):
+        value = labels[cliques.labels[slot]]
+        if value < 0:
+            return np.nan
+        state |= value << (slot - first)
+    return tables[cliques.table_starts[clique] + state]
+
+
+@njit(**INNER)
+def _flip_gain(label, cliques, unary, tables, labels):  # type: ignore[no-untyped-def]
+    """Return what turning a label gains; 0 if that may be rounding, which would be taken back and again."""
+    old, size = labels[label], abs(unary[label])
+    gain = unary[label] if old == 0 else -unary[label]
+    for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
+        clique = cliques.places[CLIQUE, place]
+        before = table_entry(clique, cliques, tables, labels)
+        labels[label] = 1 - old
+        after = table_entry(clique, cliques, tables, labels)
+        labels[label] = old
+        gain += after - before
+        size += abs(after) + abs(before)
+    return gain if gain > 1e-14 * size else 0.0
+
+
+@njit(**INNER)
+def improve_part(cliques, unary, tables, labels, residual):  # type: ignore[no-untyped-def]
+    """Turn single labels of the part last listed while that raises the score."""
+    is_better = True
+    while is_better:
+        is_better = False
+        for number in range(residual.counts[LABELS]):
+            label = residual.labels[number]
+            if _flip_gain(label, cliques, unary, tables, labels) > 0.0:
+                labels[label] = 1 - labels[label]
+                is_better = True
+
+
+@njit(**INNER)
+def score_component(component, plan, unary, tables, labels):  # type: ignore[no-untyped-def]
+    """Score the labels and cliques of one component."""
+    score, cliques = 0.0, plan.cliques
+    for number in range(plan.components.starts[component], plan.components.starts[component + 1]):
+        label = plan.components.labels[number]
+        if labels[label] > 0:
+            score += unary[label]
+        for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
+            clique = cliques.places[CLIQUE, place]
+            if cliques.labels[cliques.starts[clique]] == label:  # once, with its first label
+                score += table_entry(clique, cliques, tables, labels)
+    return score
+
+
+@njit(**INNER)
+def score_labels(cliques, unary, tables, labels):  # type: ignore[no-untyped-def]
+    """Score all labels."""
+    score = 0.0
+    for label in range(len(labels)):
+        if labels[label] > 0:
+            score += unary[label]
+    for clique in range(len(cliques.starts) - 1):
+        score += table_entry(clique, cliques, tables, labels)
+    return score

@@ -1,0 +1,153 @@
+"""Max-product linear programming on what is left of a problem.
+
+Globerson and Jaakkola, "Fixing max-product: convergent message passing algorithms for MAP LP-relaxations",
+NIPS 2007; their edge updates, for cliques of any size.  For any messages ``d_ck`` from cliques to labels
+
+    D(d) = sum_k max(0, b_k) + sum_c max_y [theta_c(y) - sum_k d_ck y_k],    b_k = h_k + sum_c d_ck,
+
+is an upper bound of the maximum.  A step minimises D over the messages of one clique c of m labels.  With
+``T(y) = theta_c(y) + sum_k (b_k - d_ck) y_k`` and ``T_k(s) = max of T(y) with y_k = s``, no choice of them
+can bring the terms of c and of its labels below max T, and ``b_k = (T_k(1) - T_k(0)) / m`` attains it: the
+labels then give ``mean_k max(0, T_k(1) - T_k(0))`` and the clique ``mean_k T_k(0)``, together max T.  So D
+never rises.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from labelweave._loops.map.arrays import (
+    CHANGE,
+    CLIQUES,
+    CORE_BELIEF,
+    DROP_ONE,
+    DROP_ZERO,
+    INNER,
+    LABELS,
+    MEMBER,
+    MEMBER_START,
+    SLOT,
+    TABLE_START,
+    TOTAL,
+)
+
+__all__ = ["pass_messages", "write_drops"]
+
+_STALLED = 1e-3  # of the gap to close: a sweep that brings less is the last
+
+
+@njit(**INNER)
+def _start_beliefs(residual, shifts, beliefs):  # type: ignore[no-untyped-def]
+    """Write the beliefs under the messages that are there."""
+    for label in range(residual.counts[LABELS]):
+        beliefs[label] = residual.unary[label]
+    for place in range(residual.factors[MEMBER_START, residual.counts[CLIQUES]]):
+        beliefs[residual.members[MEMBER, place]] += shifts[residual.members[SLOT, place]]
+
+
+@njit(**INNER)
+def _pass_pair(begin, start, members, tables, shifts, beliefs):  # type: ignore[no-untyped-def]
+    """Renew the messages of a clique of two labels; return its term of the bound."""
+    first, second = members[MEMBER, begin], members[MEMBER, begin + 1]
+    first_slot, second_slot = members[SLOT, begin], members[SLOT, begin + 1]
+    outside_first, outside_second = beliefs[first] - shifts[first_slot], beliefs[second] - shifts[second_slot]
+    total_00, total_10 = tables[start], tables[start + 1] + outside_first
+    total_01 = tables[start + 2] + outside_second
+    total_11 = tables[start + 3] + outside_first + outside_second
+    first_zero, second_zero = max(total_00, total_01), max(total_00, total_10)
+    beliefs[first] = 0.5 * (max(total_10, total_11) - first_zero)
+    beliefs[second] = 0.5 * (max(total_01, total_11) - second_zero)
+    shifts[first_slot] = beliefs[first] - outside_first
+    shifts[second_slot] = beliefs[second] - outside_second
+    return 0.5 * (first_zero + second_zero)
+
+
+@njit(**INNER)
+def _write_totals(size, start, tables, scratch):  # type: ignore[no-untyped-def]
+    """Add to a clique's table the row ``CHANGE`` of those of its ``size`` members that are 1."""
+    scratch[TOTAL, 0] = tables[start]
+    for bit in range(size):
+        half, change = 1 << bit, scratch[CHANGE, bit]
+        for state in range(half):
+            lower = scratch[TOTAL, state] - tables[start + state]  # what the members below add
+            scratch[TOTAL, half + state] = tables[start + half + state] + change + lower
+
+
+@njit(**INNER)
+def _best_with(bit, value, size, scratch):  # type: ignore[no-untyped-def]
+    """Return the largest total of the states of ``size`` members in which one has a value."""
+    best = -np.inf
+    for state in range(1 << size):
+        if (state >> bit) & 1 == value:
+            best = max(best, scratch[TOTAL, state])
+    return best
+
+
+@njit(**INNER)
+def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
+    """Renew the messages of a clique; return its term of the bound."""
+    bound = 0.0
+    for bit in range(size):
+        place = begin + bit
+        scratch[CHANGE, bit] = beliefs[members[MEMBER, place]] - shifts[members[SLOT, place]]
+    _write_totals(size, start, tables, scratch)
+    for bit in range(size):
+        zero, one = _best_with(bit, 0, size, scratch), _best_with(bit, 1, size, scratch)
+        belief = (one - zero) / size
+        beliefs[members[MEMBER, begin + bit]] = belief
+        shifts[members[SLOT, begin + bit]] = belief - scratch[CHANGE, bit]
+        bound += zero / size
+    return bound
+
+
+@njit(**INNER)
+def _sweep(residual, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
+    """Renew all messages once; return the bound without its constant."""
+    members, tables, bound = residual.members, residual.tables, 0.0
+    for factor in range(residual.counts[CLIQUES]):
+        begin, start = residual.factors[MEMBER_START, factor], residual.factors[TABLE_START, factor]
+        size = residual.factors[MEMBER_START, factor + 1] - begin
+        if size == 2:
+            bound += _pass_pair(begin, start, members, tables, shifts, beliefs)
+        else:
+            bound += _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch)
+    for label in range(residual.counts[LABELS]):
+        bound += max(0.0, beliefs[label])
+    return bound
+
+
+@njit(**INNER)
+def pass_messages(residual, constant, goal, sweeps, search):  # type: ignore[no-untyped-def]
+    """Sweep until the bound is at most ``goal``, hardly falls, or sweeps are spent; return the bound."""
+    beliefs, bound = search.numbers[CORE_BELIEF], np.inf
+    _start_beliefs(residual, search.shifts, beliefs)
+    for sweep in range(sweeps):
+        before = bound
+        bound = constant + _sweep(residual, search.shifts, beliefs, search.scratch)
+        if bound <= goal or (sweep > 0 and before - bound <= _STALLED * (before - goal)):
+            break
+    return bound
+
+
+@njit(**INNER)
+def write_drops(residual, search):  # type: ignore[no-untyped-def]
+    """Write how much the bound falls at least when a label is set to 0, and when to 1.
+
+    All terms of D that know the label are maximised with it held; those of other labels stay.
+    """
+    numbers, scratch = search.numbers, search.scratch
+    for place in range(residual.counts[LABELS]):
+        belief, label = numbers[CORE_BELIEF, place], residual.labels[place]
+        numbers[DROP_ZERO, label], numbers[DROP_ONE, label] = max(0.0, belief), max(0.0, -belief)
+    for factor in range(residual.counts[CLIQUES]):
+        begin = residual.factors[MEMBER_START, factor]
+        size = residual.factors[MEMBER_START, factor + 1] - begin
+        for bit in range(size):
+            scratch[CHANGE, bit] = -search.shifts[residual.members[SLOT, begin + bit]]
+        _write_totals(size, residual.factors[TABLE_START, factor], residual.tables, scratch)
+        for bit in range(size):
+            label = residual.labels[residual.members[MEMBER, begin + bit]]
+            zero, one = _best_with(bit, 0, size, scratch), _best_with(bit, 1, size, scratch)
+            numbers[DROP_ZERO, label] += max(0.0, one - zero)
+            numbers[DROP_ONE, label] += max(0.0, zero - one)

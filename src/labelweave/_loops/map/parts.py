@@ -1,0 +1,93 @@
+"""One connected part of the free labels: eliminated if it is narrow, else bounded by message passing."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from labelweave._loops.map.arrays import (
+    CANDIDATE,
+    CLIQUES,
+    CORE_BELIEF,
+    INCUMBENT,
+    INNER,
+    IS_OPEN,
+    LABELS,
+    MEMBER,
+    MEMBER_START,
+    TABLE_START,
+)
+from labelweave._loops.map.labelings import improve_part
+from labelweave._loops.map.message_passing import pass_messages, write_drops
+from labelweave._loops.map.residual import gather_residual
+from labelweave._loops.map.run_order import eliminate_residual, order_residual
+
+__all__ = ["settle_part"]
+
+
+@njit(**INNER)
+def _score_part(residual, constant, labels):  # type: ignore[no-untyped-def]
+    """Score the labels of the part, ``constant`` included."""
+    score = constant
+    for number in range(residual.counts[LABELS]):
+        if labels[residual.labels[number]] > 0:
+            score += residual.unary[number]
+    for factor in range(residual.counts[CLIQUES]):
+        begin, entry = residual.factors[MEMBER_START, factor], residual.factors[TABLE_START, factor]
+        for place in range(begin, residual.factors[MEMBER_START, factor + 1]):
+            entry += labels[residual.labels[residual.members[MEMBER, place]]] << (place - begin)
+        score += residual.tables[entry]
+    return score
+
+
+@njit(**INNER)
+def _keep_rounded(cliques, unary, tables, constant, best, search, residual):  # type: ignore[no-untyped-def]
+    """Round the beliefs, improve the labels so found, keep them if they score above ``best``."""
+    candidate = search.flags[CANDIDATE]
+    for number in range(residual.counts[LABELS]):
+        label = residual.labels[number]
+        residual.values[number] = candidate[label]
+        candidate[label] = 1 if search.numbers[CORE_BELIEF, number] > 0.0 else 0
+    improve_part(cliques, unary, tables, candidate, residual)
+    score = _score_part(residual, constant, candidate)
+    if score > best:
+        return score
+    for number in range(residual.counts[LABELS]):
+        candidate[residual.labels[number]] = residual.values[number]
+    return best
+
+
+@njit(**INNER)
+def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, residual):  # type: ignore[no-untyped-def]
+    """Bound a part and write labels for it; return the bound and whether the labels are short of it."""
+    candidate = search.flags[CANDIDATE]
+    for number in range(residual.counts[LABELS]):
+        label = residual.labels[number]
+        candidate[label] = search.flags[INCUMBENT, label]
+    improve_part(cliques, unary, tables, candidate, residual)
+    best = _score_part(residual, constant, candidate)
+    bound = pass_messages(residual, constant, best + tolerance, limits.sweeps, search)
+    best = _keep_rounded(cliques, unary, tables, constant, best, search, residual)
+    if bound <= best + tolerance:
+        return bound, False
+    write_drops(residual, search)
+    for number in range(residual.counts[LABELS]):
+        search.flags[IS_OPEN, residual.labels[number]] = 1
+    return bound, True
+
+
+@njit(**INNER)
+def settle_part(cliques, unary, tables, limits, tolerance, workspace):  # type: ignore[no-untyped-def]
+    """Write candidate labels of the part last listed; return its bound and whether it stays open.
+
+    With a negative ``tolerance`` a part that is too wide is left alone.
+    """
+    search, residual, order = workspace.search, workspace.residual, workspace.order
+    constant = gather_residual(cliques, unary, tables, search, residual)
+    if limits.states > 0 and order_residual(residual, order, limits.width, limits.states):
+        value = eliminate_residual(residual, order)
+        for number in range(residual.counts[LABELS]):
+            search.flags[CANDIDATE, residual.labels[number]] = residual.values[number]
+        return constant + value, False
+    if tolerance < 0.0:
+        return 0.0, True
+    return _bound_part(cliques, unary, tables, limits, tolerance, constant, search, residual)

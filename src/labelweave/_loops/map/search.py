@@ -1,0 +1,239 @@
+"""Branch and bound over the labels that nothing easier decides.
+
+A node fixes dead ends, eliminates the connected parts that are narrow, bounds the others by message
+passing, and improves the best labels found.  A label whose other value bounds the score below the best is
+fixed too.  What remains is split on its least decided label, the likelier value first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from labelweave._loops.map.arrays import (
+    CANDIDATE,
+    CLIQUE,
+    CLIQUE_MARK,
+    CORE,
+    CORE_CLIQUE,
+    CORE_CLIQUES_LENGTH,
+    CORE_LENGTH,
+    DROP_ONE,
+    DROP_ZERO,
+    FIXED,
+    INCUMBENT,
+    INNER,
+    IS_OPEN,
+    LABELS,
+    MARK,
+    STACK_BOUND,
+    STACK_LABEL,
+    STACK_TRAIL,
+    STACK_TRIED,
+    STACK_VALUE,
+    STAMP,
+    TRAIL_LENGTH,
+)
+from labelweave._loops.map.dead_ends import decide, fix_label, release
+from labelweave._loops.map.labelings import table_entry
+from labelweave._loops.map.parts import settle_part
+from labelweave._loops.map.residual import take_connected
+
+__all__ = ["search_core"]
+
+_ROUNDING = 1e-12  # of the size of all scores: bounds that are closer are equal
+
+
+@njit(**INNER)
+def _core_score(cliques, unary, tables, labels, search):  # type: ignore[no-untyped-def]
+    """Score the core's labels and cliques; what is free (-1) counts for nothing."""
+    score = 0.0
+    for place in range(search.counts[CORE_LENGTH]):
+        label = search.labels[CORE, place]
+        if labels[label] > 0:
+            score += unary[label]
+    for place in range(search.counts[CORE_CLIQUES_LENGTH]):
+        entry = table_entry(search.cliques[CORE_CLIQUE, place], cliques, tables, labels)
+        if not np.isnan(entry):
+            score += entry
+    return score
+
+
+@njit(**INNER)
+def _add_core_clique(clique, cliques, tables, search):  # type: ignore[no-untyped-def]
+    """Keep a clique of the core and the values around it; return the size of its table."""
+    search.cliques[CORE_CLIQUE, search.counts[CORE_CLIQUES_LENGTH]] = clique
+    search.counts[CORE_CLIQUES_LENGTH] += 1
+    flags, largest = search.flags, 0.0
+    for slot in range(cliques.starts[clique], cliques.starts[clique + 1]):
+        label = cliques.labels[slot]
+        if flags[FIXED, label] >= 0:
+            flags[CANDIDATE, label] = flags[INCUMBENT, label] = flags[FIXED, label]
+    for entry in range(cliques.table_starts[clique], cliques.table_starts[clique + 1]):
+        largest = max(largest, abs(tables[entry]))
+    return largest
+
+
+@njit(**INNER)
+def _list_core(cliques, unary, tables, search, residual):  # type: ignore[no-untyped-def]
+    """Keep the labels last listed as the core, with their cliques; return the size of their scores."""
+    counts, size = search.counts, 0.0
+    counts[CORE_LENGTH], counts[CORE_CLIQUES_LENGTH] = residual.counts[LABELS], 0
+    counts[STAMP] += 1
+    for number in range(counts[CORE_LENGTH]):
+        label = residual.labels[number]
+        search.labels[CORE, number] = label
+        size += abs(unary[label])
+        for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
+            clique = cliques.places[CLIQUE, place]
+            if search.cliques[CLIQUE_MARK, clique] != counts[STAMP]:
+                search.cliques[CLIQUE_MARK, clique] = counts[STAMP]
+                size += _add_core_clique(clique, cliques, tables, search)
+    return size
+
+
+@njit(**INNER)
+def _settle_parts(cliques, unary, tables, limits, tolerance, workspace):  # type: ignore[no-untyped-def]
+    """Settle each connected part of the core's free labels; return the bound and whether one is open."""
+    search = workspace.search
+    bound = _core_score(cliques, unary, tables, search.flags[FIXED], search)
+    search.counts[STAMP] += 1
+    is_open = False
+    for place in range(search.counts[CORE_LENGTH]):
+        label = search.labels[CORE, place]
+        search.flags[IS_OPEN, label] = 0
+        search.flags[CANDIDATE, label] = search.flags[FIXED, label]
+    for place in range(search.counts[CORE_LENGTH]):
+        label = search.labels[CORE, place]
+        if search.flags[FIXED, label] < 0 and search.labels[MARK, label] != search.counts[STAMP]:
+            take_connected(label, cliques, search, workspace.residual)
+            part, part_is_open = settle_part(cliques, unary, tables, limits, tolerance, workspace)
+            bound += part
+            is_open |= part_is_open
+    return bound, is_open
+
+
+@njit(**INNER)
+def _keep_candidate(cliques, unary, tables, best, search):  # type: ignore[no-untyped-def]
+    score = _core_score(cliques, unary, tables, search.flags[CANDIDATE], search)
+    if score <= best:
+        return best
+    for place in range(search.counts[CORE_LENGTH]):
+        label = search.labels[CORE, place]
+        search.flags[INCUMBENT, label] = search.flags[CANDIDATE, label]
+    return score
+
+
+@njit(**INNER)
+def _fix_by_bounds(cliques, slack, search):  # type: ignore[no-untyped-def]
+    """Fix labels of open parts whose other value costs at least ``slack``; return the least such cost."""
+    least, numbers = np.inf, search.numbers
+    for place in range(search.counts[CORE_LENGTH]):
+        label = search.labels[CORE, place]
+        cost = max(numbers[DROP_ZERO, label], numbers[DROP_ONE, label])
+        if search.flags[FIXED, label] < 0 and search.flags[IS_OPEN, label] and cost >= slack:
+            least = min(least, cost)
+            fix_label(label, 0 if numbers[DROP_ONE, label] == cost else 1, cliques, search)
+    return least
+
+
+@njit(**INNER)
+def _explore(cliques, unary, tables, limits, tolerance, best, workspace):  # type: ignore[no-untyped-def]
+    """Bound a node and improve the best labels.
+
+    Returns its bound, the best score, the largest bound of what was cut off, and whether the node is open.
+    """
+    cut, search = -np.inf, workspace.search
+    while True:
+        decide(cliques, unary, tables, search)
+        bound, is_open = _settle_parts(cliques, unary, tables, limits, tolerance, workspace)
+        best = _keep_candidate(cliques, unary, tables, best, search)
+        if not is_open or bound <= best + tolerance:
+            return bound, best, cut, False
+        if limits.nodes <= 1:
+            return bound, best, cut, True
+        least = _fix_by_bounds(cliques, bound - best - tolerance, search)
+        if least == np.inf:
+            return bound, best, cut, True
+        cut = max(cut, bound - least)
+
+
+@njit(**INNER)
+def _least_decided(search):  # type: ignore[no-untyped-def]
+    chosen, least = -1, np.inf
+    for place in range(search.counts[CORE_LENGTH]):
+        label = search.labels[CORE, place]
+        if search.flags[FIXED, label] < 0 and search.flags[IS_OPEN, label]:
+            cost = max(search.numbers[DROP_ZERO, label], search.numbers[DROP_ONE, label])
+            if cost < least:
+                chosen, least = label, cost
+    return chosen
+
+
+@njit(**INNER)
+def _descend(cliques, depth, bound, search):  # type: ignore[no-untyped-def]
+    """Split on a label and take its likelier value."""
+    label = _least_decided(search)
+    zero, one = search.numbers[DROP_ZERO, label], search.numbers[DROP_ONE, label]
+    value = search.flags[INCUMBENT, label]
+    if zero != one:
+        value = 0 if zero < one else 1
+    search.labels[STACK_LABEL, depth] = label
+    search.labels[STACK_TRAIL, depth] = search.counts[TRAIL_LENGTH]
+    search.flags[STACK_VALUE, depth] = value
+    search.flags[STACK_TRIED, depth] = 0
+    search.numbers[STACK_BOUND, depth] = bound - (one if value == 0 else zero)
+    fix_label(label, value, cliques, search)
+
+
+@njit(**INNER)
+def _climb(cliques, depth, limit, is_spent, search):  # type: ignore[no-untyped-def]
+    """Go back to the last untried value whose bound exceeds ``limit``, and take it.
+
+    Returns the new depth, 0 when nothing is left, and the largest bound of what was left untried.
+    """
+    cut = -np.inf
+    while depth > 0:
+        depth -= 1
+        release(search.labels[STACK_TRAIL, depth], search)
+        if search.flags[STACK_TRIED, depth]:
+            continue
+        bound = search.numbers[STACK_BOUND, depth]
+        if is_spent or bound <= limit:
+            cut = max(cut, bound)
+            continue
+        search.flags[STACK_TRIED, depth] = 1
+        value = 1 - search.flags[STACK_VALUE, depth]
+        fix_label(search.labels[STACK_LABEL, depth], value, cliques, search)
+        return depth + 1, cut
+    return 0, cut
+
+
+@njit(**INNER)
+def search_core(cliques, unary, tables, limits, workspace):  # type: ignore[no-untyped-def]
+    """Maximise over the labels last listed and fix them; return the gap to the bound.
+
+    All labels around them are fixed.  The flags ``INCUMBENT`` hold labels to start from.
+    """
+    search = workspace.search
+    tolerance = _ROUNDING * _list_core(cliques, unary, tables, search, workspace.residual)
+    best = _core_score(cliques, unary, tables, search.flags[INCUMBENT], search)
+    cut, depth, nodes, length = -np.inf, 0, 0, search.counts[TRAIL_LENGTH]
+    while True:
+        nodes += 1
+        bound, best, lost, is_open = _explore(cliques, unary, tables, limits, tolerance, best, workspace)
+        cut = max(cut, lost)
+        if is_open and nodes < limits.nodes:
+            _descend(cliques, depth, bound, search)
+            depth += 1
+            continue
+        cut = max(cut, bound)
+        depth, lost = _climb(cliques, depth, best + tolerance, nodes >= limits.nodes, search)
+        cut = max(cut, lost)
+        if depth == 0:
+            break
+    release(length, search)
+    for place in range(search.counts[CORE_LENGTH]):
+        label = search.labels[CORE, place]
+        search.flags[FIXED, label] = search.flags[INCUMBENT, label]
+    return max(0.0, cut - best)

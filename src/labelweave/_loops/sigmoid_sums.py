@@ -1,0 +1,59 @@
+"""Sums over rows for logistic curves of scores, one curve a label."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["sigmoid_sums"]
+
+LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
+
+
+@njit(**LOOP)
+def _line_sums(scores, signs, weights, curve, targets):  # type: ignore[no-untyped-def]
+    """Return the loss of a curve, its gradient and its second derivatives."""
+    slope, intercept = curve
+    loss = g_slope = g_intercept = h_slope = h_both = h_intercept = 0.0
+    for i in range(len(scores)):
+        if signs[i] == 0:
+            continue
+        s = float(scores[i])
+        x = slope * s + intercept
+        tail = np.exp(-abs(x))
+        p = 1.0 / (1.0 + tail) if x >= 0 else tail / (1.0 + tail)
+        target = targets[1] if signs[i] > 0 else targets[0]
+        # log(1 + e^x) - target x, without overflow
+        loss += weights[i] * (max(x, 0.0) + np.log1p(tail) - target * x)
+        residual, curvature = weights[i] * (p - target), weights[i] * p * (1.0 - p)
+        g_slope += residual * s
+        g_intercept += residual
+        h_slope += curvature * s * s
+        h_both += curvature * s
+        h_intercept += curvature
+    return loss, g_slope, g_intercept, h_slope, h_both, h_intercept
+
+
+@njit(**LOOP)
+def sigmoid_sums(scores, signs, weights, curves, targets, sums):  # type: ignore[no-untyped-def]
+    """Add up loss, gradient and second derivatives of the curve of every label.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape (b, n)
+        Scores; those of unobserved entries are not read.
+    signs : ndarray of int8, shape (b, n)
+        +1, -1 and, for what is unobserved, 0.
+    weights : ndarray of float64, shape (n,)
+        Weights of the rows.
+    curves : ndarray of float64, shape (b, 2)
+        Slope and intercept of the log-odds.
+    targets : ndarray of float64, shape (b, 2)
+        The probabilities asked for in negative and in positive rows.
+    sums : ndarray of float64, shape (b, 6)
+        Gets the loss, its gradient by slope and intercept, and the second derivatives by slope twice, slope
+        and intercept, intercept twice.
+    """
+    for line in range(len(scores)):
+        curve = (curves[line, 0], curves[line, 1])
+        sums[line] = _line_sums(scores[line], signs[line], weights, curve, targets[line])

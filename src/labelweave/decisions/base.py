@@ -1,0 +1,255 @@
+"""What the classifiers that decide on another one's scores share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import check_random_state, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from labelweave.decisions.held_out import HeldOutScores, TrainingRows, fit_on, score_held_out, split_rows
+from labelweave.decisions.label_scores import rows_of, score_blocks
+from labelweave.estimators.targets import TargetForm, check_lengths, read_targets
+from labelweave.metrics import subset_accuracy
+from labelweave.model_files import save_object
+from labelweave.model_files.storable import storable_name
+
+__all__ = ["DecisionClassifier"]
+
+Array = npt.NDArray[Any]
+
+
+class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Base of classifiers that turn the scores of another one into decisions.
+
+    ``predict`` gives the labels whose ``decision_function`` is positive.
+    """
+
+    estimator: Any
+    response_method: str
+    cv: Any
+    validation_fraction: float
+    random_state: Any
+    estimator_: Any
+    classes_: Array
+    n_features_in_: int
+    feature_names_in_: Array
+    _form: TargetForm
+
+    _shared_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "response_method": [StrOptions({"auto", "decision_function", "predict_proba"})],
+        "cv": ["cv_object", StrOptions({"prefit"})],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.classifier_tags.multi_class = False
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.multi_label = inner.classifier_tags.multi_label
+        tags.target_tags.multi_output = inner.target_tags.multi_output
+        return tags
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:
+        X, y = indexable(X, y)
+        if not rows_of(X):
+            raise ValueError("X has 0 rows (n_samples=0); give at least 2.")
+        labels, form = read_targets(y)
+        if form.kind == "multiclass":
+            raise ValueError(
+                f"Only binary classification is supported where y has one class a row, but y has "
+                f"{len(form.classes)} classes; give a column of 0 and 1 a class."
+            )
+        check_lengths(rows_of(X), len(labels))
+        self._form, self.classes_ = form, form.classes
+        if sample_weight is None:
+            return TrainingRows(X, y, labels, None)
+        weights = _check_sample_weight(
+            sample_weight, np.zeros((len(labels), 1)), dtype=np.float64, ensure_non_negative=True
+        )
+        return TrainingRows(X, y, labels, weights)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _cross_fit(self, data: TrainingRows) -> HeldOutScores:
+        """Score held-out rows, and fit to all rows."""
+        if isinstance(self.cv, str):
+            return self._score_all(data)
+        splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
+        held = score_held_out(self.estimator, data, splits, self.response_method)
+        self._keep_estimator(fit_on(self.estimator, data))
+        return held
+
+    def _score_all(self, data: TrainingRows) -> HeldOutScores:
+        """Score all rows by the estimator as it is."""
+        check_is_fitted(self.estimator)
+        self._keep_estimator(self.estimator)
+        blocks = score_blocks(self.estimator, data.X, data.labels.n_labels, self.response_method)
+        return HeldOutScores(data.labels, np.concatenate(list(blocks)), data.weights)
+
+    def _keep_estimator(self, fitted: Any) -> None:
+        self.estimator_ = fitted
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+
+    def _decisions(self, scores: Array) -> Array:
+        """Shift scores so that positive ones are predicted: shape (n, L)."""
+        raise NotImplementedError
+
+    def _blocks(self, X: Any) -> Iterator[Array]:
+        check_is_fitted(self)
+        n_labels = 1 if self._form.kind == "binary" else len(self.classes_)
+        return score_blocks(self.estimator_, X, n_labels, self.response_method)
+
+    @property
+    def label_names_(self) -> Array:
+        """The names of the labels or classes, shape (L,), as text."""
+        check_is_fitted(self)
+        return np.asarray([str(name) for name in self.classes_])
+
+    def decision_function(self, X: Any) -> Array:
+        """Score every label; a positive score predicts the label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, L), or (n,) for two classes
+            The scores.
+        """
+        parts = [self._decisions(block) for block in self._blocks(X)]
+        return self._form.scores(np.concatenate(parts))
+
+    def predict(self, X: Any) -> Any:
+        """Predict the labels of every row, in the form that the training labels had.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            The rows.
+
+        Returns
+        -------
+        ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
+            The labels: a frame for a frame, sparse for sparse, classes for classes.
+        """
+        parts = [self._form.decide(self._decisions(block)) for block in self._blocks(X)]
+        index = getattr(X, "index", None)
+        return self._form.join(parts, None if callable(index) else index)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose labels are all right (unobserved labels do not count).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            The rows.
+        y : array-like, sparse matrix, DataFrame or LabelMatrix
+            The true labels or classes.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Subset accuracy.
+        """
+        if self._form.kind != "labels":
+            return float(super().score(X, y, sample_weight))
+        return float(subset_accuracy(y, self.predict(X), sample_weight=sample_weight))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, replaced only once the new one is complete.
+
+        Raises
+        ------
+        TypeError
+            If the estimator inside is not one of this library's.
+        """
+        check_is_fitted(self)
+        try:
+            storable_name(self.estimator_)
+        except TypeError:
+            raise TypeError(
+                f"A {type(self).__name__} around a {type(self.estimator_).__name__} cannot be kept in a "
+                "model file: only labelweave's own estimators can, such as MaxMarginClassifier or "
+                "BinaryRelevance; keep others with pickle or skops."
+            ) from None
+        save_object(path, self)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            Parameters, the fitted estimator and fitted attributes.
+        """
+        parameters = self.get_params(deep=False)
+        del parameters["estimator"]
+        if not isinstance(parameters["cv"], (Integral, str)):
+            parameters["cv"] = None  # a splitter has no use after the fit
+        if isinstance(parameters["random_state"], np.random.RandomState):
+            parameters["random_state"] = None
+        kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
+        fitted = {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and name not in kept_elsewhere
+        }
+        form = dict(vars(self._form))
+        classes = form.pop("classes")
+        are_objects = classes.dtype == object
+        return {
+            "parameters": parameters,
+            "estimator": self.estimator_,
+            "fitted": fitted,
+            "form": form,
+            "classes": classes.astype(np.str_) if are_objects else classes,
+            "classes_are_objects": are_objects,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
+        """Make the fitted model again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        DecisionClassifier
+            The model; ``estimator`` is the fitted one.
+        """
+        model = cls(state["estimator"], **state["parameters"])
+        for name, value in state["fitted"].items():
+            setattr(model, name, value)
+        model._keep_estimator(state["estimator"])
+        classes = state["classes"].astype(object) if state["classes_are_objects"] else state["classes"]
+        model._form, model.classes_ = TargetForm(classes=classes, **state["form"]), classes
+        return model

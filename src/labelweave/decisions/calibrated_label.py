@@ -1,0 +1,171 @@
+"""Calibrated probabilities of labels, around any multi-label classifier."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from labelweave.decisions.base import Array, DecisionClassifier
+from labelweave.decisions.label_scores import decision_level
+from labelweave.inference import LabelCalibration, calibrate_labels, expected_f1_sizes, scores_above_top_k
+from labelweave.model_files import storable
+
+__all__ = ["CalibratedLabelClassifier"]
+
+_LEAST_PROBABILITY = 1e-3  # of a forest, say, in which no tree votes for a label
+
+
+@storable("CalibratedLabelClassifier")
+class CalibratedLabelClassifier(DecisionClassifier):
+    """Any multi-label classifier with calibrated probabilities, and label sets made of them.
+
+    A clone is fitted to a part of the rows, maps from scores to probabilities are found on its scores of
+    the others, and another clone is fitted to all rows: together less than two fits.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any with ``decision_function`` or ``predict_proba`` for many labels a row.
+    method : {"sigmoid", "isotonic"}, default="sigmoid"
+        Logistic curves (Platt 1999), or rising maps that are linear between knots.
+    pooling : bool, default=True
+        Whether rare labels lean on the others: by a prior of the curves' parameters that is learned from all
+        labels, or by an isotonic map that labels with fewer than ``min_positives`` positive rows share.
+    min_positives : int, default=50
+        For isotonic maps with pooling.
+    decision : {"half", "expected_f1"}, default="half"
+        The label set of a row: labels more probable than 1/2, which is best for the Hamming loss, or the
+        set of the greatest expected F1 score, labels taken to be independent, which is never empty.
+    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
+        The scores; "auto" prefers the first.  Of probabilities the log-odds are calibrated.
+    cv : int, "prefit", splitter, iterable or None, default=None
+        None holds one part of the rows out.  A number of folds, or what scikit-learn takes as ``cv``, fits
+        once a fold.  "prefit" takes the estimator as it is, and all rows for held-out ones.
+    validation_fraction : float, default=0.2
+        The share of rows held out, for ``cv=None``.
+    random_state : int, RandomState instance or None, default=0
+        Fixes which rows are held out.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The one that was fitted to all rows.
+    calibration_ : SigmoidCalibration or IsotonicCalibration
+        The maps.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
+    n_features_in_ : int
+        Features seen in fit, if the estimator tells.
+    feature_names_in_ : ndarray of shape (d,)
+        Their names, if the estimator tells.
+
+    Examples
+    --------
+    >>> from labelweave import CalibratedLabelClassifier, MaxMarginClassifier, datasets
+    >>> data = datasets.make_text_like(1000, 500, 10)
+    >>> model = CalibratedLabelClassifier(MaxMarginClassifier()).fit(data.X, data.Y)
+    >>> model.predict_proba(data.X[:2]).shape
+    (2, 10)
+    """
+
+    calibration_: LabelCalibration
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DecisionClassifier._shared_constraints,
+        "method": [StrOptions({"sigmoid", "isotonic"})],
+        "pooling": ["boolean"],
+        "min_positives": [Interval(Integral, 1, None, closed="left")],
+        "decision": [StrOptions({"half", "expected_f1"})],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        method="sigmoid",
+        *,
+        pooling=True,
+        min_positives=50,
+        decision="half",
+        response_method="auto",
+        cv=None,
+        validation_fraction=0.2,
+        random_state=0,
+    ):
+        self.estimator = estimator
+        self.method = method
+        self.pooling = pooling
+        self.min_positives = min_positives
+        self.decision = decision
+        self.response_method = response_method
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CalibratedLabelClassifier:
+        """Calibrate and fit the estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            What the estimator takes.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            What the estimator takes, or a complete LabelMatrix where it takes sparse labels; unobserved
+            labels do not count in the calibration.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, for the estimator and for the calibration.
+
+        Returns
+        -------
+        CalibratedLabelClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If there are too few rows, or the scores make no sense.
+        """
+        held = self._cross_fit(self._read(X, y, sample_weight))
+        self.calibration_ = calibrate_labels(
+            held.labels,
+            self._calibrated_from(held.scores),
+            self.method,
+            pooling=self.pooling,
+            min_positives=self.min_positives,
+            sample_weight=held.weights,
+        )
+        return self
+
+    def _calibrated_from(self, scores: Array) -> Array:
+        if decision_level(self.estimator_, self.response_method) == 0:
+            return scores
+        return np.log(scores + _LEAST_PROBABILITY) - np.log1p(_LEAST_PROBABILITY - scores)
+
+    def _probabilities(self, scores: Array) -> Array:
+        return self.calibration_.probabilities(self._calibrated_from(scores))
+
+    def _decisions(self, scores: Array) -> Array:
+        table = self._probabilities(scores)
+        if self.decision == "expected_f1":
+            return scores_above_top_k(table, expected_f1_sizes(table).sizes)
+        return table - 0.5
+
+    def predict_proba(self, X: Any) -> Array:
+        """Compute the calibrated probability of every label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, L), or (n, 2) for two classes
+            The probabilities.
+        """
+        table = np.concatenate([self._probabilities(block) for block in self._blocks(X)])
+        return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table

@@ -1,0 +1,155 @@
+"""Label sets with a bound on their mistakes, around any multi-label classifier."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from labelweave.decisions.base import Array, DecisionClassifier
+from labelweave.decisions.held_out import fit_on, one_split, score_one_split
+from labelweave.inference import control_mistakes
+from labelweave.model_files import storable
+
+__all__ = ["ConformalLabelClassifier"]
+
+
+@storable("ConformalLabelClassifier")
+class ConformalLabelClassifier(DecisionClassifier):
+    """Any multi-label classifier with label sets that miss few labels, or have few wrong ones.
+
+    A clone is fitted to a part of the rows.  On the others, the calibration rows, one threshold for all
+    labels is chosen (:func:`labelweave.inference.control_mistakes`).  The guarantee needs calibration rows
+    that the model did not see, so that no model is fitted to all rows; and it is for rows to come that are
+    exchangeable with the calibration rows, whatever the model.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any with ``decision_function`` or ``predict_proba`` for many labels a row.  Scores that are comparable
+        between labels, as of :class:`CalibratedLabelClassifier`, give better sets.
+    control : {"false_negatives", "false_discoveries"}, default="false_negatives"
+        What is bounded: the share of a row's true labels that are not predicted, or the share of its
+        predicted labels that are wrong; a share of nothing is 0.
+    level : float, default=0.1
+        The bound.
+    guarantee : {"probability", "expectation"}, default="probability"
+        "probability": with at least the probability ``confidence``, over draws of the calibration rows, the
+        expected share of a row to come is at most the level.  "expectation": the expected share of
+        the next row is at most the level, on average over draws of the calibration rows, so that it may be
+        more for about half of them; for false negatives only.
+    confidence : float, default=0.95
+        For "probability".
+    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
+        The scores; "auto" prefers the first.
+    cv : "prefit" or None, default=None
+        None holds one part of the rows out for calibration.  "prefit" takes the estimator as it is, and all
+        rows for calibration.
+    validation_fraction : float, default=0.25
+        The share of calibration rows, drawn evenly, for ``cv=None``.
+    random_state : int, RandomState instance or None, default=0
+        Fixes which they are.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The one that was fitted to the other rows.
+    threshold_ : float
+        Labels with scores above are predicted.
+    calibration_risk_ : float
+        The mean share of mistakes of the calibration rows.
+    n_calibration_rows_ : int
+        Calibration rows with an observed label.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
+    n_features_in_ : int
+        Features seen in fit, if the estimator tells.
+    feature_names_in_ : ndarray of shape (d,)
+        Their names, if the estimator tells.
+
+    Examples
+    --------
+    >>> from labelweave import ConformalLabelClassifier, MaxMarginClassifier, datasets
+    >>> data = datasets.make_text_like(1000, 500, 10)
+    >>> model = ConformalLabelClassifier(MaxMarginClassifier(), level=0.2).fit(data.X, data.Y)
+    >>> model.calibration_risk_ <= 0.2
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DecisionClassifier._shared_constraints,
+        "control": [StrOptions({"false_negatives", "false_discoveries"})],
+        "level": [Interval(Real, 0, 1, closed="neither")],
+        "guarantee": [StrOptions({"probability", "expectation"})],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "cv": [StrOptions({"prefit"}), None],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        control="false_negatives",
+        *,
+        level=0.1,
+        guarantee="probability",
+        confidence=0.95,
+        response_method="auto",
+        cv=None,
+        validation_fraction=0.25,
+        random_state=0,
+    ):
+        self.estimator = estimator
+        self.control = control
+        self.level = level
+        self.guarantee = guarantee
+        self.confidence = confidence
+        self.response_method = response_method
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any) -> ConformalLabelClassifier:
+        """Fit the estimator to a part of the rows and calibrate on the others.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            What the estimator takes.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            What the estimator takes; shares are of observed labels only.
+
+        Returns
+        -------
+        ConformalLabelClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If there are too few calibration rows for the level, naming how many are needed.
+        """
+        data = self._read(X, y)
+        if self.cv == "prefit":
+            held = self._score_all(data)
+        else:
+            split = one_split(len(data.labels), self.validation_fraction, self._seed())
+            self._keep_estimator(fit_on(self.estimator, data, split[0]))
+            held = score_one_split(self.estimator_, data, split, self.response_method)
+        found = control_mistakes(
+            held.labels,
+            held.scores,
+            self.control,
+            level=self.level,
+            guarantee=self.guarantee,
+            confidence=self.confidence,
+        )
+        self.threshold_, self.calibration_risk_, self.n_calibration_rows_ = found
+        return self
+
+    def _decisions(self, scores: Array) -> Array:
+        # in double precision, in which the threshold may lie next to a score
+        return scores.astype(np.float64) - self.threshold_

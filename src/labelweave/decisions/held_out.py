@@ -1,0 +1,281 @@
+"""Scores of rows by models that were not fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import _safe_split
+
+from labelweave.decisions.label_scores import score_blocks, take_rows
+from labelweave.labels import LabelMatrix
+from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
+
+__all__ = [
+    "HeldOutScores",
+    "TrainingRows",
+    "fit_on",
+    "one_split",
+    "score_held_out",
+    "score_one_split",
+    "score_rows",
+    "split_rows",
+]
+
+Array = npt.NDArray[Any]
+Split = tuple[Array, Array]
+
+_MOST_SCORES = 250_000_000  # 1 GB
+_MOST_PRECISE = 32_000_000  # scores that are kept in double precision
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """What a fit was given.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, DataFrame or list of n rows
+        The features, as the user has them.
+    y : array-like, sparse matrix, DataFrame or LabelMatrix of n rows
+        The targets, as the user has them.
+    labels : LabelMatrix of shape (n, L)
+        The targets, read.
+    weights : ndarray of float64, shape (n,), or None
+        Weights of the rows.
+    """
+
+    X: Any
+    y: Any
+    labels: LabelMatrix
+    weights: Array | None
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Rows with their scores.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of shape (m, L)
+        Their labels.
+    scores : ndarray of float, shape (m, L)
+        Their scores.
+    weights : ndarray of float64, shape (m,), or None
+        Their weights.
+    """
+
+    labels: LabelMatrix
+    scores: Array
+    weights: Array | None
+
+
+def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: int) -> list[Split]:
+    """Say which rows each model is fitted to and which it scores.
+
+    Parameters
+    ----------
+    cv : int, None, splitter or iterable
+        None for one split; a number of folds; or what scikit-learn takes as ``cv``.
+    data : TrainingRows of n rows
+        The rows; splits by None or a number are stratified by their labels.
+    validation_fraction : float
+        The share of rows to score, for None.
+    seed : int
+        Fixes chance.
+
+    Returns
+    -------
+    list of (ndarray of int, ndarray of int)
+        Rows to fit and rows to score.
+
+    Raises
+    ------
+    ValueError
+        If a split has no rows to fit or to score.
+    """
+    n_rows = len(data.labels)
+    empty = np.zeros((n_rows, 0))
+    if cv is None or isinstance(cv, Integral):
+        _require_rows(n_rows, 2 if cv is None else int(cv))
+        splitter: Any = IterativeStratifiedShuffleSplit(1, test_size=validation_fraction, random_state=seed)
+        if cv is not None:
+            splitter = IterativeStratifiedKFold(int(cv), random_state=seed, shuffle=True)
+        return _sorted(splitter.split(empty, data.labels))
+    # a splitter that stratifies by itself wants y as the user has it, or at least an array
+    y = data.labels.positives if isinstance(data.y, LabelMatrix) else data.y
+    return _sorted(check_cv(cv).split(empty, y))
+
+
+def one_split(n_rows: int, validation_fraction: float, seed: int) -> Split:
+    """Draw the rows to score evenly, without a look at labels.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows.
+    validation_fraction : float
+        The share of rows to score.
+    seed : int
+        Fixes chance.
+
+    Returns
+    -------
+    train : ndarray of int
+        Rows to fit.
+    held : ndarray of int
+        Rows to score.
+    """
+    _require_rows(n_rows, 2)
+    order = np.random.default_rng(seed).permutation(n_rows)
+    n_held = min(n_rows - 1, max(1, round(validation_fraction * n_rows)))
+    return np.sort(order[n_held:]), np.sort(order[:n_held])
+
+
+def _require_rows(n_rows: int, least: int) -> None:
+    if n_rows < least:
+        raise ValueError(
+            f"X has {n_rows} row(s) (n_samples={n_rows}), but {least} are needed to hold some out."
+        )
+
+
+def _sorted(splits: Iterable[Split]) -> list[Split]:
+    found = [(np.sort(np.asarray(train)), np.sort(np.asarray(held))) for train, held in splits]
+    for number, (train, held) in enumerate(found):
+        if not len(train) or not len(held):
+            raise ValueError(
+                f"Split {number} of cv has {len(train)} rows to fit and {len(held)} to hold out; it "
+                "needs both."
+            )
+    if not found:
+        raise ValueError("cv gives no splits; give at least one pair of rows to fit and to hold out.")
+    return found
+
+
+def fit_on(estimator: Any, data: TrainingRows, rows: Array | None = None) -> Any:
+    """Fit a clone of an estimator.
+
+    Parameters
+    ----------
+    estimator : classifier
+        What to fit.
+    data : TrainingRows of n rows
+        The rows.
+    rows : ndarray of int or None, default=None
+        Which of them; None for all.
+
+    Returns
+    -------
+    classifier
+        The fitted clone.
+    """
+    X, y, weights = data.X, data.y, data.weights
+    if rows is not None:
+        X, y = _safe_split(estimator, X, None, rows)[0], take_rows(y, rows)
+        weights = None if weights is None else weights[rows]
+    if isinstance(y, LabelMatrix) and not y.has_missing:
+        y = y.positives  # which every scikit-learn classifier of sparse labels takes
+    extra = {} if weights is None else {"sample_weight": weights}
+    return clone(estimator).fit(X, y, **extra)
+
+
+def score_held_out(estimator: Any, data: TrainingRows, splits: list[Split], response: str) -> HeldOutScores:
+    """Fit a clone to the one part of every split and score the other.
+
+    Parameters
+    ----------
+    estimator : classifier
+        What to fit.
+    data : TrainingRows of n rows
+        The rows.
+    splits : list of (ndarray of int, ndarray of int)
+        Rows to fit and rows to score.  Where all scores would take more than a gigabyte, only some of
+        these rows are scored, evenly drawn.
+    response : {"auto", "decision_function", "predict_proba"}
+        Which scores.
+
+    Returns
+    -------
+    HeldOutScores
+        The scores of all splits.
+    """
+    n_labels = data.labels.n_labels
+    most = max(1, _MOST_SCORES // (n_labels * len(splits)))
+    splits = [(train, _thinned(held, most)) for train, held in splits]
+    rows = np.concatenate([held for _, held in splits])
+    scores, done = _empty_scores(len(rows), n_labels), 0
+    for train, held in splits:
+        part = scores[done : done + len(held)]
+        score_rows(fit_on(estimator, data, train), data, (train, held), response, part)
+        done += len(held)
+    return _with_labels(data, rows, scores)
+
+
+def score_one_split(fitted: Any, data: TrainingRows, split: Split, response: str) -> HeldOutScores:
+    """Score the held-out rows by a model that was fitted to the others.
+
+    Parameters
+    ----------
+    fitted : classifier
+        The model.
+    data : TrainingRows of n rows
+        The rows.
+    split : (ndarray of int, ndarray of int)
+        Rows that were fitted and rows to score, of which only some are scored where that would take more
+        than a gigabyte.
+    response : {"auto", "decision_function", "predict_proba"}
+        Which scores.
+
+    Returns
+    -------
+    HeldOutScores
+        The scores.
+    """
+    rows = _thinned(split[1], max(1, _MOST_SCORES // data.labels.n_labels))
+    scores = _empty_scores(len(rows), data.labels.n_labels)
+    score_rows(fitted, data, (split[0], rows), response, scores)
+    return _with_labels(data, rows, scores)
+
+
+def score_rows(fitted: Any, data: TrainingRows, split: Split, response: str, scores: Array) -> None:
+    """Write scores of the second part of a split, some rows at a time.
+
+    Parameters
+    ----------
+    fitted : classifier
+        A model that was fitted to the first part.
+    data : TrainingRows of n rows
+        The rows.
+    split : (ndarray of int, ndarray of int)
+        Rows that were fitted and m rows to score.
+    response : {"auto", "decision_function", "predict_proba"}
+        Which scores.
+    scores : ndarray of float, shape (m, L)
+        Gets the scores.
+    """
+    train, held = split
+    X, done = _safe_split(fitted, data.X, None, held, train)[0], 0
+    for block in score_blocks(fitted, X, scores.shape[1], response):
+        scores[done : done + len(block)] = block
+        done += len(block)
+
+
+def _empty_scores(n_rows: int, n_labels: int) -> Array:
+    return np.empty((n_rows, n_labels), np.float64 if n_rows * n_labels <= _MOST_PRECISE else np.float32)
+
+
+def _with_labels(data: TrainingRows, rows: Array, scores: Array) -> HeldOutScores:
+    weights = None if data.weights is None else data.weights[rows]
+    return HeldOutScores(data.labels[rows], scores, weights)
+
+
+def _thinned(rows: Array, most: int) -> Array:
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.intp)]

@@ -1,0 +1,102 @@
+"""Choose how scores become probabilities."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Literal, Protocol
+
+import numpy.typing as npt
+
+from labelweave.inference.calibration.curves import fit_sigmoid
+from labelweave.inference.calibration.steps import fit_isotonic
+from labelweave.inference.labeled_scores import read_labeled_scores
+
+__all__ = ["LabelCalibration", "calibrate_labels"]
+
+Array = npt.NDArray[Any]
+
+
+class LabelCalibration(Protocol):
+    """A map from scores to probabilities, label by label."""
+
+    def probabilities(self, scores: Array) -> Array:
+        """Compute the probability of every label.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, L)
+            Scores.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, L)
+            The probabilities.
+        """
+        ...
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            The map.
+        """
+        ...
+
+
+def calibrate_labels(
+    labels: Any,
+    scores: Any,
+    method: Literal["sigmoid", "isotonic"] = "sigmoid",
+    *,
+    pooling: bool = True,
+    min_positives: Any = 50,
+    sample_weight: Any = None,
+) -> LabelCalibration:
+    """Find maps from scores to probabilities, one a label.
+
+    Parameters
+    ----------
+    labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+        True labels, 0/1 or -1/1, NaN where not observed; such entries count for nothing.
+    scores : array-like of shape (n, L)
+        Finite scores of rows that the model was not fitted to.
+    method : {"sigmoid", "isotonic"}, default="sigmoid"
+        Logistic curves (Platt 1999), or rising maps that are linear between knots.
+    pooling : bool, default=True
+        Whether rare labels lean on the others.  The parameters of the logistic curves then have a normal
+        prior that is learned from all labels; else Platt's smoothed targets keep them finite.  Labels with
+        fewer than ``min_positives`` positive rows share one isotonic map of the log-odds of their curves.
+    min_positives : int, default=50
+        For isotonic maps with pooling.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weights of the rows.
+
+    Returns
+    -------
+    LabelCalibration
+        The maps; ``probabilities(scores)`` applies them.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a number is not finite, or the method is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.inference import calibrate_labels
+    >>> scores = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> labels = scores + np.random.default_rng(1).logistic(size=(1000, 2)) > [0, 3]
+    >>> calibrate_labels(labels, scores).probabilities(np.zeros((1, 2))).round(1).tolist()
+    [[0.5, 0.0]]
+    """
+    table = read_labeled_scores(labels, scores, sample_weight)
+    if method == "sigmoid":
+        return fit_sigmoid(table, pooled=pooling)
+    if method != "isotonic":
+        raise ValueError(f"method is {method!r}; it must be 'sigmoid' or 'isotonic'.")
+    if not isinstance(min_positives, Integral) or min_positives < 1:
+        raise ValueError(f"min_positives is {min_positives!r}; give a whole number of at least 1.")
+    return fit_isotonic(table, min_positives=int(min_positives) if pooling else 1)

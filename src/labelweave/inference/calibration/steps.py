@@ -1,0 +1,159 @@
+"""Probabilities by a rising step function a label, and one for all labels that are rare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import panels
+from labelweave.inference.calibration.curves import SigmoidCalibration, fit_sigmoid
+from labelweave.inference.labeled_scores import LabeledScores
+from labelweave.model_files import storable
+
+__all__ = ["IsotonicCalibration", "fit_isotonic"]
+
+Array = npt.NDArray[Any]
+
+_LOG_ODDS_BINS = np.linspace(-20.0, 20.0, 4001)
+_LABELS_AT_ONCE = 512
+
+
+@storable("IsotonicCalibration")
+class IsotonicCalibration:
+    """Rising maps from scores to probabilities, linear between knots and constant outside them.
+
+    Parameters
+    ----------
+    starts : ndarray of int64, shape (L + 2,)
+        Where the knots of every label start; the last stretch is the map that rare labels share.
+    scores : ndarray of float64, shape (k,)
+        The knots; those of the shared map are log-odds.
+    values : ndarray of float64, shape (k,)
+        The probabilities there.
+    curves : SigmoidCalibration
+        From the scores of rare labels, which have no knots, to log-odds.
+    """
+
+    def __init__(self, starts: Array, scores: Array, values: Array, curves: SigmoidCalibration) -> None:
+        self.starts, self.scores, self.values, self.curves = starts, scores, values, curves
+
+    @property
+    def is_shared(self) -> Array:
+        """Which labels use the shared map, shape (L,)."""
+        return np.asarray(np.diff(self.starts)[:-1] == 0)
+
+    def probabilities(self, scores: Array) -> Array:
+        """Compute the probability of every label.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, L)
+            Scores.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, L)
+            The probabilities.
+        """
+        result = np.empty(scores.shape)
+        shared = np.flatnonzero(self.is_shared)
+        for part in panels(len(shared), _LABELS_AT_ONCE):
+            labels = shared[part]
+            log_odds = self.curves.slopes[labels] * scores[:, labels] + self.curves.intercepts[labels]
+            result[:, labels] = self._interpolated(len(self.starts) - 2, log_odds)
+        for label in np.flatnonzero(~self.is_shared).tolist():
+            result[:, label] = self._interpolated(label, scores[:, label])
+        return result
+
+    def _interpolated(self, number: int, scores: Array) -> Array:
+        knots = slice(self.starts[number], self.starts[number + 1])
+        return np.interp(scores, self.scores[knots], self.values[knots])
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            The knots, and the curves of rare labels.
+        """
+        return {"starts": self.starts, "scores": self.scores, "values": self.values, "curves": self.curves}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> IsotonicCalibration:
+        """Make the maps again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        IsotonicCalibration
+            The maps.
+        """
+        return cls(**state)
+
+
+def fit_isotonic(table: LabeledScores, *, min_positives: int) -> IsotonicCalibration:
+    """Fit a rising map to every label by least squares, and one to all labels with too few positive rows.
+
+    Parameters
+    ----------
+    table : LabeledScores of shape (n, L)
+        Labels and scores.
+    min_positives : int
+        Labels with fewer positive, or fewer negative, rows share a map of the log-odds of their logistic
+        curves, which are comparable between labels as scores may not be.
+
+    Returns
+    -------
+    IsotonicCalibration
+        The maps.
+    """
+    curves = fit_sigmoid(table, pooled=True)
+    knots, counts = [], np.zeros((2, len(_LOG_ODDS_BINS) + 1))
+    for lines in table.label_blocks():
+        for number, label in enumerate(range(lines.which.start, lines.which.stop)):
+            seen = lines.signs[number] != 0
+            hit, weights = lines.signs[number][seen] > 0, table.weights[seen]
+            scores = lines.scores[number][seen].astype(np.float64)
+            if min(hit.sum(), (~hit).sum()) >= min_positives:
+                knots.append(_rising_map(scores, hit.astype(float), weights))
+            else:
+                knots.append((np.empty(0), np.empty(0)))
+                log_odds = curves.slopes[label] * scores + curves.intercepts[label]
+                _count(counts, log_odds, hit, weights)
+    knots.append(_shared_map(counts))
+    starts = np.concatenate([[0], np.cumsum([len(scores) for scores, _ in knots])])
+    scores, values = (np.concatenate(column) for column in zip(*knots, strict=True))
+    return IsotonicCalibration(starts, scores, values, curves)
+
+
+def _count(counts: Array, log_odds: Array, hit: Array, weights: Array) -> None:
+    """Count rows and positive rows in bins of the log-odds."""
+    place = np.searchsorted(_LOG_ODDS_BINS, log_odds)
+    for number, kept in enumerate((weights, weights * hit)):
+        counts[number] += np.bincount(place, kept, minlength=counts.shape[1])
+
+
+def _shared_map(counts: Array) -> tuple[Array, Array]:
+    filled = np.flatnonzero(counts[0])
+    if not len(filled):
+        return np.zeros(1), np.full(1, 0.5)
+    width = _LOG_ODDS_BINS[1] - _LOG_ODDS_BINS[0]
+    centers = np.append(_LOG_ODDS_BINS, _LOG_ODDS_BINS[-1] + width)[filled] - 0.5 * width
+    return _rising_map(centers, counts[1, filled] / counts[0, filled], counts[0, filled])
+
+
+def _rising_map(scores: Array, targets: Array, weights: Array) -> tuple[Array, Array]:
+    """Fit a rising map; it keeps as far from 0 and 1 as Platt's targets do."""
+    from sklearn.isotonic import IsotonicRegression
+
+    rows = float(weights.sum())
+    least = 1.0 / (rows + 2.0)
+    found = IsotonicRegression(y_min=least, y_max=1.0 - least).fit(scores, targets, weights)
+    return found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)

@@ -1,0 +1,238 @@
+"""Thresholds that bound the share of missed labels, or of wrong ones, for rows to come.
+
+The risk at a threshold t is the expectation, over rows, of the share of a row's true labels whose scores are
+not above t ("false negatives"), or of the share of its predicted labels that are wrong ("false
+discoveries"); a share of nothing is 0.  It is estimated on n calibration rows, which the model did not see
+and which are exchangeable with the rows to come.
+
+*In expectation* (Angelopoulos, Bates, Fisch, Lei and Schuster, "Conformal risk control", ICLR 2024): the
+share of false negatives never falls as t rises, so with the greatest t at which ``(sum of losses + 1) /
+(n + 1) <= level``, the expected loss of the next row is at most the level.
+
+*With probability* (Bates et al., "Distribution-free, risk-controlling prediction sets", J. ACM 2021;
+Angelopoulos, Bates, Candes, Jordan and Lei, "Learn then test", 2021): every t has a p-value for "the risk
+at t exceeds the level", valid by Hoeffding and Bentkus.  From the safe end of all thresholds one moves on
+while p-values stay below ``1 - confidence``.  Let t* be the first threshold on this way whose risk is too
+great (or a sequence that tends to it): to go past it, its own p-value must have been small, which has at
+most that probability.  The argument needs no order among risks, so that it serves the share of false
+discoveries, which goes up and down.  And it holds for the continuum of thresholds, so that no grid has to be
+fixed beforehand: the estimate, and so the p-value, changes at scores of calibration rows only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import bdtr
+
+from labelweave.arrays import panels
+from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
+from labelweave.inference.thresholds.label_cuts import ranked_groups
+
+__all__ = ["ConformalThreshold", "Control", "Guarantee", "control_mistakes"]
+
+Array = npt.NDArray[Any]
+Control = Literal["false_negatives", "false_discoveries"]
+Guarantee = Literal["probability", "expectation"]
+
+_RISKS_AT_ONCE = 1024
+_MOST_LABELS = 1000  # of a row whose false discoveries are followed
+
+
+class ConformalThreshold(NamedTuple):
+    """A threshold and what it does on the calibration rows.
+
+    Parameters
+    ----------
+    threshold : float
+        Labels with scores above are predicted.
+    risk : float
+        The mean share of mistakes of the calibration rows.
+    n_rows : int
+        Calibration rows with an observed label.
+    """
+
+    threshold: float
+    risk: float
+    n_rows: int
+
+
+class _Test(NamedTuple):
+    """Which mean losses of n rows are low enough."""
+
+    level: float
+    confidence: float
+    guarantee: Guarantee
+    n_rows: int
+
+    def accepts(self, risks: Array) -> Array:
+        if self.guarantee == "expectation":
+            return np.asarray((self.n_rows * risks + 1.0) / (self.n_rows + 1.0) <= self.level)
+        return p_values(risks, self.n_rows, self.level) <= 1.0 - self.confidence
+
+    def accepted(self, risks: Array) -> int:
+        """Count the risks before the first that is too great."""
+        for part in panels(len(risks), _RISKS_AT_ONCE):
+            low = self.accepts(risks[part])
+            if not low.all():
+                return int(part.start + np.argmin(low))
+        return len(risks)
+
+    def fewest_rows(self) -> int:
+        """Count the rows without which not even a risk of 0 would do."""
+        if self.guarantee == "expectation":
+            return int(np.ceil(1.0 / self.level - 1.0))
+        return int(np.ceil(np.log(1.0 - self.confidence) / np.log(1.0 - self.level)))
+
+
+def control_mistakes(
+    labels: Any,
+    scores: Any,
+    control: Control = "false_negatives",
+    *,
+    level: float = 0.1,
+    guarantee: Guarantee = "probability",
+    confidence: float = 0.95,
+) -> ConformalThreshold:
+    """Choose the threshold of the largest or smallest label sets whose mistakes stay below a level.
+
+    Parameters
+    ----------
+    labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+        True labels of the calibration rows, 0/1 or -1/1, NaN where not observed.  Shares are of observed
+        entries only; rows without any are left out.
+    scores : array-like of shape (n, L)
+        Finite scores of these rows, by a model that was not fitted to them.
+    control : {"false_negatives", "false_discoveries"}, default="false_negatives"
+        What is bounded: the share of a row's true labels that are not predicted, with label sets as small as
+        can be; or the share of its predicted labels that are wrong, with sets as large as can be.
+    level : float, default=0.1
+        The bound, above 0 and below 1.
+    guarantee : {"probability", "expectation"}, default="probability"
+        "probability": with at least the probability ``confidence``, over draws of the calibration rows,
+        the expected share of a row to come is at most the level.  "expectation": the expected share
+        of the next row is at most the level, on average over draws of the calibration rows, which is
+        less and needs fewer rows; for false negatives only.
+    confidence : float, default=0.95
+        For "probability".
+
+    Returns
+    -------
+    ConformalThreshold
+        The threshold.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows for the level, naming how many are needed, or arguments make no sense.
+    """
+    _check(control, level, guarantee, confidence)
+    table = _seen_rows(read_labeled_scores(labels, scores))
+    test = _Test(float(level), float(confidence), guarantee, len(table.weights))
+    if test.n_rows < test.fewest_rows():
+        raise ValueError(
+            f"There are {test.n_rows} calibration rows with observed labels, but the level {level} needs at "
+            f"least {test.fewest_rows()}; give more rows or a higher level."
+        )
+    walk = _walk_up if control == "false_negatives" else _walk_down
+    threshold, risk = walk(table, test)
+    return ConformalThreshold(threshold, risk, test.n_rows)
+
+
+def p_values(risks: Array, n_rows: int, level: float) -> Array:
+    """Bound the probability of such low mean losses where the risk exceeds the level.
+
+    Parameters
+    ----------
+    risks : ndarray of float64, shape (m,)
+        Means of n independent losses from 0 to 1.
+    n_rows : int
+        n.
+    level : float
+        The level.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        The lesser of the bounds of Hoeffding and Bentkus.
+    """
+    low = np.clip(risks, 0.0, level)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = np.where(low > 0, low * np.log(low / level), 0.0)
+        divergence = inside + (1.0 - low) * np.log((1.0 - low) / (1.0 - level))
+    # a sum that is whole up to rounding must not count as one more
+    mistakes = np.ceil(n_rows * np.asarray(risks) - 1e-9)
+    return np.asarray(np.minimum(np.exp(-n_rows * divergence), np.e * bdtr(mistakes, n_rows, level)))
+
+
+def _check(control: Any, level: Any, guarantee: Any, confidence: Any) -> None:
+    for name, value, known in (("control", control, Control), ("guarantee", guarantee, Guarantee)):
+        if value not in get_args(known):
+            raise ValueError(
+                f"{name} is {value!r}; it must be one of {', '.join(map(repr, get_args(known)))}."
+            )
+    for name, number in (("level", level), ("confidence", confidence)):
+        if not isinstance(number, (int, float, np.number)) or not 0 < number < 1:
+            raise ValueError(f"{name} is {number!r}; give a number above 0 and below 1.")
+    if (control, guarantee) == ("false_discoveries", "expectation"):
+        raise ValueError(
+            "guarantee='expectation' is for false negatives, whose share rises with the threshold; false "
+            "discoveries do not, use guarantee='probability'."
+        )
+
+
+def _seen_rows(table: LabeledScores) -> LabeledScores:
+    """Leave out rows without an observed label."""
+    if table.labels.observed is None:
+        return table
+    rows = np.flatnonzero(np.diff(table.labels.observed.indptr))
+    return LabeledScores(table.labels[rows], table.scores[rows], np.ones(len(rows)))
+
+
+def _walk_up(table: LabeledScores, test: _Test) -> tuple[float, float]:
+    """Raise the threshold from below all scores while few enough true labels are lost."""
+    counts = table.row_positives()
+    rows = np.repeat(np.arange(test.n_rows), counts)
+    scores = table.scores[rows, table.labels.positives.indices].astype(np.float64)
+    order = np.argsort(scores)
+    scores, losses = scores[order], 1.0 / counts[rows[order]]
+    ends = np.flatnonzero(np.append(scores[1:] > scores[:-1], True)) if len(scores) else np.empty(0, np.intp)
+    risks = np.append(0.0, np.cumsum(losses)[ends] / test.n_rows)
+    accepted = test.accepted(risks) - 1  # groups of equal scores that may be lost
+    if accepted == len(ends):
+        return float(table.scores.max()), float(risks[-1])
+    return float(np.nextafter(scores[ends[accepted]], -np.inf)), float(risks[accepted])
+
+
+def _walk_down(table: LabeledScores, test: _Test) -> tuple[float, float]:
+    """Lower the threshold from above all scores while few enough predicted labels are wrong."""
+    scores, changes, lowest = _discovery_steps(table)
+    order = np.argsort(-scores, kind="stable")
+    scores, changes = scores[order], changes[order]
+    ends = np.flatnonzero(np.append(scores[1:] < scores[:-1], True)) if len(scores) else np.empty(0, np.intp)
+    risks = np.append(0.0, np.maximum(np.cumsum(changes)[ends], 0.0) / test.n_rows)
+    accepted = test.accepted(risks) - 1
+    if accepted == len(ends):
+        below = float(np.nextafter(scores[-1], -np.inf)) if len(scores) else float(table.scores.max())
+        return max(below, lowest), float(risks[-1])
+    return max(float(scores[ends[accepted]]), lowest), float(risks[accepted])
+
+
+def _discovery_steps(table: LabeledScores) -> tuple[Array, Array, float]:
+    """List how a row's share of wrong labels changes at its scores, and down to where that is followed."""
+    parts, lowest = [], -np.inf
+    for lines in table.row_blocks():
+        ranked, hits, predicted, is_end = ranked_groups(lines, np.ones(lines.scores.shape[1]))
+        if ranked.shape[1] > _MOST_LABELS:
+            lowest = max(lowest, float(ranked[:, _MOST_LABELS].max()))
+            ranked, hits, predicted, is_end = (a[:, :_MOST_LABELS] for a in (ranked, hits, predicted, is_end))
+        line, place = np.nonzero(is_end)
+        shares = 1.0 - hits[line, place] / predicted[line, place]
+        is_first = np.diff(line, prepend=-1) != 0
+        changes = shares - np.where(is_first, 0.0, np.roll(shares, 1))
+        kept = changes != 0
+        parts.append((ranked[line, place][kept].astype(np.float64), changes[kept]))
+    scores, changes = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return scores, changes, lowest

@@ -1,0 +1,204 @@
+"""Scores together with the labels they should tell, checked once and handed out in blocks.
+
+Decisions are chosen on scores of rows that the model did not see.  Temporary arrays are of the size of a
+block, so that 100,000 labels need little more than their scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.arrays import panels
+from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import shown_name
+
+__all__ = ["LabeledScores", "ScoreLines", "read_labeled_scores", "read_score_table"]
+
+Array = npt.NDArray[Any]
+
+BLOCK_ENTRIES = 2**20
+
+
+@dataclass(frozen=True)
+class ScoreLines:
+    """Some labels with all their rows, or some rows with all their labels; one a line.
+
+    Parameters
+    ----------
+    which : slice
+        Which labels or rows.
+    scores : ndarray of float, shape (b, width)
+        Their scores; -inf where a label was not observed.
+    signs : ndarray of int8, shape (b, width)
+        +1, -1 and, for what is unobserved, 0.
+    """
+
+    which: slice
+    scores: Array
+    signs: Array
+
+
+@dataclass(frozen=True)
+class LabeledScores:
+    """Labels, scores and weights of the same rows.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of shape (n, L)
+        What is true; unobserved entries count for nothing.
+    scores : ndarray of float, shape (n, L)
+        Finite scores; the greater, the likelier the label.
+    weights : ndarray of float64, shape (n,)
+        Weights of the rows.
+    """
+
+    labels: LabelMatrix
+    scores: Array
+    weights: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and labels."""
+        return self.labels.shape
+
+    def label_blocks(self) -> Iterator[ScoreLines]:
+        """Hand out some labels at a time.
+
+        Yields
+        ------
+        ScoreLines
+            The next labels.
+        """
+        n_rows, n_labels = self.shape
+        for columns in panels(n_labels, max(1, BLOCK_ENTRIES // max(1, n_rows))):
+            chosen = np.arange(columns.start, columns.stop)
+            signs = np.ascontiguousarray(self.labels.select_labels(chosen).to_signs().T)
+            scores = np.where(signs == 0, -np.inf, self.scores[:, columns].T)
+            yield ScoreLines(columns, scores.astype(self.scores.dtype, copy=False), signs)
+
+    def row_blocks(self) -> Iterator[ScoreLines]:
+        """Hand out some rows at a time.
+
+        Yields
+        ------
+        ScoreLines
+            The next rows.
+        """
+        n_rows, n_labels = self.shape
+        for rows in panels(n_rows, max(1, BLOCK_ENTRIES // max(1, n_labels))):
+            signs = self.labels[rows].to_signs()
+            scores = np.where(signs == 0, -np.inf, self.scores[rows])
+            yield ScoreLines(rows, scores.astype(self.scores.dtype, copy=False), signs)
+
+    def row_positives(self) -> Array:
+        """Count the positive labels of every row.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            The counts.
+        """
+        return np.diff(self.labels.positives.indptr)
+
+    def positive_weights(self) -> Array:
+        """Add the weights of every label's positive rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (L,)
+            The sums.
+        """
+        return np.asarray(self.labels.positives.T @ self.weights, dtype=np.float64)
+
+
+def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> LabeledScores:
+    """Check labels, scores and weights.
+
+    Parameters
+    ----------
+    labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+        True labels, 0/1 or -1/1, NaN where not observed.
+    scores : array-like of shape (n, L)
+        Finite scores.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weights of the rows, not negative; by default ones.
+
+    Returns
+    -------
+    LabeledScores
+        All three.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree or a number is not finite, naming the place.
+    """
+    truth = LabelMatrix.from_any(labels)
+    table = read_score_table(scores, truth.names)
+    if table.shape != truth.shape:
+        raise ValueError(
+            f"scores have shape {table.shape} but the labels have shape {truth.shape}; both must be "
+            "(rows, labels)."
+        )
+    if not len(truth):
+        raise ValueError("There are no rows to choose from; give at least one.")
+    return LabeledScores(truth, table, _read_weights(sample_weight, len(truth)))
+
+
+def read_score_table(scores: Any, names: Any = None) -> Array:
+    """Check scores: numbers, finite, one row a row and one column a label.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n, L)
+        The scores.
+    names : ndarray of str or None, default=None
+        The labels' names, for messages.
+
+    Returns
+    -------
+    ndarray of float32 or float64, shape (n, L)
+        The scores.
+
+    Raises
+    ------
+    ValueError
+        If they are something else, naming the place.
+    """
+    table = np.asarray(scores)
+    if table.ndim != 2 or table.dtype.kind not in "iufb":
+        raise ValueError(
+            f"scores have shape {table.shape} and type {table.dtype}; give numbers of shape (rows, labels)."
+        )
+    if table.dtype not in (np.float32, np.float64):
+        table = table.astype(np.float64)
+    for rows in panels(len(table), max(1, BLOCK_ENTRIES // max(1, table.shape[1]))):
+        finite = np.isfinite(table[rows])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            raise ValueError(
+                f"scores at row {rows.start + row}, label {shown_name(names, column)} is "
+                f"{table[rows][row, column]}; scores must be finite."
+            )
+    return table
+
+
+def _read_weights(sample_weight: Any, n_rows: int) -> Array:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape} but there are {n_rows} rows; give one weight a row."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight at row {bad[0]} is {weights[bad[0]]}; weights are finite and at least 0."
+        )
+    return weights

@@ -1,0 +1,106 @@
+"""The scores and clamps of a batch, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.labels.label_names import shown_name
+
+__all__ = ["checked_clamp", "checked_scores"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats, Floats]:
+    """Check the scores of labels and cliques.
+
+    Parameters
+    ----------
+    graph : CliqueGraph
+        The graph.
+    unary : array-like of shape (n, L)
+        Score of 1 less score of 0.
+    tables : array-like of shape (T,) or (n, T)
+        Scores of all states of all cliques, the same for all rows or a row each.
+
+    Returns
+    -------
+    unary : ndarray of float64, shape (n, L)
+        The scores of labels.
+    tables : ndarray of float64, shape (1, T) or (n, T)
+        The scores of cliques.
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong or a score is not finite.
+    """
+    own, n_entries = np.ascontiguousarray(unary, np.float64), int(graph.table_starts[-1])
+    if own.ndim != 2 or own.shape[1] != graph.n_labels:
+        raise ValueError(
+            f"unary has shape {own.shape}; it must be (rows, {graph.n_labels}), a column a label."
+        )
+    shared = np.ascontiguousarray(tables, np.float64)
+    if shared.shape not in ((n_entries,), (len(own), n_entries)):
+        raise ValueError(
+            f"tables has shape {shared.shape}; the cliques have {n_entries} states together, so it must be "
+            f"({n_entries},), or ({len(own)}, {n_entries}) with a row for each example."
+        )
+    shared = shared if shared.ndim == 2 else shared[None]
+    _refuse_infinite(own, "unary", graph)
+    _refuse_infinite(shared, "tables", None)
+    return own, shared
+
+
+def _refuse_infinite(scores: Floats, name: str, graph: CliqueGraph | None) -> None:
+    if not np.isfinite(scores).all():
+        row, column = np.argwhere(~np.isfinite(scores))[0]
+        place = f"entry {column}" if graph is None else f"label {shown_name(graph.label_names, column)}"
+        raise ValueError(
+            f"{name} at row {row}, {place} is {scores[row, column]}; scores are finite. To forbid or force a "
+            "label use clamp."
+        )
+
+
+def checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDArray[np.int8]:
+    """Check which labels are held.
+
+    Parameters
+    ----------
+    graph : CliqueGraph
+        The graph.
+    clamp : array-like of shape (L,) or (n, L), or None
+        -1 where a label is free, else its value.
+    n_rows : int
+        The number of rows n.
+
+    Returns
+    -------
+    ndarray of int8, shape (1, L) or (n, L)
+        The clamps.
+
+    Raises
+    ------
+    ValueError
+        If the shape is wrong or an entry is something else.
+    """
+    if clamp is None:
+        return np.full((1, graph.n_labels), -1, np.int8)
+    held = np.atleast_2d(np.asarray(clamp))
+    if held.shape not in ((1, graph.n_labels), (n_rows, graph.n_labels)):
+        raise ValueError(
+            f"clamp has shape {np.shape(clamp)}; it must be ({graph.n_labels},), or ({n_rows}, "
+            f"{graph.n_labels}) with a row for each example."
+        )
+    bad = ~np.isin(held, (-1, 0, 1))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"clamp at row {row}, label {shown_name(graph.label_names, column)} is {held[row, column]}; it "
+            "is 0 or 1 for a label that is held and -1 for one that is free."
+        )
+    return np.ascontiguousarray(held, np.int8)

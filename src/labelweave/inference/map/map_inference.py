@@ -1,0 +1,269 @@
+"""Best labelings of a clique graph for batches of examples, each with a bound that proves it or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
+from labelweave._loops.map.solve import margins_of_rows, solve_rows
+from labelweave.arrays import Workers, panels
+from labelweave.inference.map.costs import shift_by_costs
+from labelweave.inference.map.inputs import checked_clamp, checked_scores
+from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.labels.label_matrix import LabelMatrix
+
+__all__ = ["MapInference", "MapResult"]
+
+Floats = npt.NDArray[np.float64]
+
+_METHODS = ("auto", "exact", "message_passing")
+_SAME = 1e-9  # of the value, or of 1: a smaller gap is none
+_RUN_WIDTH = 12  # of eliminations in an order that is found at run time
+_PANEL_ROWS = 32
+
+
+class MapResult(NamedTuple):
+    """The best labelings found, and how far from the best they can be.
+
+    Parameters
+    ----------
+    labels : ndarray of int8, shape (n, L)
+        The labels, 0 or 1.
+    values : ndarray of float64, shape (n,)
+        Their scores.
+    bounds : ndarray of float64, shape (n,)
+        No labeling of the row scores more than this.
+    """
+
+    labels: npt.NDArray[np.int8]
+    values: Floats
+    bounds: Floats
+
+    @property
+    def gaps(self) -> Floats:
+        """How much better the best labelings could be at most; shape (n,)."""
+        return np.maximum(0.0, self.bounds - self.values)
+
+    @property
+    def proven(self) -> npt.NDArray[np.bool_]:
+        """Whether the labels are proven best: a gap of at most 1e-9 of the value, or of 1; shape (n,)."""
+        return np.asarray(self.gaps <= _SAME * np.maximum(1.0, np.abs(self.values)))
+
+
+class MapInference:
+    """Finds the labels that maximise the scores of a clique graph.
+
+    The score of labels y is ``sum_k unary[k] y_k`` plus, for each clique, the entry of its table that belongs
+    to the values of its labels.
+
+    Parameters
+    ----------
+    graph : CliqueGraph
+        The graph.
+    method : {"auto", "exact", "message_passing"}, default="auto"
+        With "auto" components of width up to ``exact_width`` are solved exactly by elimination; in others
+        labels that are decided in any case are fixed, parts that fall apart are eliminated, and branch and
+        bound with message passing settles the rest, within a budget.  "exact" refuses wider components.
+        "message_passing" is max-product linear programming alone (Globerson and Jaakkola 2007).
+    exact_width : int, default=10
+        The largest width of an elimination order that is used throughout; the largest tables have
+        2 to the power of one more entries.
+    max_nodes : int, default=1000
+        The largest number of nodes of branch and bound for a part of an example.
+    max_iter : int, default=100
+        The largest number of sweeps of message passing at a node.
+
+    Attributes
+    ----------
+    graph : CliqueGraph
+        The graph.
+    plan : MapPlan
+        The arrays for compiled loops, see ``labelweave._loops.map``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or a component is too wide for ``method="exact"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.inference.map import MapInference
+    >>> from labelweave.labels.clique_graph import CliqueGraph
+    >>> graph = CliqueGraph(3, [(0, 1), (1, 2)])
+    >>> together = np.tile([0.0, 0.0, 0.0, 2.0], 2)  # 2 where both labels of a pair are on
+    >>> MapInference(graph).solve([[1.0, -1.5, -1.5]], together).labels
+    array([[1, 1, 1]], dtype=int8)
+    """
+
+    def __init__(
+        self,
+        graph: CliqueGraph,
+        *,
+        method: str = "auto",
+        exact_width: int = 10,
+        max_nodes: int = 1000,
+        max_iter: int = 100,
+    ) -> None:
+        _check_parameters(method, exact_width, max_nodes, max_iter)
+        self.graph = graph
+        if method == "message_passing":
+            orders = component_orders(graph, -1)
+            limits = Limits(nodes=1, sweeps=max_iter, width=0, states=0, dead_ends=0)
+        else:
+            orders = component_orders(graph, exact_width)
+            limits = Limits(max_nodes, max_iter, _RUN_WIDTH, 4 << _RUN_WIDTH, dead_ends=1)
+        if method == "exact":
+            _refuse_wide(graph, orders, exact_width)
+        self.plan: MapPlan = compile_plan(graph, orders, limits)
+        self._idle: list[MapWorkspace] = []
+
+    def solve(
+        self, unary: Any, tables: Any, clamp: Any | None = None, workers: Workers | None = None
+    ) -> MapResult:
+        """Find the best labels of every row.
+
+        Parameters
+        ----------
+        unary : array-like of shape (n, L)
+            The score of 1 less the score of 0 of every label.
+        tables : array-like of shape (T,) or (n, T)
+            The scores of the states of all cliques, behind each other as ``graph.table_starts`` tells; one
+            for all rows, or a row each.
+        clamp : array-like of shape (L,) or (n, L), or None, default=None
+            0 or 1 for labels that are held at that value, -1 for those that are free.
+        workers : Workers or None, default=None
+            Running threads to split the rows over; the result does not depend on their number.
+
+        Returns
+        -------
+        MapResult
+            Labels, values and bounds.  Of equally good labelings any may be found.
+        """
+        own, shared = checked_scores(self.graph, unary, tables)
+        held = checked_clamp(self.graph, clamp, len(own))
+        result = MapResult(np.zeros(own.shape, np.int8), np.zeros(len(own)), np.zeros(len(own)))
+
+        def solve(workspace: MapWorkspace, rows: slice) -> None:
+            solve_rows(self.plan, workspace, rows.start, rows.stop, own, shared, held, *result)
+
+        self._on_panels(solve, len(own), workers)
+        return result
+
+    def max_marginals(
+        self, unary: Any, tables: Any, clamp: Any | None = None, workers: Workers | None = None
+    ) -> Floats:
+        """Score every label: the best score with the label at 1 less the best score with it at 0.
+
+        Parameters
+        ----------
+        unary : array-like of shape (n, L)
+            See :meth:`solve`.
+        tables : array-like of shape (T,) or (n, T)
+            See :meth:`solve`.
+        clamp : array-like of shape (L,) or (n, L), or None, default=None
+            See :meth:`solve`.
+        workers : Workers or None, default=None
+            See :meth:`solve`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, L)
+            Positive where the best labels have a 1, unless others are as good; infinite for a label that is
+            held.  Where the budget of a search is spent these are differences of the best scores found.
+        """
+        own, shared = checked_scores(self.graph, unary, tables)
+        held = checked_clamp(self.graph, clamp, len(own))
+        margins = np.zeros(own.shape)
+
+        def score(workspace: MapWorkspace, rows: slice) -> None:
+            scratch = np.zeros((3, self.graph.n_labels), np.int8)
+            margins_of_rows(self.plan, workspace, rows.start, rows.stop, own, shared, held, scratch, margins)
+
+        self._on_panels(score, len(own), workers)
+        return margins
+
+    def loss_augmented(
+        self,
+        unary: Any,
+        tables: Any,
+        truth: Any,
+        costs: tuple[Any, Any] = (1.0, 1.0),
+        workers: Workers | None = None,
+    ) -> MapResult:
+        """Find the labels of every row with the largest score plus loss against the truth.
+
+        Parameters
+        ----------
+        unary : array-like of shape (n, L)
+            See :meth:`solve`.
+        tables : array-like of shape (T,) or (n, T)
+            See :meth:`solve`.
+        truth : LabelMatrix, or what it reads
+            The true labels; what is unobserved costs nothing.
+        costs : pair of float or of array-like that broadcasts to (n, L), default=(1.0, 1.0)
+            The costs of saying 1 where the truth is 0, and of saying 0 where it is 1.
+        workers : Workers or None, default=None
+            See :meth:`solve`.
+
+        Returns
+        -------
+        MapResult
+            Labels, and values and bounds that count the loss.
+        """
+        own, shared = checked_scores(self.graph, unary, tables)
+        signs = LabelMatrix.from_any(truth).to_signs()
+        if signs.shape != own.shape:
+            raise ValueError(
+                f"truth has shape {signs.shape} but unary has shape {own.shape}; give the same rows."
+            )
+        shifted, constants = shift_by_costs(own, signs, *costs)
+        found = self.solve(shifted, shared, workers=workers)
+        return MapResult(found.labels, found.values + constants, found.bounds + constants)
+
+    def _on_panels(
+        self, work: Callable[[MapWorkspace, slice], None], n_rows: int, workers: Workers | None
+    ) -> None:
+        """Do the work on panels of rows, each with a workspace of its own while it runs."""
+
+        def one(rows: slice) -> None:
+            try:
+                workspace = self._idle.pop()
+            except IndexError:
+                workspace = allocate_workspace(self.plan)
+            work(workspace, rows)
+            self._idle.append(workspace)
+
+        (workers or Workers(1)).each(one, panels(n_rows, _PANEL_ROWS))
+
+    def __repr__(self) -> str:
+        return f"MapInference({self.graph!r})"
+
+
+def _check_parameters(method: str, exact_width: int, max_nodes: int, max_iter: int) -> None:
+    if method not in _METHODS:
+        raise ValueError(f"method is {method!r}; it is one of {', '.join(map(repr, _METHODS))}.")
+    if not 0 <= exact_width <= 20:
+        raise ValueError(
+            f"exact_width is {exact_width}; it is from 0 to 20, tables have 2^(width + 1) entries."
+        )
+    if max_nodes < 1 or max_iter < 1:
+        raise ValueError(f"max_nodes is {max_nodes} and max_iter {max_iter}; both are at least 1.")
+
+
+def _refuse_wide(graph: CliqueGraph, orders: list[ComponentOrder], exact_width: int) -> None:
+    for component in orders:
+        if component.order is None and len(component.labels) > 1:
+            width = next(
+                whole.width for whole in component_orders(graph, None) if whole.labels == component.labels
+            )
+            raise ValueError(
+                f"The graph has a component of {len(component.labels)} labels and width {width}, above "
+                f"exact_width={exact_width}; raise exact_width (up to 20), leave out cliques, or use "
+                'method="auto", which says for every example whether its labels are proven best.'
+            )

@@ -1,0 +1,198 @@
+"""What label sets are chosen for, and how good given sets are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.inference.labeled_scores import LabeledScores
+
+__all__ = ["Objective", "ObjectiveName", "SetCounts", "count_sets", "f1_of_counts", "read_objective"]
+
+Array = npt.NDArray[Any]
+ObjectiveName = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"]
+
+_ROUNDING = 1e-12
+
+
+def f1_of_counts(hits: Array, predicted: Array, positives: Array | float) -> Array:
+    """Compute F1 = 2 hits / (predicted + positives), 0 where there is nothing.
+
+    Parameters
+    ----------
+    hits : ndarray of float64
+        Positive entries that are predicted.
+    predicted : ndarray of float64
+        Predicted entries.
+    positives : float or ndarray of float64
+        Positive entries.
+
+    Returns
+    -------
+    ndarray of float64
+        The scores.
+    """
+    total = np.asarray(predicted + positives, dtype=np.float64)
+    return np.divide(2.0 * hits, total, out=np.zeros_like(total), where=total > 0)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A measure of label sets.
+
+    Parameters
+    ----------
+    name : str
+        Which.
+    target : float
+        The precision or recall to be reached, for these two.
+    """
+
+    name: ObjectiveName
+    target: float
+
+    def of_counts(self, hits: Array, predicted: Array, positives: Array | float) -> Array:
+        """Say what counts over all entries, or those of a label, are worth: the greater, the better.
+
+        Parameters
+        ----------
+        hits : ndarray of float64
+            Positive entries that are predicted.
+        predicted : ndarray of float64
+            Predicted entries.
+        positives : float or ndarray of float64
+            Positive entries.
+
+        Returns
+        -------
+        ndarray of float64
+            The values.  A target that is missed is worth -inf; where it is reached, more hits are better
+            with a target precision, fewer predictions with a target recall.
+        """
+        if self.name == "hamming_loss":
+            return 2.0 * hits - predicted
+        if self.name == "precision":
+            return np.where(hits >= self.target * predicted * (1 - _ROUNDING), hits, -np.inf)
+        if self.name == "recall":
+            return np.where(hits >= self.target * positives * (1 - _ROUNDING), -predicted, -np.inf)
+        return f1_of_counts(hits, predicted, positives)
+
+    @property
+    def of_nothing(self) -> float:
+        """What it is worth to predict nothing where something is positive."""
+        return -np.inf if self.name == "recall" else 0.0
+
+
+def read_objective(name: Any, target: Any) -> Objective:
+    """Check an objective.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    target : float or None
+        The precision or recall to be reached, above 0 and at most 1.
+
+    Returns
+    -------
+    Objective
+        The objective.
+
+    Raises
+    ------
+    ValueError
+        If the name is not known, or a target is missing, out of range or not asked for.
+    """
+    if name not in get_args(ObjectiveName):
+        known = ", ".join(repr(one) for one in get_args(ObjectiveName))
+        raise ValueError(f"objective is {name!r}; it must be one of {known}.")
+    if name not in ("precision", "recall"):
+        if target is not None:
+            raise ValueError(
+                f"target={target!r} is for the objectives 'precision' and 'recall', not {name!r}."
+            )
+        return Objective(name, 0.0)
+    if not isinstance(target, (int, float, np.number)) or not 0 < target <= 1:
+        raise ValueError(f"target is {target!r}; the objective {name!r} needs one above 0 and at most 1.")
+    return Objective(name, float(target))
+
+
+@dataclass(frozen=True)
+class SetCounts:
+    """Counts of predicted label sets over observed entries.
+
+    Parameters
+    ----------
+    of_labels : ndarray of float64, shape (4, L)
+        Hits, predicted, positive and observed entries of every label, weighted by rows.
+    of_rows : ndarray of float64, shape (4, n)
+        The same of every row.
+    weights : ndarray of float64, shape (n,)
+        Weights of the rows.
+    """
+
+    of_labels: Array
+    of_rows: Array
+    weights: Array
+
+    def measure(self, name: ObjectiveName) -> float:
+        """Compute a measure; precision and recall are those of all entries together.
+
+        Parameters
+        ----------
+        name : str
+            Which measure.
+
+        Returns
+        -------
+        float
+            Its value; 0 where a ratio has nothing to divide by.
+        """
+        if name == "macro_f1":
+            return _mean(f1_of_counts(*self.of_labels[:3]), (self.of_labels[3] > 0).astype(float))
+        if name == "example_f1":
+            return _mean(f1_of_counts(*self.of_rows[:3]), (self.of_rows[3] > 0) * self.weights)
+        hits, predicted, positives, observed = self.of_labels.sum(axis=1).tolist()
+        over = {
+            "micro_f1": (2 * hits, predicted + positives),
+            "hamming_loss": (predicted + positives - 2 * hits, observed),
+            "precision": (hits, predicted),
+            "recall": (hits, positives),
+        }
+        above, below = over[name]
+        return above / below if below > 0 else 0.0
+
+
+def _mean(values: Array, weights: Array) -> float:
+    total = float(weights.sum())
+    return float(values @ weights / total) if total > 0 else 0.0
+
+
+def count_sets(table: LabeledScores, is_predicted: Callable[[slice, Array], Array]) -> SetCounts:
+    """Count predicted label sets, some rows at a time.
+
+    Parameters
+    ----------
+    table : LabeledScores of shape (n, L)
+        Labels and scores.
+    is_predicted : callable
+        From a slice of rows and their scores to the predicted entries.
+
+    Returns
+    -------
+    SetCounts
+        The counts.
+    """
+    n_rows, n_labels = table.shape
+    by_label, by_row = np.zeros((4, n_labels)), np.zeros((4, n_rows))
+    for lines in table.row_blocks():
+        seen, positive = lines.signs != 0, lines.signs > 0
+        predicted = is_predicted(lines.which, table.scores[lines.which])
+        for number, entries in enumerate((predicted & positive, predicted & seen, positive, seen)):
+            by_label[number] += table.weights[lines.which] @ entries
+            by_row[number, lines.which] = entries.sum(axis=1)
+    return SetCounts(by_label, by_row, table.weights)

@@ -1,0 +1,140 @@
+"""The same number of labels for every row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.inference.labeled_scores import LabeledScores
+from labelweave.inference.thresholds.objective import Objective, f1_of_counts
+
+__all__ = ["best_top_k", "ranked_labels", "scores_above_top_k"]
+
+Array = npt.NDArray[Any]
+
+_MOST_LABELS = 200  # considered for a row
+
+
+def ranked_labels(scores: Array, k: int) -> Array:
+    """Rank the k labels with the highest scores of every row; ties go to the lower number.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, L)
+        Scores.
+    k : int
+        How many, from 1 to L.
+
+    Returns
+    -------
+    ndarray of int, shape (n, k)
+        Label numbers, best first.
+    """
+    least = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]
+    # all above the k-th score, and of those equal to it the first that still fit
+    above, equal = scores > least, scores == least
+    room = k - above.sum(axis=1, keepdims=True)
+    chosen = above | (equal & (np.cumsum(equal, axis=1) <= room))
+    labels = np.nonzero(chosen)[1].reshape(len(scores), k)
+    order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1, kind="stable")
+    return np.asarray(np.take_along_axis(labels, order, axis=1))
+
+
+def scores_above_top_k(scores: Array, k: Array | int) -> Array:
+    """Shift the scores of every row so that just its k best labels have a positive one.
+
+    The shift is half way between the last score inside and the first outside.  Where both are
+    equal the labels with the lower numbers get the least positive number.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, L)
+        Scores.
+    k : int or ndarray of int, shape (n,)
+        How many labels of every row, from 0 to L.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, L)
+        The shifted scores.
+    """
+    n_rows, n_labels = scores.shape
+    table = scores.astype(np.float64)
+    counts = np.broadcast_to(np.asarray(k, dtype=np.intp), (n_rows,))
+    if not table.size:
+        return table
+    order = np.argsort(-table, axis=1, kind="stable")
+    padded = np.pad(np.take_along_axis(table, order, axis=1), ((0, 0), (1, 1)), mode="edge")
+    padded[:, 0] += 1.0
+    padded[:, -1] -= 1.0
+    rows = np.arange(n_rows)
+    inside, outside = padded[rows, counts], padded[rows, counts + 1]
+    shifted = table - (0.5 * inside + 0.5 * outside)[:, None]
+    is_inside = np.empty(table.shape, bool)
+    np.put_along_axis(is_inside, order, np.arange(n_labels) < counts[:, None], axis=1)
+    least = np.finfo(np.float64).tiny
+    return np.where(is_inside, np.maximum(shifted, least), np.minimum(shifted, 0.0))
+
+
+def best_top_k(table: LabeledScores, objective: Objective) -> int:
+    """Find the best number of labels for all rows.
+
+    Parameters
+    ----------
+    table : LabeledScores of shape (n, L)
+        Labels and scores.  Unobserved labels take places among the k but are neither hits nor misses.
+    objective : Objective
+        What it shall be best for.
+
+    Returns
+    -------
+    int
+        k, at least 1 and at most 200; the least one that misses least where a target cannot be reached.
+    """
+    most = min(table.shape[1], _MOST_LABELS)
+    if objective.name == "macro_f1":
+        values = _label_values(table, most)
+    elif objective.name == "example_f1":
+        values = _row_values(table, most)
+    else:
+        values = _entry_values(table, objective, most)
+    return 1 + int(np.argmax(values))
+
+
+def _ranked_signs(table: LabeledScores, most: int) -> Any:
+    """Hand out rows, their best labels and their signs."""
+    for lines in table.row_blocks():
+        labels = ranked_labels(table.scores[lines.which], most)
+        yield lines.which, labels, np.take_along_axis(lines.signs, labels, axis=1)
+
+
+def _entry_values(table: LabeledScores, objective: Objective, most: int) -> Array:
+    hits, predicted = np.zeros((2, most))
+    for rows, _, signs in _ranked_signs(table, most):
+        hits += table.weights[rows] @ (signs > 0)
+        predicted += table.weights[rows] @ (signs != 0)
+    hits, predicted = np.cumsum(hits), np.cumsum(predicted)
+    values = objective.of_counts(hits, predicted, float(table.positive_weights().sum()))
+    return hits if objective.name == "recall" and np.isneginf(values).all() else values
+
+
+def _row_values(table: LabeledScores, most: int) -> Array:
+    values, positives = np.zeros(most), table.row_positives()
+    for rows, _, signs in _ranked_signs(table, most):
+        hits, predicted = np.cumsum(signs > 0, axis=1), np.cumsum(signs != 0, axis=1)
+        values += table.weights[rows] @ f1_of_counts(hits, predicted, positives[rows][:, None])
+    return values
+
+
+def _label_values(table: LabeledScores, most: int) -> Array:
+    hits, predicted = np.zeros((2, table.shape[1], most))
+    places = np.arange(most)
+    for rows, labels, signs in _ranked_signs(table, most):
+        weights = table.weights[rows][:, None]
+        np.add.at(hits, (labels, places), weights * (signs > 0))
+        np.add.at(predicted, (labels, places), weights * (signs != 0))
+    for counts in (hits, predicted):
+        np.cumsum(counts, axis=1, out=counts)
+    return np.asarray(f1_of_counts(hits, predicted, table.positive_weights()[:, None]).sum(axis=0))

@@ -1,0 +1,206 @@
+"""What a clique graph may be made of, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.labels.label_names import shown_name
+
+__all__ = ["checked_cliques", "checked_numbers", "checked_signs", "named_cliques"]
+
+Array = npt.NDArray[Any]
+Cliques = tuple[tuple[int, ...], ...]
+
+_LARGEST = 20  # labels of a clique, whose table has 2^20 entries
+
+
+def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Array | None) -> Cliques:
+    """Check cliques of label indices.
+
+    Parameters
+    ----------
+    cliques : iterable of sequence of int
+        The cliques.
+    n_labels : int
+        The number of labels.
+    names : ndarray of str or None
+        Label names, for messages.
+
+    Returns
+    -------
+    tuple of tuple of int
+        The cliques, labels ascending.
+
+    Raises
+    ------
+    ValueError
+        If a clique has fewer than two or more than 20 labels, a label that does not exist or one
+        twice, or stands twice.
+    """
+    if n_labels < 1:
+        raise ValueError(f"n_labels is {n_labels}; a graph has at least one label.")
+    found: dict[tuple[int, ...], int] = {}
+    for position, clique in enumerate(cliques):
+        labels = _indices(position, clique, n_labels)
+        _refuse_shape(position, labels, names)
+        if labels in found:
+            raise ValueError(
+                f"The edge {_shown(labels, names)} is given twice, at positions {found[labels]} and "
+                f"{position}; give each edge once, in either direction."
+            )
+        found[labels] = position
+    return tuple(found)
+
+
+def _indices(position: int, clique: Any, n_labels: int) -> tuple[int, ...]:
+    labels = _parts(position, clique)
+    for label in labels:
+        if not _is_index(label, n_labels):
+            raise ValueError(
+                f"The edge {clique!r} at position {position} has the unknown label {label!r}; labels are the "
+                f"whole numbers from 0 to {n_labels - 1}; give names with CliqueGraph.from_edges."
+            )
+    return tuple(sorted(int(label) for label in labels))
+
+
+def _refuse_shape(position: int, labels: tuple[int, ...], names: Array | None) -> None:
+    if len(labels) < 2 or len(labels) > _LARGEST:
+        raise ValueError(
+            f"The edge {_shown(labels, names)} at position {position} has {len(labels)} label(s); give two, "
+            f"or up to {_LARGEST} for a larger clique. Every label has its own score in any case."
+        )
+    if len(set(labels)) < len(labels):
+        twice = next(one for one, other in pairwise(labels) if one == other)
+        raise ValueError(
+            f"The edge {_shown(labels, names)} at position {position} joins the label "
+            f"{shown_name(names, twice)} to itself; leave it out, every label has its own score."
+        )
+
+
+def _parts(position: int, edge: Any) -> tuple[Any, ...]:
+    if isinstance(edge, str) or not isinstance(edge, Iterable):
+        raise ValueError(f"The edge at position {position} is {edge!r}; give a pair of labels.")
+    return tuple(edge)
+
+
+def _is_index(label: Any, n_labels: int) -> bool:
+    is_whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool)
+    return is_whole and 0 <= label < n_labels
+
+
+def _shown(labels: Sequence[int], names: Array | None) -> str:
+    return f"({', '.join(shown_name(names, label) for label in labels)})"
+
+
+def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> list[tuple[int, ...]]:
+    """Turn names into indices.
+
+    Parameters
+    ----------
+    edges : iterable of tuple
+        Names or indices.
+    n_labels : int
+        The number of labels.
+    names : ndarray of str, shape (L,), or None
+        The label names.
+
+    Returns
+    -------
+    list of tuple of int
+        The edges in indices.
+
+    Raises
+    ------
+    ValueError
+        If a label is unknown.
+    """
+    known = {} if names is None else {name: label for label, name in enumerate(names.tolist())}
+    found = []
+    for position, edge in enumerate(edges):
+        parts = _parts(position, edge)
+        found.append(tuple(_index(part, parts, position, known, n_labels) for part in parts))
+    return found
+
+
+def _index(part: Any, edge: tuple[Any, ...], position: int, known: dict[str, int], n_labels: int) -> int:
+    if _is_index(part, n_labels):
+        return int(part)
+    if isinstance(part, str) and part in known:
+        return known[part]
+    kind = "name" if isinstance(part, str) else "number"
+    allowed = f"{', '.join(map(repr, list(known)[:5]))}{', ...' if len(known) > 5 else ''}"
+    raise ValueError(
+        f"The edge {edge!r} at position {position} has the unknown label {kind} {part!r}; labels are "
+        + (f"the names {allowed}, or " if known else "")
+        + f"the numbers from 0 to {n_labels - 1}."
+    )
+
+
+def checked_numbers(weights: Any | None, n_cliques: int) -> npt.NDArray[np.float64] | None:
+    """Check the weights of cliques.
+
+    Parameters
+    ----------
+    weights : array-like or None
+        One number a clique.
+    n_cliques : int
+        The number of cliques.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_cliques,), or None
+        The weights, read-only.
+
+    Raises
+    ------
+    ValueError
+        If their number is wrong or one is no number.
+    """
+    if weights is None:
+        return None
+    array = np.array(weights, np.float64)
+    if array.shape != (n_cliques,):
+        raise ValueError(f"weights has shape {array.shape} for {n_cliques} cliques; give one a clique.")
+    if not np.isfinite(array).all():
+        place = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ValueError(f"The weight of clique {place} is {array[place]}; weights are finite numbers.")
+    array.flags.writeable = False
+    return array
+
+
+def checked_signs(signs: Any | None, n_cliques: int) -> npt.NDArray[np.int8] | None:
+    """Check the signs of cliques.
+
+    Parameters
+    ----------
+    signs : array-like or None
+        -1, 0 or 1 a clique.
+    n_cliques : int
+        The number of cliques.
+
+    Returns
+    -------
+    ndarray of int8, shape (n_cliques,), or None
+        The signs, read-only.
+
+    Raises
+    ------
+    ValueError
+        If their number is wrong or one is something else.
+    """
+    if signs is None:
+        return None
+    array = np.array(signs)
+    if array.shape != (n_cliques,):
+        raise ValueError(f"signs has shape {array.shape} for {n_cliques} cliques; give one a clique.")
+    if not np.isin(array, (-1, 0, 1)).all():
+        place = int(np.flatnonzero(~np.isin(array, (-1, 0, 1)))[0])
+        raise ValueError(f"The sign of clique {place} is {array[place]}; signs are -1, 0 or 1.")
+    array = array.astype(np.int8)
+    array.flags.writeable = False
+    return array

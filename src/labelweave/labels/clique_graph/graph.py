@@ -1,0 +1,312 @@
+"""A graph over labels whose cliques carry scores of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from labelweave.labels.clique_graph.checks import (
+    checked_cliques,
+    checked_numbers,
+    checked_signs,
+    named_cliques,
+)
+from labelweave.labels.clique_graph.elimination_order import elimination_order
+from labelweave.labels.clique_graph.networks import graph_of_network, is_network, network_of_graph
+from labelweave.labels.label_names import checked_names
+from labelweave.model_files import storable
+
+__all__ = ["CliqueGraph"]
+
+Array = npt.NDArray[Any]
+
+
+@storable("CliqueGraph")
+class CliqueGraph:
+    """Labels and the cliques of them that a structured model scores together.
+
+    Every label also has a score of its own, and so a graph without cliques stands for independent
+    labels.  A graph does not change once made.
+
+    Parameters
+    ----------
+    n_labels : int
+        The number of labels L.
+    cliques : iterable of tuple of int
+        Two or more distinct label indices each, no clique twice.
+    label_names : sequence of str or None, default=None
+        One name a label.
+    weights : array-like of shape (n_cliques,) or None, default=None
+        How strong each clique is, in whatever measure made the graph.
+    signs : array-like of shape (n_cliques,) or None, default=None
+        1 where a clique's labels like to be on together, -1 where they exclude each other, 0 for neither.
+
+    Attributes
+    ----------
+    n_labels : int
+        The number of labels.
+    cliques : tuple of tuple of int
+        The cliques in the order given, labels ascending.
+    label_names : ndarray of str, shape (L,), or None
+        The label names.
+    weights : ndarray of float64, shape (n_cliques,), or None
+        The weights, read-only.
+    signs : ndarray of int8, shape (n_cliques,), or None
+        The signs, read-only.
+
+    Examples
+    --------
+    >>> from labelweave.labels.clique_graph import CliqueGraph
+    >>> graph = CliqueGraph.from_edges([("beach", "sea"), ("sea", "boat")], ["beach", "boat", "sea", "urban"])
+    >>> graph
+    CliqueGraph(4 labels, 2 cliques: 2 pairs; width 1)
+    >>> graph.components
+    ((0, 1, 2), (3,))
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        cliques: Iterable[Sequence[int]],
+        label_names: Sequence[Any] | Array | None = None,
+        weights: Any | None = None,
+        signs: Any | None = None,
+    ) -> None:
+        self.label_names = checked_names(label_names, n_labels)
+        self.cliques = checked_cliques(cliques, n_labels, self.label_names)
+        self.n_labels = int(n_labels)
+        self.weights = checked_numbers(weights, len(self.cliques))
+        self.signs = checked_signs(signs, len(self.cliques))
+
+    @classmethod
+    def from_edges(
+        cls, edges: Any, label_names: Sequence[Any] | Array | None = None, n_labels: int | None = None
+    ) -> Self:
+        """Read edges, or larger cliques, of label names or indices.
+
+        Parameters
+        ----------
+        edges : iterable of tuple, or networkx.Graph
+            Each tuple has two or more labels; text is a name, a whole number an index.  The ``weight`` and
+            ``sign`` of a network's edges are kept where all have them.
+        label_names : sequence of str or None, default=None
+            One name a label; by default a network's nodes.
+        n_labels : int or None, default=None
+            The number of labels, where they have no names.
+
+        Returns
+        -------
+        CliqueGraph
+            The graph.
+
+        Raises
+        ------
+        ValueError
+            If an edge names an unknown label or a label twice, or is given twice.
+        """
+        if is_network(edges):
+            return cls(**graph_of_network(edges, label_names, n_labels))
+        if label_names is None and n_labels is None:
+            raise ValueError("Neither label_names nor n_labels was given; say which labels the edges join.")
+        count = len(label_names) if label_names is not None else int(n_labels or 0)
+        names = checked_names(label_names, count if n_labels is None else n_labels)
+        return cls(count, named_cliques(edges, count, names), names)
+
+    @classmethod
+    def complete(cls, n_labels: int, label_names: Sequence[Any] | Array | None = None) -> Self:
+        """Join every pair of labels.
+
+        Parameters
+        ----------
+        n_labels : int
+            The number of labels.
+        label_names : sequence of str or None, default=None
+            One name a label.
+
+        Returns
+        -------
+        CliqueGraph
+            The graph with all L (L - 1) / 2 pairs.
+        """
+        return cls(n_labels, combinations(range(n_labels), 2), label_names)
+
+    @classmethod
+    def empty(cls, n_labels: int, label_names: Sequence[Any] | Array | None = None) -> Self:
+        """Join no labels.
+
+        Parameters
+        ----------
+        n_labels : int
+            The number of labels.
+        label_names : sequence of str or None, default=None
+            One name a label.
+
+        Returns
+        -------
+        CliqueGraph
+            The graph without cliques.
+        """
+        return cls(n_labels, (), label_names)
+
+    @property
+    def n_cliques(self) -> int:
+        """The number of cliques."""
+        return len(self.cliques)
+
+    @property
+    def edges(self) -> tuple[tuple[int, ...], ...]:
+        """The cliques of two labels."""
+        return tuple(clique for clique in self.cliques if len(clique) == 2)
+
+    @cached_property
+    def table_starts(self) -> npt.NDArray[np.int64]:
+        """Where the 2^m scores of each clique begin when they stand behind each other, and where they end.
+
+        Bit b of the number of a clique's state is the value of its b-th label.
+        """
+        sizes = [1 << len(clique) for clique in self.cliques]
+        starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        starts.flags.writeable = False
+        return starts
+
+    @cached_property
+    def components(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of labels that are connected, ascending, in the order of their first labels."""
+        ends = np.array([(one, other) for c in self.cliques for one, other in pairwise(c)])
+        ends = ends.reshape(-1, 2)
+        shape = (self.n_labels, self.n_labels)
+        _, number = connected_components(sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape))
+        found: dict[int, list[int]] = {}
+        for label, component in enumerate(number.tolist()):
+            found.setdefault(component, []).append(label)
+        return tuple(tuple(labels) for labels in found.values())
+
+    def neighbors(self) -> list[set[int]]:
+        """List the labels that share a clique with each label.
+
+        Returns
+        -------
+        list of set of int
+            The neighbors of every label.
+        """
+        around: list[set[int]] = [set() for _ in range(self.n_labels)]
+        for clique in self.cliques:
+            for label in clique:
+                around[label].update(clique)
+                around[label].discard(label)
+        return around
+
+    @cached_property
+    def width(self) -> int:
+        """The width of a min-fill elimination order: 1 for a forest, L - 1 for the complete graph."""
+        return max((len(around) for _, around in elimination_order(self.neighbors()) or ()), default=0)
+
+    def first(self, count: int) -> Self:
+        """Keep the first cliques.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        CliqueGraph
+            The same labels with fewer cliques.
+        """
+        weights = None if self.weights is None else self.weights[:count]
+        signs = None if self.signs is None else self.signs[:count]
+        return type(self)(self.n_labels, self.cliques[:count], self.label_names, weights, signs)
+
+    def to_networkx(self) -> Any:
+        """Make a graph of networkx.
+
+        Returns
+        -------
+        networkx.Graph
+            Label names (or indices) as nodes, pairs as edges with ``weight`` and ``sign`` where they are
+            known.  A larger clique is a node of its own, the tuple of its labels with ``kind="clique"``,
+            joined to each of them.
+
+        Raises
+        ------
+        ImportError
+            If networkx is not installed.
+        """
+        return network_of_graph(self.cliques, self.shown_labels(), self.weights, self.signs)
+
+    def shown_labels(self) -> list[Any]:
+        """Name the labels, by their indices where they have no names.
+
+        Returns
+        -------
+        list of str or int
+            The names.
+        """
+        return list(range(self.n_labels)) if self.label_names is None else self.label_names.tolist()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CliqueGraph):
+            return NotImplemented
+        same = (self.n_labels, self.cliques) == (other.n_labels, other.cliques)
+        pairs = [(getattr(self, part), getattr(other, part)) for part in ("label_names", "weights", "signs")]
+        return same and all(_equal(one, two) for one, two in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.n_labels, self.cliques))
+
+    def __repr__(self) -> str:
+        if not self.cliques:
+            return f"CliqueGraph({self.n_labels} labels, no cliques)"
+        sizes = np.bincount([len(clique) for clique in self.cliques])
+        words = {2: "pairs", 3: "triples"}
+        kinds = [f"{sizes[m]} {words.get(m, f'of {m} labels')}" for m in np.flatnonzero(sizes).tolist()]
+        cliques = f"{self.n_cliques} cliques: {', '.join(kinds)}"
+        return f"CliqueGraph({self.n_labels} labels, {cliques}; width {self.width})"
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps.
+
+        Returns
+        -------
+        dict
+            Sizes, members, names, weights and signs.
+        """
+        return {
+            "n_labels": self.n_labels,
+            "sizes": np.array([len(clique) for clique in self.cliques], np.int64),
+            "members": np.array([label for clique in self.cliques for label in clique], np.int64),
+            "label_names": None if self.label_names is None else self.label_names.tolist(),
+            "weights": self.weights,
+            "signs": self.signs,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the graph again.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_state`` gave.
+
+        Returns
+        -------
+        CliqueGraph
+            The graph.
+        """
+        ends = np.cumsum(state["sizes"], dtype=np.int64)
+        parts = np.split(np.asarray(state["members"]), ends[:-1]) if len(ends) else []
+        cliques = [tuple(part.tolist()) for part in parts]
+        return cls(state["n_labels"], cliques, state["label_names"], state["weights"], state["signs"])
+
+
+def _equal(one: Array | None, other: Array | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))

@@ -1,0 +1,92 @@
+"""A structured margin whose graph grows: what clique generation asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin.candidates import grown_cliques, pair_scores, violations
+from labelweave.problems.structured_margin.structured_margin import StructuredMargin
+from labelweave.solvers.block_frank_wolfe import PassResult
+from labelweave.solvers.clique_generation import Proposal
+
+__all__ = ["CliqueSearch"]
+
+Array = npt.NDArray[Any]
+
+
+class CliqueSearch:
+    """The problem of clique generation.
+
+    Parameters
+    ----------
+    problem : StructuredMargin
+        The problem, with a penalty by rounds.
+    per_round : int
+        Cliques to activate in a round (r in the paper).
+    clique_size : int
+        The largest number of labels in a clique; those above pairs are grown from chosen ones.
+    solve : callable
+        Solves the problem; gets whether to the last tolerance.
+    """
+
+    def __init__(
+        self, problem: StructuredMargin, per_round: int, clique_size: int, solve: Callable[[bool], PassResult]
+    ) -> None:
+        self.problem, self.per_round, self.clique_size = problem, per_round, clique_size
+        self._solve = solve
+
+    def solve(self, final: bool) -> PassResult:
+        """Solve with the present graph.
+
+        Parameters
+        ----------
+        final : bool
+            Whether to the last tolerance.
+
+        Returns
+        -------
+        PassResult
+            How that ended.
+        """
+        return self._solve(final)
+
+    def propose(self) -> Proposal:
+        """Find the cliques of highest score that are not in the graph."""
+        chosen = self.problem.graph.cliques
+        scores = pair_scores(self.problem)
+        for clique in chosen:
+            if len(clique) == 2:
+                scores[clique] = -1.0
+        one, other = np.triu_indices(len(scores), 1)
+        found = [(float(scores[j, k]), (int(j), int(k))) for j, k in self._largest(scores, one, other)]
+        if self.clique_size > 2:
+            grown = grown_cliques(chosen, self.clique_size)
+            found += list(zip(violations(self.problem, grown).tolist(), grown, strict=True))
+        best = sorted((item for item in found if item[0] >= 0), key=lambda item: (-item[0], item[1]))
+        best = best[: self.per_round]
+        return Proposal(tuple(item[1] for item in best), sum(item[0] for item in best), self._bound())
+
+    def _largest(self, scores: Array, one: Array, other: Array) -> list[tuple[int, int]]:
+        order = np.argsort(-scores[one, other], kind="stable")[: self.per_round]
+        return list(zip(one[order], other[order], strict=True))
+
+    def _bound(self) -> float:
+        penalty: Any = self.problem.penalty
+        return float(penalty.round_squares(self.problem.squares()[1]).max(initial=0.0))
+
+    def activate(self, proposal: Proposal) -> None:
+        """Put the cliques in the graph.
+
+        Parameters
+        ----------
+        proposal : Proposal
+            The cliques.
+        """
+        graph, penalty = self.problem.graph, self.problem.penalty
+        cliques = CliqueGraph(graph.n_labels, (*graph.cliques, *proposal.cliques))
+        self.problem.regraph(cliques, penalty.grown(len(proposal.cliques)))

@@ -1,0 +1,107 @@
+"""The rows of a structured margin problem, as the compiled passes read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave._loops.structured.arrays import MarginRows, SparseRows
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+
+__all__ = ["MarginData"]
+
+Array = npt.NDArray[Any]
+
+
+class MarginData:
+    """Features, labels, costs and weights.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of shape (n, d)
+        The features.
+    labels : LabelMatrix of shape (n, L)
+        The labels.
+    weights : ndarray of shape (n,)
+        Weights of the rows, some of them positive.
+    costs : ndarray of shape (2, L)
+        The cost of a 1 in place of a 0, and of a 0 in place of a 1, for every label.
+
+    Attributes
+    ----------
+    arrays : MarginRows
+        What the passes read; targets that were not observed change with :meth:`complete`.
+    products : FeatureMatrix of shape (n, d)
+        The features again, for products.
+    """
+
+    def __init__(self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, costs: Array) -> None:
+        signs = labels.to_signs()
+        rows = SparseRows(*features.sparse_rows(np.float64))
+        shares = np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64)
+        self.products = features.astype(np.float64)
+        self.has_missing = bool((signs == 0).any())
+        self.arrays = MarginRows(
+            features=rows,
+            targets=np.ascontiguousarray(signs > 0, np.uint8),
+            observed=np.ascontiguousarray(signs != 0, np.uint8),
+            costs=np.ascontiguousarray(costs, np.float64),
+            weights=shares,
+            squares=features.squared_norms(),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.arrays.targets)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+        return int(self.arrays.targets.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return self.products.shape[1]
+
+    def clamp(self) -> npt.NDArray[np.int8]:
+        """Give the observed labels, -1 elsewhere, shape (n, L)."""
+        return np.where(self.arrays.observed == 1, self.arrays.targets, -1).astype(np.int8)
+
+    def complete(self, labels: Array) -> bool:
+        """Complete the targets.
+
+        Parameters
+        ----------
+        labels : ndarray of int, shape (n, L)
+            What stands where nothing was observed.
+
+        Returns
+        -------
+        bool
+            Whether a target changed.
+        """
+        free = self.arrays.observed == 0
+        changed = bool((self.arrays.targets[free] != labels[free]).any())
+        self.arrays.targets[free] = labels[free]
+        return changed
+
+    def transposed_product(self, moments: Array) -> Array:
+        """Multiply the rows' weighted moments by the features.
+
+        Parameters
+        ----------
+        moments : ndarray of shape (n, p)
+            The moments; overwritten.
+
+        Returns
+        -------
+        ndarray of float64, shape (d, p)
+            ``X^T diag(weights) moments``.
+        """
+        moments *= self.arrays.weights[:, None]
+        return np.asarray(self.products.data.T @ moments)

@@ -1,0 +1,208 @@
+"""Clique generation: solve, activate the cliques that violate the dual the most, solve again.
+
+Tan et al., "Learning graph structure for multi-label image classification via clique generation", CVPR
+2015, Algorithm 1.  It ends when no candidate violates a constraint (Theorem 1: a global solution of the convex
+relaxation), when two rounds have lowered the objective by little (supplement, A.3), or at the limit of
+rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
+from labelweave.solvers.result import Status
+
+__all__ = ["CliqueGeneration", "CliqueProblem", "GenerationResult", "GraphRecord", "Proposal"]
+
+
+class Proposal(NamedTuple):
+    """The cliques to activate next.
+
+    Parameters
+    ----------
+    cliques : tuple of tuple of int
+        The cliques, highest score first; empty if no candidate is left.
+    score : float
+        Their scores together.
+    bound : float
+        The largest score of a round that is in the graph; no more than that is no violation.
+    """
+
+    cliques: tuple[tuple[int, ...], ...]
+    score: float
+    bound: float
+
+
+class CliqueProblem(Protocol):
+    """What clique generation asks of its problem."""
+
+    def solve(self, final: bool) -> PassResult:
+        """Solve with the present graph.
+
+        Parameters
+        ----------
+        final : bool
+            Whether to the last tolerance.
+
+        Returns
+        -------
+        PassResult
+            How that ended.
+        """
+
+    def propose(self) -> Proposal:
+        """Find the cliques that violate the most."""
+
+    def activate(self, proposal: Proposal) -> None:
+        """Put them in the graph.
+
+        Parameters
+        ----------
+        proposal : Proposal
+            The cliques.
+        """
+
+
+class GraphRecord(NamedTuple):
+    """What was known after one round.
+
+    Parameters
+    ----------
+    round : int
+        The round; round 0 has no cliques.
+    cliques : tuple of tuple of int
+        The cliques that the round activated.
+    score : float
+        Their scores together, before the round.
+    time : float
+        Seconds since the start.
+    n_iter : int
+        Passes over the rows in the round.
+    primal : float
+        The objective after the round.
+    dual : float
+        The dual objective after the round.
+    held_out_loss : float
+        Hamming loss on held-out rows after the round; NaN where none are held out.
+    """
+
+    round: int
+    cliques: tuple[tuple[int, ...], ...]
+    score: float
+    time: float
+    n_iter: int
+    primal: float
+    dual: float
+    held_out_loss: float
+
+
+class GenerationResult(NamedTuple):
+    """The end of a run.
+
+    Parameters
+    ----------
+    status : Status
+        Why the last solve stopped.
+    reason : str
+        Why no more cliques were activated.
+    rounds : list of GraphRecord
+        Every round.
+    trace : list of PassRecord
+        Every check of the duality gap.
+    """
+
+    status: Status
+    reason: str
+    rounds: list[GraphRecord]
+    trace: list[PassRecord]
+
+
+class CliqueGeneration:
+    """The outer loop.
+
+    Parameters
+    ----------
+    max_rounds : int
+        The largest number of rounds.
+    change_tol : float
+        The relative change of the objective over two rounds at which to stop, 0 for never.
+    held_out_loss : callable
+        Measures the model after a round.
+    on_round : callable
+        Gets every record; a true result ends the run.
+    """
+
+    def __init__(
+        self,
+        max_rounds: int,
+        change_tol: float,
+        held_out_loss: Callable[[], float],
+        on_round: Callable[[GraphRecord], bool],
+    ) -> None:
+        self.max_rounds, self.change_tol = max_rounds, change_tol
+        self.held_out_loss, self.on_round = held_out_loss, on_round
+
+    def run(self, problem: CliqueProblem) -> GenerationResult:
+        """Learn a graph.
+
+        Parameters
+        ----------
+        problem : CliqueProblem
+            The problem, without cliques at first.
+
+        Returns
+        -------
+        GenerationResult
+            How it ended.
+        """
+        begin = time.perf_counter()
+        rounds: list[GraphRecord] = []
+        trace: list[PassRecord] = []
+        proposal, reason = Proposal((), 0.0, 0.0), ""
+        while not reason:
+            result = problem.solve(final=False)
+            trace += _moved(result.trace, trace)
+            point, seconds = result.trace[-1], time.perf_counter() - begin
+            loss = self.held_out_loss()
+            rounds.append(
+                GraphRecord(
+                    len(rounds), proposal.cliques, proposal.score, seconds, result.n_iter, point.primal, point.dual, loss
+                )
+            )  # fmt: skip
+            stop = self.on_round(rounds[-1])
+            if stop or result.status is Status.INTERRUPTED:
+                return GenerationResult(Status.INTERRUPTED, "interrupted", rounds, trace)
+            proposal = problem.propose()
+            reason = self._reason(rounds, proposal)
+            if not reason:
+                problem.activate(proposal)
+        result = problem.solve(final=True)
+        trace += _moved(result.trace, trace)
+        return GenerationResult(result.status, reason, rounds, trace)
+
+    def _reason(self, rounds: list[GraphRecord], proposal: Proposal) -> str:
+        if not proposal.cliques:
+            return "all candidate cliques are in the graph"
+        if proposal.score <= proposal.bound:
+            return "no candidate clique violates the optimum"
+        if len(rounds) > self.max_rounds:
+            return "the limit of rounds was reached"
+        if len(rounds) > 3:
+            before, now = rounds[-3].primal, rounds[-1].primal
+            if abs(before - now) <= self.change_tol * abs(before):
+                return "two rounds changed the objective by little"
+        return ""
+
+
+def _moved(later: list[PassRecord], trace: list[PassRecord]) -> list[PassRecord]:
+    """Count passes and seconds on from where the trace ends."""
+    if not trace:
+        return later
+    end = trace[-1]
+    return [
+        record._replace(iteration=record.iteration + end.iteration, time=record.time + end.time)
+        for record in later
+    ]

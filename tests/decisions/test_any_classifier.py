@@ -1,0 +1,219 @@
+"""What holds for all wrappers around all kinds of classifiers."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from labelweave import (
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    LabelMatrix,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+    load,
+)
+from labelweave.baselines import BinaryRelevance
+
+WRAPPERS = {
+    "label": TunedThresholdClassifier,
+    "global": lambda inner, **more: TunedThresholdClassifier(inner, "macro_f1", scope="global", **more),
+    "top": lambda inner, **more: TunedThresholdClassifier(inner, scope="top_k", **more),
+    "curves": CalibratedLabelClassifier,
+    "steps": lambda inner, **more: CalibratedLabelClassifier(
+        inner, "isotonic", decision="expected_f1", **more
+    ),
+    "conformal": lambda inner, **more: ConformalLabelClassifier(inner, level=0.3, **more),
+}
+INNER = {
+    "margin": MaxMarginClassifier(),
+    "one against the rest": OneVsRestClassifier(LinearSVC()),
+    "forest": RandomForestClassifier(10, random_state=0),
+    "neighbours": KNeighborsClassifier(),
+    "a model a label": MultiOutputClassifier(LogisticRegression()),
+}
+wrappers = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+
+
+@wrappers
+@pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
+def test_predictions_are_where_the_decision_function_is_positive(wrap, inner, rows):
+    X, Y, X_test, _ = rows
+    model = wrap(clone(inner)).fit(X, Y.toarray())
+    scores = model.decision_function(X_test)
+    predicted = model.predict(X_test)
+    assert scores.shape == predicted.shape == (300, 8)
+    np.testing.assert_array_equal(predicted, scores > 0)
+    if hasattr(model, "predict_proba"):
+        probabilities = model.predict_proba(X_test)
+        assert probabilities.shape == (300, 8)
+        assert ((probabilities >= 0) & (probabilities <= 1)).all()
+
+
+@wrappers
+def test_sparse_labels_give_sparse_labels_and_the_same(wrap, rows):
+    X, Y, X_test, _ = rows
+    dense = wrap(MaxMarginClassifier()).fit(X, Y.toarray()).predict(X_test)
+    for labels in (Y, LabelMatrix(Y)):
+        sparse = wrap(MaxMarginClassifier()).fit(X, labels).predict(X_test)
+        assert sp.issparse(sparse)
+        np.testing.assert_array_equal(sparse.toarray(), dense)
+
+
+def test_complete_label_matrices_are_for_every_classifier_of_sparse_labels(rows):
+    X, Y, X_test, _ = rows
+    names = [f"topic {number}" for number in range(8)]
+    model = TunedThresholdClassifier(OneVsRestClassifier(LinearSVC())).fit(X, LabelMatrix(Y, names=names))
+    assert model.label_names_.tolist() == names
+    assert model.predict(X_test).shape == (300, 8)
+
+
+@wrappers
+def test_names_of_labels_and_rows_are_kept(wrap, rows):
+    pd = pytest.importorskip("pandas")
+    X, Y, X_test, _ = rows
+    names = [f"topic {number}" for number in range(8)]
+    features = pd.DataFrame(X.toarray(), columns=[f"word {number}" for number in range(X.shape[1])])
+    model = wrap(MaxMarginClassifier()).fit(features, pd.DataFrame(Y.toarray(), columns=names))
+    assert model.classes_.tolist() == model.label_names_.tolist() == names
+    assert model.feature_names_in_[0] == "word 0"
+    test = pd.DataFrame(X_test.toarray(), columns=features.columns, index=range(5, 305))
+    predicted = model.predict(test)
+    assert predicted.columns.tolist() == names
+    assert predicted.index.tolist() == list(range(5, 305))
+
+
+@wrappers
+def test_unobserved_labels_do_not_count(wrap, rows):
+    X, Y, X_test, _ = rows
+    labels = Y.toarray().astype(float)
+    labels[np.random.default_rng(0).random(labels.shape) < 0.2] = np.nan
+    model = wrap(BinaryRelevance()).fit(X, labels)
+    assert set(np.unique(model.predict(X_test))) == {0, 1}
+    assert 0 <= model.score(X, labels) <= 1
+
+
+@wrappers
+@pytest.mark.parametrize("inner", [MaxMarginClassifier(), LowRankClassifier(rank=4)], ids=["margin", "rank"])
+def test_model_files(wrap, inner, rows, tmp_path):
+    X, Y, X_test, _ = rows
+    model = wrap(clone(inner), random_state=np.random.RandomState(0)).fit(X, Y)
+    model.save(tmp_path / "model.lw")
+    again = load(tmp_path / "model.lw")
+    assert type(again) is type(model)
+    np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
+    assert (again.predict(X_test) != model.predict(X_test)).nnz == 0
+    assert again.n_features_in_ == 400
+
+
+@wrappers
+def test_a_foreign_classifier_cannot_be_kept_in_a_model_file(wrap, rows, tmp_path):
+    X, Y, *_ = rows
+    model = wrap(KNeighborsClassifier()).fit(X, Y.toarray())
+    with pytest.raises(TypeError, match="around a KNeighborsClassifier cannot be kept in a model file"):
+        model.save(tmp_path / "model.lw")
+    assert not list(tmp_path.iterdir())
+
+
+@wrappers
+def test_a_fitted_classifier_is_taken_as_it_is(wrap, rows):
+    X, Y, X_test, Y_test = rows
+    inner = MaxMarginClassifier().fit(X, Y)
+    model = wrap(inner, cv="prefit").fit(X_test, Y_test)
+    assert model.estimator_ is inner
+    assert model.predict(X_test).shape == Y_test.shape
+
+
+@wrappers
+def test_one_label(wrap, rows):
+    X, Y, X_test, _ = rows
+    for labels in (Y.toarray()[:, :1], Y[:, [0]]):
+        model = wrap(MaxMarginClassifier()).fit(X, labels)
+        assert model.predict(X_test).shape == model.decision_function(X_test).shape == (300, 1)
+    classes = np.where(Y.toarray()[:, 0], "yes", "no")
+    model = wrap(LogisticRegression()).fit(X, classes)
+    always_one = "k_" in vars(model) or getattr(model, "decision", "half") == "expected_f1"
+    if not always_one:
+        assert set(model.predict(X_test)) == {"yes", "no"}
+    assert model.decision_function(X_test).shape == (300,)
+
+
+@wrappers
+def test_a_label_that_no_row_has(wrap, rows):
+    X, Y, X_test, _ = rows
+    labels = Y.toarray()
+    labels[:, 3] = 0
+    model = wrap(MaxMarginClassifier()).fit(X, labels)
+    assert np.isfinite(model.decision_function(X_test)).all()
+
+
+@wrappers
+def test_texts_in_a_pipeline_and_a_search(wrap):
+    texts = ["fast solver", "tall tree", "fast map of trees", "slow solver", "old map", "tree house"] * 20
+    topics = np.array([[1, 0], [0, 1], [1, 1], [1, 0], [0, 0], [0, 1]] * 20)
+    model = wrap(make_pipeline(TfidfVectorizer(), MaxMarginClassifier()))
+    search = GridSearchCV(model, {"estimator__maxmarginclassifier__C": [0.1, 10.0]}, scoring="f1_micro", cv=2)
+    assert search.fit(texts, topics).predict(["fast tree", "map"]).shape == (2, 2)
+
+
+@pytest.mark.parametrize("wrap", [TunedThresholdClassifier, CalibratedLabelClassifier])
+@pytest.mark.parametrize("cv", [3, KFold(3), [(np.arange(300), np.arange(300, 600))]])
+def test_folds(wrap, cv, rows):
+    X, Y, X_test, _ = rows
+    model = wrap(MaxMarginClassifier(), cv=cv).fit(X, Y)
+    assert model.predict(X_test).shape == (300, 8)
+    again = wrap(MaxMarginClassifier(), cv=cv).fit(X, Y)
+    np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
+
+
+@wrappers
+def test_blocks_of_rows_change_nothing(wrap, rows, monkeypatch):
+    X, Y, X_test, _ = rows
+    expected = wrap(BinaryRelevance()).fit(X, Y).decision_function(X_test)
+    monkeypatch.setattr("labelweave.decisions.label_scores._SCORES_AT_ONCE", 50)
+    found = wrap(BinaryRelevance()).fit(X, Y).decision_function(X_test)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_a_precomputed_kernel_is_cut_on_both_sides(rows):
+    X, Y, *_ = rows
+    gram = (X @ X.T).toarray()
+    model = TunedThresholdClassifier(MaxMarginClassifier(kernel="precomputed")).fit(gram, Y)
+    assert model.predict(gram[:7]).shape == (7, 8)
+
+
+@wrappers
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.eye(5), np.eye(4), "inconsistent numbers of samples"),
+        (np.eye(6), np.array([0, 1, 2] * 2), "Only binary classification is supported where y has one class"),
+        (np.zeros((0, 2)), np.zeros((0, 2)), "X has 0 rows"),
+        (np.eye(5), np.full((5, 2), 7), "Y at row 0, label 0 is 7"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(wrap, X, y, message):
+    with pytest.raises(ValueError, match=message):
+        wrap(BinaryRelevance()).fit(X, y)
+
+
+def test_bad_splits_are_refused(rows):
+    X, Y, *_ = rows
+    for cv, message in (
+        ([(np.arange(600), [])], "Split 0 of cv has 600 rows to fit and 0 to hold out"),
+        ([], "cv gives no splits"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TunedThresholdClassifier(MaxMarginClassifier(), cv=cv).fit(X, Y)
+    with pytest.raises(ValueError, match=r"calibration rows .* needs at least 299; give more rows"):
+        ConformalLabelClassifier(MaxMarginClassifier(), level=0.01).fit(X, Y)

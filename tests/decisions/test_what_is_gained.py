@@ -1,0 +1,124 @@
+"""Each wrapper does what it is for, on rows it has not seen."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+
+from labelweave import (
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+    metrics,
+)
+
+
+class CountingClassifier(ClassifierMixin, BaseEstimator):
+    """Counts the rows that it is fitted to."""
+
+    fitted_rows = 0
+
+    def fit(self, X, y, sample_weight=None):
+        CountingClassifier.fitted_rows += len(X)
+        self.is_weighted_ = sample_weight is not None
+        return self
+
+    def decision_function(self, X):
+        return np.asarray(X)[:, :2]
+
+    def predict(self, X):
+        return (self.decision_function(X) > 0).astype(int)
+
+
+def test_tuning_costs_less_than_one_more_fit():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    labels = (X[:, :2] > 0.5).astype(int)
+    CountingClassifier.fitted_rows = 0
+    model = TunedThresholdClassifier(CountingClassifier()).fit(X, labels)
+    assert CountingClassifier.fitted_rows == 180
+    assert not model.estimator_.is_weighted_
+    assert TunedThresholdClassifier(CountingClassifier()).fit(X, labels, np.ones(100)).estimator_.is_weighted_
+
+
+@pytest.mark.parametrize("scope", ["label", "global", "top_k"])
+def test_tuned_thresholds_raise_f1(scope, rows):
+    X, Y, X_test, Y_test = rows
+    plain = MaxMarginClassifier(C=0.1).fit(X, Y)
+    tuned = TunedThresholdClassifier(MaxMarginClassifier(C=0.1), scope=scope).fit(X, Y)
+    before, after = (metrics.f1_score(Y_test, model.predict(X_test)) for model in (plain, tuned))
+    assert after > before + 0.03
+    assert tuned.objective_value_ == pytest.approx(after, abs=0.1)
+
+
+@pytest.mark.parametrize("objective", ["precision", "recall"])
+def test_targets_are_about_reached(objective, rows):
+    X, Y, X_test, Y_test = rows
+    model = TunedThresholdClassifier(MaxMarginClassifier(), objective, scope="global", target=0.8, cv=5)
+    predicted = model.fit(X, Y).predict(X_test)
+    found = {"precision": metrics.precision_score, "recall": metrics.recall_score}[objective]
+    assert found(Y_test, predicted) == pytest.approx(0.8, abs=0.06)
+
+
+def test_a_target_is_for_precision_and_recall(rows):
+    X, Y, *_ = rows
+    with pytest.raises(ValueError, match="target is None; the objective 'recall' needs one"):
+        TunedThresholdClassifier(MaxMarginClassifier(), "recall").fit(X, Y)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("inner", [MaxMarginClassifier(), RandomForestClassifier(20, random_state=0)])
+def test_calibration_lowers_error_and_loss(method, inner, rows):
+    X, Y, X_test, Y_test = rows
+    model = CalibratedLabelClassifier(inner, method).fit(X, Y.toarray())
+    if hasattr(inner, "predict_proba"):
+        before = np.column_stack([table[:, 1] for table in model.estimator_.predict_proba(X_test)])
+    else:
+        before = expit(model.estimator_.decision_function(X_test))
+    after = model.predict_proba(X_test)
+    error = metrics.expected_calibration_error
+    assert error(Y_test, after) < min(error(Y_test, before), 0.05)
+    if method == "sigmoid":  # steps need more rows for their likelihood
+        assert metrics.log_loss(Y_test, after) < metrics.log_loss(Y_test, before)
+
+
+def test_sets_of_expected_f1_beat_one_half():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(800, 2)) - 0.5
+    labels = (rng.random(scores.shape) < expit(scores)).astype(int)
+    inner = CountingClassifier().fit(scores, labels)
+    found = {}
+    for decision in ("half", "expected_f1"):
+        model = CalibratedLabelClassifier(inner, decision=decision, cv="prefit").fit(
+            scores[:400], labels[:400]
+        )
+        found[decision] = metrics.f1_score(labels[400:], model.predict(scores[400:]), average="example")
+    assert found["expected_f1"] > found["half"] + 0.1
+
+
+def test_missed_labels_are_below_the_level(rows):
+    X, Y, X_test, Y_test = rows
+    inner = CalibratedLabelClassifier(MaxMarginClassifier())
+    model = ConformalLabelClassifier(inner, level=0.3).fit(X, Y)
+    hits = (model.predict(X_test).toarray() & Y_test.toarray()).sum(axis=1)
+    assert np.mean(1 - hits / np.maximum(Y_test.sum(axis=1), 1)) <= 0.3
+    assert model.n_calibration_rows_ == 150
+    wrong = ConformalLabelClassifier(inner, "false_discoveries", level=0.3).fit(X, Y)
+    assert wrong.threshold_ > model.threshold_
+
+
+def test_single_precision_scores_keep_the_threshold():
+    """The threshold lies next to a score; in single precision the difference must not vanish."""
+
+    class SinglePrecision(CountingClassifier):
+        def decision_function(self, X):
+            return super().decision_function(X).astype(np.float32)
+
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    labels = (X > 0).astype(int)
+    inner = SinglePrecision().fit(X, labels)
+    model = ConformalLabelClassifier(inner, level=0.1, guarantee="expectation", cv="prefit").fit(X, labels)
+    hits = (model.predict(X) & labels).sum(axis=1)
+    share = np.mean((labels.sum(axis=1) - hits) / np.maximum(labels.sum(axis=1), 1))
+    assert share == pytest.approx(model.calibration_risk_)

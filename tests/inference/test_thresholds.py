@@ -1,0 +1,202 @@
+"""Chosen thresholds against all thresholds."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from labelweave import LabelMatrix, metrics
+from labelweave.inference import choose_thresholds, choose_top_k, scores_above_top_k
+from reference import threshold_twin as twin
+
+
+@st.composite
+def problems(draw, most_rows=5, most_labels=3):
+    """Signs with unobserved entries, and scores with many ties."""
+    shape = (draw(st.integers(1, most_rows)), draw(st.integers(1, most_labels)))
+    signs = draw(hnp.arrays(np.int8, shape, elements=st.sampled_from([-1, -1, 1, 0])))
+    scores = draw(hnp.arrays(float, shape, elements=st.integers(-3, 3).map(lambda s: s / 2)))
+    return signs, scores
+
+
+def as_targets(signs):
+    return np.where(signs == 0, np.nan, (signs > 0).astype(float))
+
+
+@pytest.mark.parametrize("name", ["micro_f1", "macro_f1", "hamming_loss"])
+@given(problem=problems())
+@settings(deadline=None, max_examples=40)
+def test_thresholds_of_labels_are_the_best_of_all(name, problem):
+    signs, scores = problem
+    has_positive = (signs > 0).any(axis=0)
+    signs = np.where(has_positive, signs, 0)  # labels without positive rows take the shared threshold
+    choice = choose_thresholds(as_targets(signs), scores, name)
+    assert choice.value == pytest.approx(twin.measure(name, signs, scores > choice.thresholds))
+    if has_positive.any():
+        assert choice.value == pytest.approx(twin.best_by_label(name, signs, scores))
+
+
+@given(problem=problems(), seed=st.integers(0, 9))
+@settings(deadline=None, max_examples=40)
+def test_no_single_threshold_improves_the_example_f1_score(problem, seed):
+    signs, scores = problem
+    scores = scores + np.random.default_rng(seed).normal(size=scores.shape)
+    choice = choose_thresholds(as_targets(signs), scores, "example_f1")
+    assert choice.value == pytest.approx(twin.measure("example_f1", signs, scores > choice.thresholds))
+    assert choice.value >= twin.best_shared("example_f1", signs, scores) - 1e-9
+    for label in np.flatnonzero((signs > 0).any(axis=0)):
+        for threshold in twin.column_thresholds(scores[:, label]):
+            other = choice.thresholds.copy()
+            other[label] = threshold
+            assert twin.measure("example_f1", signs, scores > other) <= choice.value + 1e-5
+
+
+@pytest.mark.parametrize("name", twin.MEASURES)
+@given(problem=problems(most_labels=4))
+@settings(deadline=None, max_examples=40)
+def test_the_shared_threshold_is_the_best_of_all(name, problem):
+    signs, scores = problem
+    choice = choose_thresholds(as_targets(signs), scores, name, scope="global")
+    assert len(set(choice.thresholds)) == 1
+    assert choice.value == pytest.approx(twin.measure(name, signs, scores > choice.thresholds))
+    if (signs > 0).any():
+        assert choice.value == pytest.approx(twin.best_shared(name, signs, scores))
+
+
+@pytest.mark.parametrize("name", twin.MEASURES)
+@given(problem=problems(most_labels=4))
+@settings(deadline=None, max_examples=40)
+def test_top_k_is_the_best_of_all(name, problem):
+    signs, scores = problem
+    choice = choose_top_k(as_targets(signs), scores, name)
+    assert choice.value == pytest.approx(twin.best_top_k(name, signs, scores))
+
+
+@given(problem=problems(most_labels=6), data=st.data())
+@settings(deadline=None)
+def test_shifted_scores_are_positive_for_the_k_best(problem, data):
+    scores = problem[1]
+    k = data.draw(st.integers(0, scores.shape[1]))
+    shifted = scores_above_top_k(scores, k)
+    np.testing.assert_array_equal(shifted > 0, twin.top_k(scores, k))
+    assert np.isfinite(shifted).all()
+
+
+@given(problem=problems(most_rows=12), target=st.sampled_from([0.3, 0.5, 0.8, 1.0]))
+@settings(deadline=None, max_examples=40)
+def test_target_precision_is_reached_with_the_most_hits(problem, target):
+    signs, scores = problem
+    choice = choose_thresholds(as_targets(signs), scores, "precision", target=target)
+    for label in np.flatnonzero((signs > 0).any(axis=0)):
+        seen = signs[:, label] != 0
+        positive, column = signs[seen, label] > 0, scores[seen, label]
+        options = [column > t for t in twin.column_thresholds(column)]
+        best = max((one & positive).sum() for one in options if (one & positive).sum() >= target * one.sum())
+        chosen = column > choice.thresholds[label]
+        assert (chosen & positive).sum() == best
+        assert best >= target * chosen.sum()
+
+
+@given(problem=problems(most_rows=12), target=st.sampled_from([0.3, 0.5, 0.8, 1.0]))
+@settings(deadline=None, max_examples=40)
+def test_target_recall_is_reached_with_the_fewest_predictions(problem, target):
+    signs, scores = problem
+    choice = choose_thresholds(as_targets(signs), scores, "recall", target=target)
+    for label in np.flatnonzero((signs > 0).any(axis=0)):
+        seen = signs[:, label] != 0
+        positive, column = signs[seen, label] > 0, scores[seen, label]
+        options = [column > t for t in twin.column_thresholds(column)]
+        fewest = min(one.sum() for one in options if (one & positive).sum() >= target * positive.sum())
+        assert (column > choice.thresholds[label]).sum() == fewest
+
+
+def test_targets_of_all_entries_together():
+    rng = np.random.default_rng(0)
+    labels = (rng.random((200, 5)) < 0.3).astype(int)
+    scores = labels + rng.normal(size=labels.shape)
+    for scope_choice in (
+        choose_thresholds(labels, scores, "precision", scope="global", target=0.6),
+        choose_thresholds(labels, scores, "recall", scope="global", target=0.6),
+        choose_top_k(labels, scores, "recall", target=0.6),
+    ):
+        assert 0.6 <= scope_choice.value < 0.75
+
+
+def test_weights_count_like_repeated_rows():
+    rng = np.random.default_rng(1)
+    labels = (rng.random((40, 4)) < 0.3).astype(int)
+    scores = labels + rng.normal(size=labels.shape)
+    weights = rng.integers(0, 4, 40)
+    rows = np.repeat(np.arange(40), weights)
+    for name in twin.MEASURES:
+        weighted = choose_thresholds(labels, scores, name, sample_weight=weights)
+        repeated = choose_thresholds(labels[rows], scores[rows], name)
+        assert weighted.value == pytest.approx(repeated.value)
+        k = choose_top_k(labels, scores, name, sample_weight=weights)
+        assert k.value == pytest.approx(choose_top_k(labels[rows], scores[rows], name).value)
+
+
+def test_sparse_labels_and_blocks_change_nothing(monkeypatch):
+    rng = np.random.default_rng(2)
+    labels = (rng.random((60, 7)) < 0.2).astype(int)
+    scores = (labels + rng.normal(size=labels.shape)).astype(np.float32)
+    whole = [choose_thresholds(labels, scores, name).thresholds for name in twin.MEASURES]
+    monkeypatch.setattr("labelweave.inference.labeled_scores.BLOCK_ENTRIES", 100)
+    for name, expected in zip(twin.MEASURES, whole, strict=True):
+        again = choose_thresholds(sp.csr_array(labels), scores, name).thresholds
+        np.testing.assert_allclose(again, expected)
+
+
+def test_a_label_that_no_row_has_takes_the_shared_threshold():
+    labels = np.array([[1, 0], [0, 0], [1, 0]])
+    scores = np.array([[2.0, 5.0], [1.0, 4.0], [3.0, 3.0]])
+    by_label = choose_thresholds(labels, scores).thresholds
+    shared = choose_thresholds(labels, scores, scope="global").thresholds
+    assert by_label[1] == shared[1]
+    np.testing.assert_array_equal(choose_thresholds(0 * labels, scores).thresholds, 5.0)
+
+
+def test_values_are_those_of_the_metrics():
+    rng = np.random.default_rng(3)
+    labels = np.where(rng.random((50, 4)) < 0.2, np.nan, rng.random((50, 4)) < 0.3)
+    scores = rng.normal(size=labels.shape) + (labels == 1)
+    for name, expected in {
+        "micro_f1": lambda p: metrics.f1_score(labels, p),
+        "macro_f1": lambda p: metrics.f1_score(labels, p, average="macro"),
+        "example_f1": lambda p: metrics.f1_score(labels, p, average="example"),
+        "hamming_loss": lambda p: metrics.hamming_loss(labels, p),
+    }.items():
+        choice = choose_thresholds(labels, scores, name)
+        assert choice.value == pytest.approx(expected((scores > choice.thresholds).astype(int)))
+
+
+def test_adjacent_numbers_are_told_apart():
+    scores = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
+    thresholds = choose_thresholds(np.array([[0], [1]]), scores).thresholds
+    np.testing.assert_array_equal(scores > thresholds, [[False], [True]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"objective": "f1"}, "objective is 'f1'; it must be one of 'micro_f1'"),
+        ({"objective": "recall"}, "target is None; the objective 'recall' needs one above 0"),
+        ({"objective": "precision", "target": 1.5}, "target is 1.5; the objective 'precision'"),
+        ({"target": 0.5}, "target=0.5 is for the objectives 'precision' and 'recall'"),
+        ({"scope": "row"}, "scope is 'row'; it must be 'label' or 'global'"),
+        ({"scores": [[np.nan, 1]] * 3}, "scores at row 0, label 'a' is nan; scores must be finite"),
+        ({"scores": [[1, 1]] * 2}, r"scores have shape \(2, 2\) but the labels have shape \(3, 2\)"),
+        ({"scores": [["x", "y"]] * 3}, "give numbers of shape"),
+        ({"sample_weight": [1, 1]}, r"sample_weight has shape \(2,\) but there are 3 rows"),
+        ({"sample_weight": [1, -1, 1]}, "sample_weight at row 1 is -1.0"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(arguments, message):
+    given_arguments = {"scores": np.zeros((3, 2)), **arguments}
+    labels = LabelMatrix(sp.csr_array(np.eye(3, 2)), names=["a", "b"])
+    with pytest.raises(ValueError, match=message):
+        choose_thresholds(labels, **given_arguments)
+    with pytest.raises(ValueError, match="There are no rows"):
+        choose_thresholds(np.zeros((0, 2)), np.zeros((0, 2)))

@@ -1,0 +1,51 @@
+"""The calibration error against a loop over bins."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.metrics import expected_calibration_error
+
+
+def slow_error(truth, probabilities, n_bins):
+    truth, probabilities = truth.ravel(), probabilities.ravel()
+    seen = ~np.isnan(truth)
+    truth, probabilities = truth[seen], probabilities[seen]
+    total = 0.0
+    for number in range(n_bins):
+        last = number == n_bins - 1
+        inside = (probabilities * n_bins >= number) & (last | (probabilities * n_bins < number + 1))
+        total += abs(probabilities[inside].sum() - truth[inside].sum())
+    return total / len(truth)
+
+
+@given(seed=st.integers(0, 99), n_bins=st.integers(1, 12))
+@settings(deadline=None, max_examples=40)
+def test_it_equals_a_loop(seed, n_bins):
+    rng = np.random.default_rng(seed)
+    truth = rng.choice([0.0, 1.0, np.nan], (9, 4))
+    truth[0] = 1
+    probabilities = rng.integers(0, 9, (9, 4)) / 8
+    assert expected_calibration_error(truth, probabilities, n_bins=n_bins) == pytest.approx(
+        slow_error(truth, probabilities, n_bins)
+    )
+    by_label = expected_calibration_error(truth, probabilities, n_bins=n_bins, average=None)
+    expected = [slow_error(truth[:, [k]], probabilities[:, [k]], n_bins) for k in range(4)]
+    np.testing.assert_allclose(by_label, expected)
+    macro = expected_calibration_error(truth, probabilities, n_bins=n_bins, average="macro")
+    assert macro == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"average": "samples"}, "average is 'samples'; it must be 'micro', 'macro' or None"),
+        ({"n_bins": 0}, "n_bins is 0; it must be a whole number of at least 1"),
+        ({"probabilities": [[0.5], [-0.1]]}, r"The probability at row 1, label 0 is -0\.1"),
+        ({"probabilities": [[0.5]]}, r"scores has shape \(1, 1\) but Y_true has shape \(2, 1\)"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        expected_calibration_error([[1], [0]], **{"probabilities": [[0.5], [0.5]], **arguments})
