@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelweave import baselines, datasets, decisions, display, inference, metrics, splits
+    from labelweave.comparison import compare
     from labelweave.decisions import (
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
@@ -39,6 +40,7 @@ __all__ = [
     "TunedThresholdClassifier",
     "ZeroShotClassifier",
     "baselines",
+    "compare",
     "datasets",
     "decisions",
     "display",
@@ -64,6 +66,7 @@ _HOMES = {
     "Taxonomy": "labelweave.labels",
     "TunedThresholdClassifier": "labelweave.decisions",
     "ZeroShotClassifier": "labelweave.estimators",
+    "compare": "labelweave.comparison",
     "load": "labelweave.decisions",
 }
 _MODULES = {

@@ -1,0 +1,190 @@
+"""Fit several models on the same folds and measure all that the library can measure."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.validation import _num_samples
+
+from labelweave.comparison.outcome import Comparison
+from labelweave.decisions.label_scores import label_scores, take_rows
+from labelweave.labels import LabelMatrix
+from labelweave.metrics import class_summary, score_table
+from labelweave.splits import IterativeStratifiedKFold
+
+__all__ = ["compare"]
+
+Array = npt.NDArray[Any]
+
+
+class _Rows(NamedTuple):
+    """All rows; ``labels`` is None where there is one class a row."""
+
+    X: Any
+    y: Any
+    labels: LabelMatrix | None
+
+
+def compare(
+    estimators: Any,
+    X: Any,
+    y: Any,
+    cv: Any = 5,
+    *,
+    reference: str | None = None,
+    random_state: int | None = 0,
+    on_fit: Callable[[str, int], None] | None = None,
+) -> Comparison:
+    """Compare models on the same folds: metrics, time to fit and to predict, size, paired differences.
+
+    Parameters
+    ----------
+    estimators : dict of str to estimator, list of estimator, or list of (str, estimator)
+        The models; each is cloned for every fold.  Models of a list are named by their classes.
+    X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+        The rows.
+    y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+        Labels 0/1 or -1/1 with NaN where unobserved, which no metric counts, or one class a row.
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds; a number draws stratified ones (iterative stratification for labels).  One pair of
+        row lists is a single split.
+    reference : str or None, default=None
+        The model with which others are compared; the first by default.
+    random_state : int or None, default=0
+        Draws the folds of a number.
+    on_fit : callable or None, default=None
+        Called with the model's name and the fold before every fit.
+
+    Returns
+    -------
+    Comparison
+        Its ``repr`` is a table; ``to_frame()`` gives a frame, ``values`` every fold.
+
+    Raises
+    ------
+    ValueError
+        If there is no model, names are given twice, or the folds are none.
+    """
+    models = _named(estimators)
+    if reference is not None and reference not in models:
+        raise ValueError(f"reference is {reference!r}; it needs to be one of {', '.join(map(repr, models))}.")
+    rows = _Rows(X, y, _labels(y))
+    splits = _splits(rows, cv, random_state)
+    values: dict[str, list[dict[str, float]]] = {name: [] for name in models}
+    for fold, (train, test) in enumerate(splits):
+        for name, estimator in models.items():
+            if on_fit is not None:
+                on_fit(name, fold)
+            values[name].append(_measure(clone(estimator), rows, train, test))
+    shares = [len(test) / len(train) for train, test in splits]
+    return Comparison(_by_metric(values), float(np.mean(shares)), reference or next(iter(models)))
+
+
+def _named(estimators: Any) -> dict[str, Any]:
+    if isinstance(estimators, Mapping):
+        pairs = list(estimators.items())
+    else:
+        pairs = [one if isinstance(one, tuple) else (None, one) for one in estimators]
+    if not pairs:
+        raise ValueError("No estimators were given; give at least one.")
+    found: dict[str, Any] = {}
+    for name, estimator in pairs:
+        own = type(estimator).__name__ if name is None else str(name)
+        if name is not None and own in found:
+            raise ValueError(f"Two estimators are named {own!r}; give each a name of its own.")
+        number = 2
+        unique = own
+        while unique in found:
+            unique, number = f"{own} {number}", number + 1
+        found[unique] = estimator
+    return found
+
+
+def _labels(y: Any) -> LabelMatrix | None:
+    """Read many labels a row; None for one class a row."""
+    if isinstance(y, LabelMatrix) or hasattr(y, "tocsr") or hasattr(y, "columns") or np.ndim(y) == 2:
+        return LabelMatrix.from_any(y)
+    return None
+
+
+def _splits(rows: _Rows, cv: Any, random_state: int | None) -> list[tuple[Array, Array]]:
+    if isinstance(cv, Integral):
+        kind: Any = StratifiedKFold if rows.labels is None else IterativeStratifiedKFold
+        cv = kind(int(cv), shuffle=True, random_state=random_state)
+    targets = rows.y if rows.labels is None else rows.labels
+    found: Iterable[Any] = (
+        cv.split(np.zeros((_num_samples(targets), 1)), targets) if hasattr(cv, "split") else cv
+    )
+    splits = [(_indices(train), _indices(test)) for train, test in found]
+    if not splits:
+        raise ValueError("cv gives no folds; give at least one pair of rows to train on and to test on.")
+    return splits
+
+
+def _indices(part: Any) -> Array:
+    part = np.asarray(part)
+    return np.flatnonzero(part) if part.dtype == bool else part
+
+
+def _measure(estimator: Any, rows: _Rows, train: Array, test: Array) -> dict[str, float]:
+    begin = time.perf_counter()
+    estimator.fit(take_rows(rows.X, train), take_rows(rows.y, train))
+    fitted = time.perf_counter()
+    unseen = take_rows(rows.X, test)
+    predicted = estimator.predict(unseen)
+    done = time.perf_counter()
+    if rows.labels is None:
+        metrics = _class_metrics(estimator, unseen, take_rows(rows.y, test), predicted)
+    else:
+        metrics = _label_metrics(estimator, unseen, rows.labels[test], predicted)
+    costs = {
+        "fit_seconds": fitted - begin, "predict_seconds": done - fitted, "megabytes": _size(estimator) / 1e6,
+    }  # fmt: skip
+    return metrics | costs
+
+
+def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: Any) -> dict[str, float]:
+    if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
+        return score_table(truth, Y_pred=predicted)
+    return score_table(truth, label_scores(estimator, unseen, truth.n_labels), Y_pred=predicted)
+
+
+def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:
+    if hasattr(estimator, "predict_proba"):
+        shares = estimator.predict_proba(unseen)
+        return class_summary(truth, shares, estimator.classes_, y_pred=predicted)
+    return {"accuracy": float(np.mean(np.asarray(predicted) == np.asarray(truth)))}
+
+
+def _size(estimator: Any) -> float:
+    """Give the bytes of the model's file, or of its pickle where it has no file of its own."""
+    if hasattr(estimator, "save"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.lw")
+            try:
+                estimator.save(path)
+                return float(os.path.getsize(path))
+            except (TypeError, ValueError):  # around an estimator that has no file
+                pass
+    return float(len(pickle.dumps(estimator)))
+
+
+def _by_metric(values: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, Array]]:
+    """Turn folds of metrics to metrics of folds, with the same metrics for all models, costs last."""
+    names = list(dict.fromkeys(metric for folds in values.values() for fold in folds for metric in fold))
+    costs = ["fit_seconds", "predict_seconds", "megabytes"]
+    ordered = [name for name in names if name not in costs] + costs
+    return {
+        model: {name: np.asarray([fold.get(name, np.nan) for fold in folds]) for name in ordered}
+        for model, folds in values.items()
+    }

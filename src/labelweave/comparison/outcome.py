@@ -1,0 +1,194 @@
+"""What a comparison found: values of every model on every fold, means, and paired differences.
+
+Folds share training rows, so that values on them are not independent and the usual standard error is too
+small.  Intervals take the corrected variance of Nadeau and Bengio, "Inference for the generalization error",
+Machine Learning 52, 2003: ``(1 / k + n_test / n_train) s^2`` for k folds, with k - 1 degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import t as student
+
+__all__ = ["Comparison", "Difference"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A metric of one model less that of the reference, on the same folds.
+
+    Parameters
+    ----------
+    mean : float
+        The mean over the folds.
+    low, high : float
+        The interval; NaN with a single fold.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Values of every model on every fold.
+
+    Parameters
+    ----------
+    values : dict of str to dict of str to ndarray of shape (folds,)
+        By model, by metric; NaN where a model does not have the metric.
+    test_share : float
+        Rows tested on by rows learned from, mean over the folds.
+    reference : str
+        The model with which others are compared.
+    """
+
+    values: dict[str, dict[str, Array]]
+    test_share: float
+    reference: str
+
+    @property
+    def models(self) -> list[str]:
+        """The models' names."""
+        return list(self.values)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics' names, "fit_seconds", "predict_seconds" and "megabytes" last."""
+        return list(self.values[self.reference])
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """Average over the folds.
+
+        Returns
+        -------
+        dict of str to dict of str to float
+            By model, by metric.
+        """
+        return {
+            model: {metric: _mean(folds) for metric, folds in rows.items()}
+            for model, rows in self.values.items()
+        }
+
+    def difference(
+        self, model: str, metric: str, reference: str | None = None, level: float = 0.95
+    ) -> Difference:
+        """Compare two models fold by fold.
+
+        Parameters
+        ----------
+        model : str
+            The model.
+        metric : str
+            The metric.
+        reference : str or None, default=None
+            The other model; by default the comparison's.
+        level : float, default=0.95
+            The level of the interval.
+
+        Returns
+        -------
+        Difference
+            Mean and interval of the model's value less the other's.
+
+        Raises
+        ------
+        KeyError
+            If a model or metric is unknown.
+        ValueError
+            If the level is not between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
+        other = self.reference if reference is None else reference
+        gaps = self.values[model][metric] - self.values[other][metric]
+        mean = _mean(gaps)
+        if len(gaps) < 2 or not np.isfinite(gaps).all():
+            return Difference(mean, float("nan"), float("nan"))
+        spread = np.sqrt((1.0 / len(gaps) + self.test_share) * gaps.var(ddof=1))
+        half = float(student.ppf(0.5 + 0.5 * level, len(gaps) - 1) * spread)
+        return Difference(mean, mean - half, mean + half)
+
+    def differences(self, reference: str | None = None) -> dict[str, dict[str, Difference]]:
+        """Compare all models with one.
+
+        Parameters
+        ----------
+        reference : str or None, default=None
+            The model to compare with; by default the comparison's.
+
+        Returns
+        -------
+        dict of str to dict of str to Difference
+            By model, by metric; without the reference itself.
+        """
+        other = self.reference if reference is None else reference
+        return {
+            model: {metric: self.difference(model, metric, other) for metric in self.metrics}
+            for model in self.models if model != other
+        }  # fmt: skip
+
+    def to_frame(self) -> Any:
+        """Give the table as a frame: one row a metric, for every model the mean, and difference and interval.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns (model, "mean"), and for all but the reference (model, "difference"), (model, "low") and
+            (model, "high").
+        """
+        import pandas as pd
+
+        means, columns = self.means(), {}
+        for model in self.models:
+            columns[model, "mean"] = [means[model][metric] for metric in self.metrics]
+            if model == self.reference:
+                continue
+            found = [self.difference(model, metric) for metric in self.metrics]
+            columns[model, "difference"] = [one.mean for one in found]
+            columns[model, "low"] = [one.low for one in found]
+            columns[model, "high"] = [one.high for one in found]
+        return pd.DataFrame(columns, index=pd.Index(self.metrics, name="metric"))
+
+    def __repr__(self) -> str:
+        means = self.means()
+        width = max(len(metric) for metric in self.metrics)
+        cells = {
+            model: [self._cell(model, metric, means) for metric in self.metrics] for model in self.models
+        }
+        widths = {model: max(len(model), *map(len, column)) for model, column in cells.items()}
+        lines = [" " * width + "".join(f"  {model:>{widths[model]}}" for model in self.models)]
+        for number, metric in enumerate(self.metrics):
+            row = "".join(f"  {cells[model][number]:>{widths[model]}}" for model in self.models)
+            lines.append(f"{metric:<{width}}{row}")
+        folds = len(self.values[self.reference][self.metrics[0]])
+        lines.append(
+            f"mean over {folds} folds; in brackets the 95 % interval "
+            f"of the difference to {self.reference}, * where it leaves out 0"
+        )
+        return "\n".join(lines)
+
+    def _cell(self, model: str, metric: str, means: dict[str, dict[str, float]]) -> str:
+        value = f"{means[model][metric]:.4g}"
+        if model == self.reference:
+            return value
+        found = self.difference(model, metric)
+        if np.isnan(found.low):
+            return value
+        return f"{value} [{found.low:+.2g}, {found.high:+.2g}]{'*' if found.is_clear else ' '}"
+
+
+def _mean(folds: Array) -> float:
+    return float(np.mean(folds))

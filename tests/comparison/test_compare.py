@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import t as student
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+import labelweave as lw
+from labelweave import compare, metrics
+from labelweave.datasets import make_text_like
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_text_like(n_rows=300, n_features=80, n_labels=6, words_per_row=20, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {"margin": lw.MaxMarginClassifier(), "svm": OneVsRestClassifier(RidgeClassifier())}
+
+
+def test_values_are_those_of_fits_by_hand(data, models):
+    splits = list(KFold(3).split(np.zeros(300)))
+    found = compare(models, data.X, data.Y.positives, cv=splits)
+    assert found.models == ["margin", "svm"]
+    train, test = splits[1]
+    model = lw.MaxMarginClassifier().fit(data.X[train], data.Y[train])
+    table = metrics.score_table(
+        data.Y[test], model.decision_function(data.X[test]), Y_pred=model.predict(data.X[test])
+    )
+    for name, value in table.items():
+        assert found.values["margin"][name][1] == value
+    assert found.metrics[-3:] == ["fit_seconds", "predict_seconds", "megabytes"]
+    assert (found.values["margin"]["megabytes"] > 0).all()
+
+
+def test_differences_have_the_corrected_interval(data, models):
+    splits = list(KFold(4).split(np.zeros(300)))
+    found = compare(models, data.X, data.Y.positives, cv=splits, reference="svm")
+    gaps = found.values["margin"]["micro_f1"] - found.values["svm"]["micro_f1"]
+    half = student.ppf(0.975, 3) * np.sqrt((1 / 4 + 1 / 3) * gaps.var(ddof=1))
+    one = found.difference("margin", "micro_f1")
+    assert one.mean == pytest.approx(gaps.mean())
+    assert (one.low, one.high) == pytest.approx((gaps.mean() - half, gaps.mean() + half))
+    assert found.difference("svm", "micro_f1", "margin").mean == pytest.approx(-gaps.mean())
+    assert set(found.differences()) == {"margin"}
+
+
+def test_same_model_twice_differs_by_nothing(data):
+    found = compare([lw.MaxMarginClassifier(), lw.MaxMarginClassifier()], data.X, data.Y, cv=2)
+    assert found.models == ["MaxMarginClassifier", "MaxMarginClassifier 2"]
+    one = found.difference("MaxMarginClassifier 2", "micro_f1")
+    assert (one.mean, one.low, one.high) == (0.0, 0.0, 0.0)
+    assert not one.is_clear
+
+
+def test_folds_of_a_number_are_stratified_and_seeded(data, models):
+    once = compare({"m": models["margin"]}, data.X, data.Y, cv=3, random_state=1)
+    again = compare({"m": models["margin"]}, data.X, data.Y, cv=3, random_state=1)
+    assert np.array_equal(once.values["m"]["micro_f1"], again.values["m"]["micro_f1"])
+
+
+def test_gaps_are_never_counted(data):
+    Y = data.Y.to_signs().astype(float)
+    Y[Y == -1] = 0
+    Y[np.random.default_rng(0).random(Y.shape) < 0.2] = np.nan
+    found = compare({"m": lw.MaxMarginClassifier()}, data.X, Y, cv=[(np.arange(200), np.arange(200, 300))])
+    model = lw.MaxMarginClassifier().fit(data.X[:200], Y[:200])
+    assert found.values["m"]["hamming_loss"][0] == metrics.hamming_loss(Y[200:], model.predict(data.X[200:]))
+    assert np.isnan(compare({"a": model, "b": model}, data.X, Y, cv=[(range(200), range(200, 300))])
+                    .difference("b", "micro_f1").low)  # fmt: skip
+
+
+def test_one_class_a_row():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.repeat(["a", "b", "c"], 30)
+    X[:, 0] += np.repeat([0, 2, 4], 30)
+    found = compare([("lr", LogisticRegression()), ("ridge", RidgeClassifier())], X, y, cv=3)
+    assert found.means()["lr"]["accuracy"] > 0.6
+    assert np.isnan(found.values["ridge"]["log_loss"]).all()
+    assert "log_loss" in repr(found)
+
+
+def test_estimators_without_scores_and_with_lists_of_probabilities(data):
+    X = data.X.toarray()
+    Y = (data.Y.to_signs() > 0).astype(int)
+    found = compare({"knn": KNeighborsClassifier(), "dummy": DummyClassifier()}, X, Y, cv=2)
+    assert 0 <= found.means()["knn"]["precision@1"] <= 1
+
+
+def test_frames_and_groups_go_in_a_frame_comes_out(data, models):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(data.X.toarray())
+    Y = pd.DataFrame((data.Y.to_signs() > 0).astype(int), columns=list("abcdef"))
+    groups = np.arange(300) // 10
+    found = compare(models, X, Y, cv=list(GroupKFold(3).split(X, Y, groups)))
+    frame = found.to_frame()
+    assert frame.loc["micro_f1", ("svm", "difference")] == pytest.approx(
+        found.difference("svm", "micro_f1").mean
+    )
+
+
+def test_sparse_labels_and_the_callback(data):
+    calls = []
+    compare({"m": lw.MaxMarginClassifier()}, data.X, sp.csr_array(data.Y.positives), cv=2,
+            on_fit=lambda name, fold: calls.append((name, fold)))  # fmt: skip
+    assert calls == [("m", 0), ("m", 1)]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"estimators": []}, "No estimators"),
+        ({"estimators": [("a", RidgeClassifier()), ("a", RidgeClassifier())]}, "named 'a'"),
+        ({"reference": "b"}, "reference is 'b'"),
+        ({"cv": []}, "no folds"),
+    ],
+)
+def test_bad_input_is_one_sentence(data, options, said):
+    given = {"estimators": {"a": lw.MaxMarginClassifier()}} | options
+    with pytest.raises(ValueError, match=said):
+        compare(given.pop("estimators"), data.X, data.Y, **given)
