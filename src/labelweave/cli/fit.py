@@ -20,6 +20,7 @@ from labelweave.cli.class_rows import (
     hint_at_classes,
     training_targets,
 )
+from labelweave.cli.comparison_options import comparison_options, models_to_compare, run_comparison
 from labelweave.cli.covariance_options import (
     check_covariance_options,
     covariance_options,
@@ -67,6 +68,7 @@ _CHOOSING: Any = labelweave.LowRankClassifierCV
 @covariance_options
 @label_column_options
 @class_options
+@comparison_options
 @column_options
 @vectorizer_options
 @file_options
@@ -95,6 +97,7 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
       labelweave fit bookmarks-train.arff --model low-rank --rank 0.4 --out bookmarks.lw
       labelweave fit bookmarks-train.arff --model low-rank --ranks 0.2,0.4,0.6 \\
           --regularizations 0.1,1,10 --scoring precision_at_1 --out bookmarks.lw
+      labelweave fit scene-train.arff --compare low-rank,binary-relevance --out scene.lw
     """
     _require_writable(out)
     kernel = _checked_flags(context, options)
@@ -103,6 +106,10 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
     if not quiet:
         hint_at_classes(targets, options)
     model = _classifier(data, targets, columns, options | {"kernel": kernel})
+    others = models_to_compare(options["compare"], _CLASSES, options["model"], targets.are_classes)
+    if others:
+        models = {options["model"]: model} | {name: _CLASSES[name]() for name in others}
+        run_comparison(models, targets, options["compare_folds"], options["seed"], quiet)
     seconds = _fit(model if quiet else show_progress(model), targets)
     _storable(model, rows, columns).save(out)
     if not quiet:
