@@ -215,7 +215,7 @@ def measure_text_problem(n_rows: int, n_labels: int) -> dict[str, Any]:
 
     from labelweave.datasets import make_text_like
 
-    made = make_text_like(n_rows + n_rows // 4, 20_000, n_labels, random_state=0)
+    made = make_text_like(n_rows + n_rows // 4, 5_000, n_labels, words_per_row=9, random_state=0)
     labels = made.Y.positives
     X, Y, X_test, Y_test = made.X[:n_rows], labels[:n_rows], made.X[n_rows:], labels[n_rows:]
     one_vs_rest = OneVsRestClassifier(LinearSVC(random_state=0))
@@ -233,7 +233,10 @@ def measure_text_problem(n_rows: int, n_labels: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for title, program in programs.items():
         seconds, fitted = _timed(partial(program.fit, X, Y))
-        found[title] = {"seconds": seconds, "micro_f1": metrics.f1_score(Y_test, fitted.predict(X_test))}
+        predicted = fitted.predict(X_test)
+        if "CV" in title:  # one against the rest looks at decision_function, which knows no thresholds
+            predicted = np.column_stack([one.predict(X_test) for one in fitted.estimators_])
+        found[title] = {"seconds": seconds, "micro_f1": metrics.f1_score(Y_test, predicted)}
         if title in ("one against the rest", "MaxMarginClassifier"):
             best = choose_thresholds(Y_test, fitted.decision_function(X_test))
             found[title]["oracle"] = best.value

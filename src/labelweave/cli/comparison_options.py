@@ -36,8 +36,8 @@ def comparison_options(command: Command) -> Command:
     """
     return with_options(
         click.option("--compare", metavar="MODEL,...",
-                     help="Before the fit, compare the model with these others, as they come without flags, on "
-                     "the same folds of DATA: all metrics, seconds, size, intervals of the differences."),
+                     help="Before the fit, compare the model with these others, as they come without flags, "
+                     "on the same folds of DATA: all metrics, seconds, size, intervals of differences."),
         click.option("--compare-folds", type=click.IntRange(2), default=5, show_default=True,
                      help="Folds of --compare, stratified by labels."),
     )(command)  # fmt: skip

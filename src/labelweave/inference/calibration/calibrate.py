@@ -90,7 +90,7 @@ def calibrate_labels(
     >>> scores = np.random.default_rng(0).normal(size=(1000, 2))
     >>> labels = scores + np.random.default_rng(1).logistic(size=(1000, 2)) > [0, 3]
     >>> calibrate_labels(labels, scores).probabilities(np.zeros((1, 2))).round(1).tolist()
-    [[0.5, 0.0]]
+    [[0.5, 0.1]]
     """
     table = read_labeled_scores(labels, scores, sample_weight)
     if method == "sigmoid":
