@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.display.figures import axes_of_size
+from labelweave.display.figures import axes_of_size, settle_layout
 
 __all__ = ["draw_heat_map", "name_rows_and_columns", "new_axes", "write_values"]
 
@@ -114,9 +114,9 @@ def name_rows_and_columns(ax: Any, names: Sequence[str] | Array, owned: bool) ->
     """
     short = [_shortened(str(name)) for name in names]
     _set_names(ax, short)
-    if owned:
+    if owned or ax.figure.canvas.figure.get_layout_engine() is not None:
         # names take room from the cells: only then is known how many fit
-        ax.figure.draw_without_rendering()
+        settle_layout(ax)
         _set_names(ax, short)
 
 

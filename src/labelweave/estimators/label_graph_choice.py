@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arrays import panels
+from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
-from labelweave.problems.structured_margin import StructuredMargin
 
-__all__ = ["choose_graph", "error_costs", "graph_with_strengths"]
+__all__ = ["GRAPHS", "choose_graph", "error_costs", "graph_with_strengths"]
 
 Array = npt.NDArray[Any]
 
+GRAPHS = ("learn", "chow-liu", "full", "none")
+_AGREEMENT = np.array([1.0, -1.0, -1.0, 1.0])  # of states 00, 10, 01, 11: both alike over both different
+_MOST = 2 / 3
+_VALUES_AT_ONCE = 16_000_000
 
-def choose_graph(graph: Any, labels: LabelMatrix) -> CliqueGraph:
+
+def choose_graph(graph: Any, labels: LabelMatrix, names: Array | None) -> CliqueGraph:
     """Make the graph that was asked for.
 
     Parameters
     ----------
-    graph : {"chow-liu", "full", "none"}, CliqueGraph, networkx.Graph or list of tuple
+    graph : {"chow-liu", "full", "none"}, CliqueGraph, networkx.Graph or iterable of tuple
         What was asked for.
     labels : LabelMatrix of shape (n, L)
         The training labels.
+    names : ndarray of str, shape (L,), or None
+        The labels' names.
 
     Returns
     -------
@@ -35,31 +44,45 @@ def choose_graph(graph: Any, labels: LabelMatrix) -> CliqueGraph:
     Raises
     ------
     ValueError
-        If the graph does not fit the labels.
+        If it is no graph, or one that does not fit the labels.
     """
-    if isinstance(graph, str):
+    if isinstance(graph, str) and graph in GRAPHS:
         if graph == "chow-liu":
             return chow_liu(labels)
         make = CliqueGraph.complete if graph == "full" else CliqueGraph.empty
-        return make(labels.n_labels, labels.names)
+        return make(labels.n_labels)
     if isinstance(graph, CliqueGraph):
-        if graph.n_labels != labels.n_labels:
-            raise ValueError(
-                f"The graph has {graph.n_labels} labels but Y has {labels.n_labels}; give a graph over Y's labels."
-            )
-        return graph
-    return CliqueGraph.from_edges(graph, labels.names, labels.n_labels)
+        return _fitting(graph, labels.n_labels, names)
+    if isinstance(graph, str) or not (isinstance(graph, Iterable) or hasattr(graph, "edges")):
+        raise ValueError(
+            f"graph is {graph!r}; it is one of {', '.join(map(repr, GRAPHS))}, a CliqueGraph, a "
+            "networkx.Graph, or a list of tuples of labels."
+        )
+    return CliqueGraph.from_edges(graph, names, labels.n_labels)
 
 
-def error_costs(false_positive: Any, false_negative: Any, labels: LabelMatrix) -> Array:
+def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGraph:
+    """Put a graph over the labels; by name where both have names."""
+    if graph.label_names is not None and names is not None:
+        known = [tuple(str(graph.label_names[label]) for label in clique) for clique in graph.cliques]
+        return CliqueGraph.from_edges(known, names)
+    if graph.n_labels != n_labels:
+        raise ValueError(
+            f"The graph has {graph.n_labels} labels but Y has {n_labels}; give a graph over Y's labels, or "
+            "one whose names are among Y's."
+        )
+    return graph
+
+
+def error_costs(false_positive: Any, false_negative: Any, n_labels: int) -> Array:
     """Write out the costs of errors.
 
     Parameters
     ----------
     false_positive, false_negative : float or array-like of shape (L,)
         Costs.
-    labels : LabelMatrix of L labels
-        The labels.
+    n_labels : int
+        The number of labels.
 
     Returns
     -------
@@ -71,44 +94,70 @@ def error_costs(false_positive: Any, false_negative: Any, labels: LabelMatrix) -
     ValueError
         If there is not one finite non-negative cost a label.
     """
-    costs = []
-    for name, given in (("false_positive_cost", false_positive), ("false_negative_cost", false_negative)):
-        cost = np.asarray(given, np.float64)
-        if cost.shape not in ((), (labels.n_labels,)):
-            raise ValueError(
-                f"{name} has shape {cost.shape}; give one number, or one for each of {labels.n_labels} labels."
-            )
-        if not (np.isfinite(cost) & (cost >= 0)).all():
-            raise ValueError(f"{name} has a value that is negative or not finite; costs are at least 0.")
-        costs.append(np.broadcast_to(cost, labels.n_labels))
-    return np.asarray(costs)
+    pairs = (("false_positive_cost", false_positive), ("false_negative_cost", false_negative))
+    return np.stack([_costs(name, given, n_labels) for name, given in pairs])
 
 
-def graph_with_strengths(problem: StructuredMargin, weights: Array, names: Array | None) -> CliqueGraph:
+def _costs(name: str, given: Any, n_labels: int) -> Array:
+    try:
+        costs = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} has an entry that is no number; give one number, or one a label.") from None
+    if costs.shape not in ((), (n_labels,)):
+        raise ValueError(
+            f"{name} has shape {costs.shape}; give one number, or one for each of the {n_labels} labels."
+        )
+    bad = np.atleast_1d(~np.isfinite(costs) | (costs < 0))
+    if bad.any():
+        place = int(np.argmax(bad))
+        where = "" if costs.shape == () else f" at label {place}"
+        raise ValueError(
+            f"{name} is {np.atleast_1d(costs)[place]:g}{where}; a cost is a finite number, 0 or above."
+        )
+    return np.broadcast_to(costs, n_labels)
+
+
+def graph_with_strengths(
+    graph: CliqueGraph, weights: Array, features: FeatureMatrix, row_weights: Array, names: Array | None
+) -> CliqueGraph:
     """Give the graph with the norm of every clique's weights, and signs of pairs.
 
     Parameters
     ----------
-    problem : StructuredMargin
-        The fitted problem.
-    weights : ndarray of shape (L + states, d)
-        Its weights.
+    graph : CliqueGraph
+        The graph.
+    weights : ndarray of shape (d, states)
+        The weights of its states.
+    features : FeatureMatrix of shape (n, d)
+        The training rows.
+    row_weights : ndarray of shape (n,)
+        Their weights.
     names : ndarray of str, shape (L,), or None
         The labels' names.
 
     Returns
     -------
     CliqueGraph
-        The graph.
+        The graph; a pair attracts (1) if in two thirds of the rows being alike scores more, and excludes
+        (-1) if in as many it scores less.
     """
-    graph, n_labels = problem.graph, problem.data.n_labels
-    center = np.asarray(problem.data.arrays.weights @ problem.data.products.data).ravel()
-    norms, signs = [], []
-    for number, clique in enumerate(graph.cliques):
-        start, end = n_labels + graph.table_starts[number : number + 2]
-        states = weights[start:end]
-        norms.append(float(np.linalg.norm(states)))
-        # states 00, 10, 01, 11: what agreement gains over disagreement in the mean row
-        sign = np.sign((states @ center) @ np.array([1, -1, -1, 1])) if len(clique) == 2 else 0
-        signs.append(int(sign))
-    return CliqueGraph(n_labels, graph.cliques, names, norms, signs)
+    starts = graph.table_starts
+    tables = [weights[:, starts[k] : starts[k + 1]] for k in range(graph.n_cliques)]
+    pairs = [k for k, clique in enumerate(graph.cliques) if len(clique) == 2]
+    signs = np.zeros(graph.n_cliques, np.int8)
+    if pairs:
+        agreements = np.column_stack([tables[k] @ _AGREEMENT for k in pairs])
+        signs[pairs] = _usual_signs(agreements, features, row_weights)
+    norms = [float(np.linalg.norm(table)) for table in tables]
+    return CliqueGraph(graph.n_labels, graph.cliques, names, norms, signs)
+
+
+def _usual_signs(weights: Array, features: FeatureMatrix, row_weights: Array) -> Array:
+    """Give the sign that the columns' scores have in most rows, 0 if neither has most."""
+    above, below = np.zeros(weights.shape[1]), np.zeros(weights.shape[1])
+    for rows in panels(len(features), max(1, _VALUES_AT_ONCE // weights.shape[1])):
+        scores = features.rows(rows).matmul(weights)
+        above += row_weights[rows] @ (scores > 0)
+        below += row_weights[rows] @ (scores < 0)
+    most = _MOST * row_weights.sum()
+    return (above >= most).astype(np.int8) - (below >= most)

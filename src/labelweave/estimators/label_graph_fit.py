@@ -1,4 +1,4 @@
-"""Fits of structured models: with a given graph, or with one that grows."""
+"""Fits of structured models with a given graph, and what all fits share."""
 
 from __future__ import annotations
 
@@ -13,23 +13,35 @@ from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin import MarginData, RidgePenalty, RoundPenalty, StructuredMargin
-from labelweave.problems.structured_margin.clique_search import CliqueSearch
+from labelweave.problems.structured_margin import (
+    CliquePenalty,
+    MarginData,
+    RidgePenalty,
+    StructuredMargin,
+)
 from labelweave.solvers import Status
 from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe, PassRecord, PassResult
-from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord
+from labelweave.solvers.clique_generation import GraphRecord
 
-__all__ = ["FittedGraph", "GraphData", "GraphSettings", "fit_graph", "learn_graph"]
+__all__ = [
+    "FittedGraph",
+    "GraphData",
+    "GraphSettings",
+    "fit_graph",
+    "moved_records",
+    "refuse_wide",
+    "solve_completed",
+    "structured_margin",
+]
 
 Array = npt.NDArray[Any]
 
-_ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _ENOUGH = 1e-4  # share of the objective below which completing labels again is not worth it
 _MOST_COMPLETIONS = 20
 
 
 class GraphData(NamedTuple):
-    """Rows and what is held out.
+    """The rows to fit.
 
     Parameters
     ----------
@@ -72,7 +84,7 @@ class GraphSettings:
     costs : ndarray of shape (2, L)
         Costs of a false positive and of a false negative label.
     inference : dict
-        Options of MAP inference.
+        Options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     capacity : int
         Labelings kept for a row and component.
     tol : float
@@ -101,8 +113,10 @@ class FittedGraph:
 
     Parameters
     ----------
-    problem : StructuredMargin
-        The problem at its last point.
+    graph : CliqueGraph
+        The graph.
+    weights : ndarray of shape (d, L + states)
+        The weights of labels, then of the states of cliques.
     status : Status
         Why the last solve stopped.
     trace : list of PassRecord
@@ -113,7 +127,8 @@ class FittedGraph:
         Why the graph stopped growing.
     """
 
-    problem: StructuredMargin
+    graph: CliqueGraph
+    weights: Array
     status: Status
     trace: list[PassRecord]
     rounds: list[GraphRecord]
@@ -121,7 +136,11 @@ class FittedGraph:
 
 
 def fit_graph(
-    data: GraphData, graph: CliqueGraph, settings: GraphSettings, on_check: Callable[[PassRecord], bool]
+    data: GraphData,
+    graph: CliqueGraph,
+    settings: GraphSettings,
+    on_check: Callable[[PassRecord], bool],
+    penalty: CliquePenalty | None = None,
 ) -> FittedGraph:
     """Fit the weights of a given graph.
 
@@ -135,87 +154,138 @@ def fit_graph(
         What else matters.
     on_check : callable
         Gets every record; a true result ends the fit.
+    penalty : CliquePenalty or None, default=None
+        The penalty of the cliques' weights; None for the squares of all.
 
     Returns
     -------
     FittedGraph
         The fit.
+
+    Raises
+    ------
+    ValueError
+        If the graph is too wide for exact inference.
     """
-    problem = _problem(data, graph, RidgePenalty(graph.n_cliques), settings)
+    refuse_wide(graph, settings.inference, "leave out edges")
+    problem = structured_margin(data, graph, penalty or RidgePenalty(graph.n_cliques), settings)
     random = np.random.RandomState(settings.seed)
     solver = BlockFrankWolfe(settings.tol, settings.max_iter, random, on_check)
-    result = _solve_completed(problem, solver)
-    return FittedGraph(problem, result.status, result.trace, [], "")
+    result, weights = solve_completed(problem, solver)
+    return FittedGraph(graph, weights, result.status, result.trace, [], "")
 
 
-def learn_graph(
-    data: GraphData,
-    settings: GraphSettings,
-    search: dict[str, Any],
-    held_out_loss: Callable[[StructuredMargin], float],
-    on_round: Callable[[GraphRecord], bool],
-) -> FittedGraph:
-    """Learn a graph with its weights.
+def refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> None:
+    """Refuse a graph that exact inference cannot solve within its budget.
+
+    Parameters
+    ----------
+    graph : CliqueGraph
+        The graph.
+    inference : dict
+        The options of inference.
+    advice : str
+        How to have a narrower graph.
+
+    Raises
+    ------
+    ValueError
+        If the graph is too wide.
+    """
+    budget = inference["exact_width"]
+    if inference["method"] != "exact" or graph.width <= budget:
+        return
+    raise ValueError(
+        f"The graph of {graph.n_cliques} cliques has width {graph.width}, above exact_width={budget}; raise "
+        f'exact_width (up to 20), {advice}, or give inference="auto", which proves what it can and says '
+        "for every row whether its labels are proven best."
+    )
+
+
+def structured_margin(
+    data: GraphData, graph: CliqueGraph, penalty: CliquePenalty, settings: GraphSettings
+) -> StructuredMargin:
+    """State the problem.
 
     Parameters
     ----------
     data : GraphData
         The rows.
+    graph : CliqueGraph
+        The graph.
+    penalty : CliquePenalty
+        The penalty of the cliques' weights.
     settings : GraphSettings
         What else matters.
-    search : dict
-        ``cliques_per_round``, ``clique_size``, ``max_rounds`` and ``graph_tol``.
-    held_out_loss : callable
-        Measures the problem's weights after a round.
-    on_round : callable
-        Gets every record; a true result ends the fit.
 
     Returns
     -------
-    FittedGraph
-        The fit.
+    StructuredMargin
+        The problem at its first point.
     """
-    problem = _problem(data, CliqueGraph.empty(data.labels.n_labels), RoundPenalty(), settings)
-    random = np.random.RandomState(settings.seed)
-
-    def solve(final: bool) -> PassResult:
-        tol = settings.tol if final else max(settings.tol, _ROUND_TOL)
-        return _solve_completed(problem, BlockFrankWolfe(tol, settings.max_iter, random))
-
-    candidates = CliqueSearch(problem, search["cliques_per_round"], search["clique_size"], solve)
-    generation = CliqueGeneration(
-        search["max_rounds"], search["graph_tol"], lambda: held_out_loss(problem), on_round
-    )
-    result = generation.run(candidates)
-    return FittedGraph(problem, result.status, result.trace, result.rounds, result.reason)
-
-
-def _problem(data: GraphData, graph: CliqueGraph, penalty: Any, settings: GraphSettings) -> StructuredMargin:
     rows = MarginData(data.features, data.labels, data.weights, settings.costs)
     return StructuredMargin(
         rows, graph, penalty, settings.regularization, settings.inference, settings.capacity, settings.workers
     )
 
 
-def _solve_completed(problem: StructuredMargin, solver: BlockFrankWolfe) -> PassResult:
-    """Solve, and where labels are missing complete them and solve again until the objective stays."""
-    cliques = problem.graph.n_cliques
+def solve_completed(problem: StructuredMargin, solver: BlockFrankWolfe) -> tuple[PassResult, Array]:
+    """Solve, and where labels are missing complete them and solve again until the objective stays.
+
+    Parameters
+    ----------
+    problem : StructuredMargin
+        The problem; changed.
+    solver : BlockFrankWolfe
+        The solver.
+
+    Returns
+    -------
+    result : PassResult
+        How it ended, with the passes and checks of all solves.
+    weights : ndarray of shape (d, L + states)
+        The weights.
+    """
     problem.complete()
-    result = solver.run(problem, problem.data.n_rows, cliques)
+    result = solver.run(problem, problem.data.n_rows, problem.graph.n_cliques)
+    weights = problem.weights().copy()
     for _ in range(_MOST_COMPLETIONS):
-        if result.status is Status.INTERRUPTED or not problem.complete():
-            break
+        try:
+            if result.status is Status.INTERRUPTED or not problem.complete():
+                break
+        except KeyboardInterrupt:
+            return result._replace(status=Status.INTERRUPTED), weights
         before = result.trace[-1].primal
-        later = solver.run(problem, problem.data.n_rows, cliques)
-        result = PassResult(
-            later.status, result.n_iter + later.n_iter, result.trace + _moved(later.trace, result.trace[-1])
-        )
+        result = _followed_by(result, solver.run(problem, problem.data.n_rows, problem.graph.n_cliques))
+        weights = problem.weights().copy()
         if before - result.trace[-1].primal <= _ENOUGH * abs(before):
             break
-    return result
+    return result, weights
 
 
-def _moved(later: list[PassRecord], end: PassRecord) -> list[PassRecord]:
+def _followed_by(first: PassResult, second: PassResult) -> PassResult:
+    trace = first.trace + moved_records(second.trace, first.trace)
+    return PassResult(second.status, first.n_iter + second.n_iter, trace)
+
+
+def moved_records(later: list[PassRecord], before: list[PassRecord]) -> list[PassRecord]:
+    """Count passes and seconds on from where earlier records end.
+
+    Parameters
+    ----------
+    later : list of PassRecord
+        The records of a run.
+    before : list of PassRecord
+        Those of the run before it.
+
+    Returns
+    -------
+    list of PassRecord
+        The later ones.
+    """
+    if not before:
+        return later
+    end = before[-1]
     return [
         record._replace(iteration=record.iteration + end.iteration, time=record.time + end.time)
         for record in later

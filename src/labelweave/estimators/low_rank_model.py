@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave.arrays import Workers, panels
+from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER, Array
 from labelweave.estimators.factor_rank import columns_for_rank, largest_rank
 from labelweave.estimators.learned_ridge import RidgeLearningClassifier
 from labelweave.estimators.low_rank_fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
 from labelweave.estimators.round_progress import RoundProgress
-from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import Penalty
@@ -24,7 +23,6 @@ from labelweave.solvers import Status
 
 __all__ = ["LowRankModel"]
 
-_ROWS_AT_ONCE = 4096
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
         "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "
@@ -34,7 +32,7 @@ _ENDINGS = {
 }
 
 
-class LowRankModel(RidgeLearningClassifier):
+class LowRankModel(ThresholdedClassifier, RidgeLearningClassifier):
     """Base of low-rank classifiers: scores are ``phi(x) W H^T`` plus intercepts, less thresholds.
 
     A fit sets ``feature_factors_``, ``label_factors_``, ``intercept_`` and ``thresholds_``, and of a kernel
@@ -47,8 +45,6 @@ class LowRankModel(RidgeLearningClassifier):
     intercept_scaling: float
     negative_weight: float
     start: str
-    threshold: Any
-    validation_fraction: float
     tol: float
     max_iter: int
     precision: str
@@ -56,7 +52,6 @@ class LowRankModel(RidgeLearningClassifier):
     memory_budget: float
     feature_factors_: Array
     label_factors_: Array
-    thresholds_: Array
 
     def _columns(self, wanted: Any, data: LowRankData) -> int:
         """Turn a rank or a share of the labels to columns that a product can have."""
@@ -94,46 +89,22 @@ class LowRankModel(RidgeLearningClassifier):
         )
 
     @property
-    def _holds_out(self) -> bool:
-        return self.threshold in ("f1", "label_f1")
-
-    @property
     def _level(self) -> float:
-        """The threshold of labels that have no better one."""
-        if isinstance(self.threshold, Real):
-            return float(self.threshold)
-        return ENTRY_LOSSES[self.loss]().threshold
+        is_given = not isinstance(self.threshold, str)
+        return super()._level if is_given else ENTRY_LOSSES[self.loss]().threshold
 
     def _choose_thresholds(
         self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, start: Array | None
     ) -> FittedFactors | None:
         """Keep the thresholds; give the model of a part of the rows if they were chosen on the others."""
-        if not self._holds_out:
-            self.thresholds_ = np.full(data.labels.n_labels, self._level)
-            return None
-        held, kept = self._parts(len(features), settings.seed)
-        part = fit_factors(data.rows(kept), settings, start)
-        part = part if part.support is None else replace(part, support=kept[part.support])
-        self._keep_factors(part, features)
-        blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
-        self.thresholds_ = best_thresholds(
-            data.labels[held],
-            np.concatenate(blocks),
-            by_label=self.threshold == "label_f1",
-            fallback=self._level,
-        )
-        return part
 
-    def _parts(self, n_rows: int, seed: int) -> tuple[Array, Array]:
-        """Draw the rows to hold out, and give the others too."""
-        order = np.random.default_rng(seed).permutation(n_rows)
-        n_held = max(1, round(self.validation_fraction * n_rows))
-        if n_held >= n_rows:
-            raise ValueError(
-                f"threshold={self.threshold!r} holds rows out, but would leave none of {n_rows} to fit; give "
-                "more rows, or a number."
-            )
-        return np.sort(order[:n_held]), np.sort(order[n_held:])
+        def fit_part(kept: Array) -> FittedFactors:
+            part = fit_factors(data.rows(kept), settings, start)
+            part = part if part.support is None else replace(part, support=kept[part.support])
+            self._keep_factors(part, features)
+            return part
+
+        return self._set_thresholds(features, lambda: data.labels, data.weights, settings.seed, fit_part)
 
     def _keep(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
         self._keep_factors(fitted, features)
@@ -160,14 +131,7 @@ class LowRankModel(RidgeLearningClassifier):
         if hasattr(self, "feature_factors_"):
             del self.feature_factors_
 
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        return self._raw_scores(features) - self.thresholds_
-
-    def _ranking_scores(self, features: FeatureMatrix) -> Array:
-        return self._raw_scores(features)
-
     def _raw_scores(self, features: FeatureMatrix) -> Array:
-        """Score before thresholds: shape (n, L)."""
         return np.asarray(self._latent(features) @ self.label_factors_.T + self.intercept_)
 
     def _latent(self, features: FeatureMatrix) -> Array:

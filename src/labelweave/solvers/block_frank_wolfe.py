@@ -1,8 +1,17 @@
 """Passes of block-coordinate Frank-Wolfe until the duality gap is small.
 
 Lacoste-Julien, Jaggi, Schmidt and Pletscher, "Block-coordinate Frank-Wolfe optimization for structural
-SVMs", ICML 2013.  The gaps that blocks had when they were visited sum to an estimate of the duality gap; the gap
-itself, which costs as much as a pass, is computed when the estimate is near the tolerance, and now and then.
+SVMs", ICML 2013.  The gaps that blocks had when they were visited sum to an estimate of the duality gap;
+the gap itself, which costs as much as a pass, is computed when the estimate is near the tolerance, and now
+and then.
+
+A pass over all rows, with an inference for each, is followed by sweeps without inference over the rows that
+have a gap among the labelings already kept (Osokin et al., "Minding the gaps for block Frank-Wolfe
+optimization of structured SVMs", ICML 2016, cache labelings and draw rows by their gaps to the same end).
+
+One core: the synthetic problem of ten labels, its four true edges, lambda = 1e-4, a gap of 3 %: 0.5 s,
+without such sweeps 2.5 s; scene, all 15 edges, lambda = 0.05, a gap of 0.3 %: 1.4 s and 3.2 s; bibtex, 200
+edges, lambda = 0.01, a gap of 7 %: 13 s either way.
 """
 
 from __future__ import annotations
@@ -16,28 +25,41 @@ import numpy.typing as npt
 
 from labelweave.solvers.result import Status
 
-__all__ = ["BlockFrankWolfe", "PassRecord", "PassResult", "PassProblem"]
+__all__ = ["BlockFrankWolfe", "PassProblem", "PassRecord", "PassResult"]
 
-_CHECK_EVERY = 10
+_CHECK_EVERY = 5
 _CONFIDENCE = 1.0  # the estimate, as a share of the tolerance, at which the gap is computed
 _REFRESH_EVERY = 200  # passes after which rounding is taken out
+_MOST_SWEEPS = 30  # without inference, after a pass
+_SETTLED = 0.5  # the gap among kept labelings, as a share of the pass's, at which such sweeps end
+_LIVE = 0.3  # the gap of a row, as a share of the mean, from which it is visited by them
 
 
 class PassProblem(Protocol):
-    """What the passes ask of their problem."""
+    """What the passes ask of their problem.
 
-    def sweep(self, order: npt.NDArray[np.int64]) -> float:
+    Attributes
+    ----------
+    gaps : ndarray of float64, shape (n,)
+        The gap of every row when it was last visited.
+    """
+
+    gaps: npt.NDArray[np.float64]
+
+    def sweep(self, order: npt.NDArray[np.int64], search: bool = True) -> float:
         """Improve the dual point row by row.
 
         Parameters
         ----------
         order : ndarray of int64
             The rows to visit.
+        search : bool, default=True
+            Whether to look for labelings that are not among those kept.
 
         Returns
         -------
         float
-            The gaps that they had.
+            The gaps that all rows had when they were last visited.
         """
 
     def rebalance(self) -> None:
@@ -147,12 +169,12 @@ class BlockFrankWolfe:
         PassResult
             How it ended.
         """
-        begin, trace, done = time.perf_counter(), [], 0
+        begin, done = time.perf_counter(), 0
+        trace: list[PassRecord] = []
         status = Status.ITERATION_LIMIT
         try:
             while done < self.max_iter:
-                estimate = problem.sweep(self.random_state.permutation(n_rows).astype(np.int64))
-                problem.rebalance()
+                estimate = self._pass(problem, n_rows)
                 done += 1
                 if done % _REFRESH_EVERY == 0:
                     problem.recompute()
@@ -166,9 +188,23 @@ class BlockFrankWolfe:
                     return PassResult(Status.INTERRUPTED, done, trace)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
+            problem.recompute()  # a step may be in the dual point and not yet in the weights
+            problem.rebalance()
         if not trace or trace[-1].iteration < done:
             trace.append(_record(problem, done, begin, n_cliques))
         return PassResult(status, done, trace)
+
+    def _pass(self, problem: PassProblem, n_rows: int) -> float:
+        """Visit all rows, then those with a gap among their kept labelings; return the first visits' gap."""
+        estimate = problem.sweep(self.random_state.permutation(n_rows).astype(np.int64))
+        problem.rebalance()
+        for _ in range(_MOST_SWEEPS):
+            live = np.flatnonzero(problem.gaps > _LIVE * problem.gaps.mean())
+            settled = problem.sweep(self.random_state.permutation(live), search=False)
+            problem.rebalance()
+            if settled <= _SETTLED * estimate:
+                break
+        return estimate
 
     def _is_due(self, done: int, estimate: float, trace: list[PassRecord]) -> bool:
         scale = max(1.0, abs(trace[-1].primal)) if trace else 1.0

@@ -1,9 +1,9 @@
 """Clique generation: solve, activate the cliques that violate the dual the most, solve again.
 
 Tan et al., "Learning graph structure for multi-label image classification via clique generation", CVPR
-2015, Algorithm 1.  It ends when no candidate violates a constraint (Theorem 1: a global solution of the convex
-relaxation), when two rounds have lowered the objective by little (supplement, A.3), or at the limit of
-rounds.
+2015, Algorithm 1.  It ends when no candidate violates a constraint (Theorem 1: a global solution of the
+convex relaxation), when two rounds have lowered the objective by little (supplement, A.3), or at the limit
+of rounds.
 """
 
 from __future__ import annotations
@@ -167,11 +167,8 @@ class CliqueGeneration:
             trace += _moved(result.trace, trace)
             point, seconds = result.trace[-1], time.perf_counter() - begin
             loss = self.held_out_loss()
-            rounds.append(
-                GraphRecord(
-                    len(rounds), proposal.cliques, proposal.score, seconds, result.n_iter, point.primal, point.dual, loss
-                )
-            )  # fmt: skip
+            ends = result.n_iter, point.primal, point.dual, loss
+            rounds.append(GraphRecord(len(rounds), proposal.cliques, proposal.score, seconds, *ends))
             stop = self.on_round(rounds[-1])
             if stop or result.status is Status.INTERRUPTED:
                 return GenerationResult(Status.INTERRUPTED, "interrupted", rounds, trace)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 __all__ = [
     "INNER",
     "LOOP",
+    "SINGLE",
     "WORD_BITS",
     "Buckets",
     "CliqueArrays",
@@ -35,6 +36,8 @@ LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 # For loops that only other loops call: what Python needs to call one takes half of the time of compiling.
 # They make views of arrays that their callers hold, and count no references.
 INNER = LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+# Loops that are called in one place become part of their caller, and are not compiled by themselves.
+SINGLE = INNER | {"inline": "always"}
 
 Flags = npt.NDArray[np.int8]
 Integers = npt.NDArray[np.int64]
@@ -84,7 +87,7 @@ class CliqueArrays(NamedTuple):
 
 
 class Components(NamedTuple):
-    """Connected components: their labels, and their buckets where an elimination order was made.
+    """Components of two labels or more: their labels, and their buckets where there is an elimination order.
 
     ``directly`` is 1 where elimination is so little work that nothing is tried before it.
     """

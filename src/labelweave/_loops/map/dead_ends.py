@@ -19,6 +19,7 @@ from labelweave._loops.map.arrays import (
     QUEUE_FIRST,
     QUEUE_LENGTH,
     QUEUED,
+    SINGLE,
     TRAIL,
     TRAIL_LENGTH,
 )
@@ -57,7 +58,7 @@ def release(length, search):  # type: ignore[no-untyped-def]
     search.counts[TRAIL_LENGTH] = length
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _pair_range(own, other, tables, start):  # type: ignore[no-untyped-def]
     """Return the least and largest gain of bit ``own`` in a table of four states; ``other`` is -1 if free."""
     step, side = (1, 2) if own == 0 else (2, 1)
@@ -70,7 +71,7 @@ def _pair_range(own, other, tables, start):  # type: ignore[no-untyped-def]
     return min(gain_zero, gain_one), max(gain_zero, gain_one)
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _clique_range(own, first, end, labels, tables, start, fixed):  # type: ignore[no-untyped-def]
     """Return the least and largest gain of bit ``own`` over the states that agree with what is fixed."""
     mask, bits = 1 << own, 0
@@ -89,7 +90,7 @@ def _clique_range(own, first, end, labels, tables, start, fixed):  # type: ignor
     return least, largest
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _advantage(label, cliques, unary, tables, fixed):  # type: ignore[no-untyped-def]
     least, largest = unary[label], unary[label]
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):

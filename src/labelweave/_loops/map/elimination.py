@@ -23,6 +23,7 @@ from labelweave._loops.map.arrays import (
     OWNER,
     PARENT_FACTOR,
     SEPARATOR,
+    SINGLE,
     SOURCE,
     WIDTH,
 )
@@ -30,13 +31,13 @@ from labelweave._loops.map.arrays import (
 __all__ = ["choose_states", "pass_down", "pass_up"]
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _add_factor(beliefs, belief, size, source, source_start, maps, map_start):  # type: ignore[no-untyped-def]
     for state in range(size):
         beliefs[belief + state] += source[source_start + maps[map_start + state]]
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _send_up(beliefs, belief, messages, message, size, clamped):  # type: ignore[no-untyped-def]
     for state in range(size):
         zero, one = beliefs[belief + 2 * state], beliefs[belief + 2 * state + 1]
@@ -79,13 +80,14 @@ def choose_states(buckets, first, end, clamp, beliefs, labels):  # type: ignore[
             labels[label] = 1 if beliefs[place + 1] > beliefs[place] else 0
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _add_downward(buckets, bucket, beliefs, messages, downward):  # type: ignore[no-untyped-def]
     """Add to a bucket's belief what its parent knows apart from it, as a function of the separator."""
     rows, factors, maps = buckets.rows, buckets.factors, buckets.maps
     factor, size = rows[bucket, PARENT_FACTOR], 1 << rows[bucket, WIDTH]
     parent, start = factors[factor, OWNER], factors[factor, MAP_START]
-    downward[:size] = -np.inf
+    for state in range(size):
+        downward[state] = -np.inf
     for state in range(2 << rows[parent, WIDTH]):
         place = maps[start + state]
         downward[place] = max(downward[place], beliefs[rows[parent, BELIEF] + state])

@@ -7,7 +7,7 @@ from numba import njit
 
 from labelweave._loops.map.arrays import CLIQUE, INNER, LABELS
 
-__all__ = ["improve_part", "score_component", "score_labels", "table_entry"]
+__all__ = ["improve_part", "score_labels", "table_entry"]
 
 
 @njit(**INNER)
@@ -49,21 +49,6 @@ def improve_part(cliques, unary, tables, labels, residual):  # type: ignore[no-u
             if _flip_gain(label, cliques, unary, tables, labels) > 0.0:
                 labels[label] = 1 - labels[label]
                 is_better = True
-
-
-@njit(**INNER)
-def score_component(component, plan, unary, tables, labels):  # type: ignore[no-untyped-def]
-    """Score the labels and cliques of one component."""
-    score, cliques = 0.0, plan.cliques
-    for number in range(plan.components.starts[component], plan.components.starts[component + 1]):
-        label = plan.components.labels[number]
-        if labels[label] > 0:
-            score += unary[label]
-        for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
-            clique = cliques.places[CLIQUE, place]
-            if cliques.labels[cliques.starts[clique]] == label:  # once, with its first label
-                score += table_entry(clique, cliques, tables, labels)
-    return score
 
 
 @njit(**INNER)

@@ -27,6 +27,7 @@ from labelweave._loops.map.arrays import (
     LABELS,
     MEMBER,
     MEMBER_START,
+    SINGLE,
     SLOT,
     TABLE_START,
     TOTAL,
@@ -37,7 +38,7 @@ __all__ = ["pass_messages", "write_drops"]
 _STALLED = 1e-3  # of the gap to close: a sweep that brings less is the last
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _start_beliefs(residual, shifts, beliefs):  # type: ignore[no-untyped-def]
     """Write the beliefs under the messages that are there."""
     for label in range(residual.counts[LABELS]):
@@ -46,7 +47,7 @@ def _start_beliefs(residual, shifts, beliefs):  # type: ignore[no-untyped-def]
         beliefs[residual.members[MEMBER, place]] += shifts[residual.members[SLOT, place]]
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _pass_pair(begin, start, members, tables, shifts, beliefs):  # type: ignore[no-untyped-def]
     """Renew the messages of a clique of two labels; return its term of the bound."""
     first, second = members[MEMBER, begin], members[MEMBER, begin + 1]
@@ -84,7 +85,7 @@ def _best_with(bit, value, size, scratch):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
     """Renew the messages of a clique; return its term of the bound."""
     bound = 0.0
@@ -101,7 +102,7 @@ def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):
     return bound
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _sweep(residual, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
     """Renew all messages once; return the bound without its constant."""
     members, tables, bound = residual.members, residual.tables, 0.0

@@ -14,6 +14,7 @@ from labelweave._loops.map.arrays import (
     LABELS,
     MEMBER,
     MEMBER_START,
+    SINGLE,
     TABLE_START,
 )
 from labelweave._loops.map.labelings import improve_part
@@ -39,7 +40,7 @@ def _score_part(residual, constant, labels):  # type: ignore[no-untyped-def]
     return score
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _keep_rounded(cliques, unary, tables, constant, best, search, residual):  # type: ignore[no-untyped-def]
     """Round the beliefs, improve the labels so found, keep them if they score above ``best``."""
     candidate = search.flags[CANDIDATE]
@@ -56,7 +57,7 @@ def _keep_rounded(cliques, unary, tables, constant, best, search, residual):  # 
     return best
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, residual):  # type: ignore[no-untyped-def]
     """Bound a part and write labels for it; return the bound and whether the labels are short of it."""
     candidate = search.flags[CANDIDATE]

@@ -18,6 +18,7 @@ from labelweave._loops.map.arrays import (
     MEMBER_START,
     MEMBERS,
     NUMBER,
+    SINGLE,
     SLOT,
     STAMP,
     TABLE_START,
@@ -48,7 +49,7 @@ def take_connected(start, cliques, search, residual):  # type: ignore[no-untyped
     residual.counts[LABELS] = count
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _list_free(clique, cliques, search, residual):  # type: ignore[no-untyped-def]
     """Write the free labels of a clique behind the members; return their number and the others' state."""
     first, begin = cliques.starts[clique], residual.counts[MEMBERS]
@@ -65,7 +66,7 @@ def _list_free(clique, cliques, search, residual):  # type: ignore[no-untyped-de
     return n_free, base
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _copy_entries(first, n_free, source, tables, residual):  # type: ignore[no-untyped-def]
     """Copy the entries of a table that agree with what is fixed; ``source`` is that of state 0."""
     begin, entry = residual.counts[MEMBERS], residual.counts[ENTRIES]
@@ -77,7 +78,7 @@ def _copy_entries(first, n_free, source, tables, residual):  # type: ignore[no-u
         residual.tables[entry + state] = tables[place]
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _add_clique(clique, cliques, tables, search, residual):  # type: ignore[no-untyped-def]
     """Add a clique with free labels; return the constant that it leaves."""
     counts, first = residual.counts, cliques.starts[clique]

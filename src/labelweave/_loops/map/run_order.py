@@ -24,6 +24,7 @@ from labelweave._loops.map.arrays import (
     PLACE,
     POSITION,
     SEPARATOR_START,
+    SINGLE,
     STEP_LABEL,
     STRIDE,
     TABLE_START,
@@ -42,7 +43,7 @@ def _popcount(word):  # type: ignore[no-untyped-def]
     return ((word * 0x01010101) >> 24) & 0xFF
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _write_neighbors(residual, neighbors, degrees, n_words):  # type: ignore[no-untyped-def]
     for label in range(residual.counts[LABELS]):
         for word in range(n_words):
@@ -60,7 +61,7 @@ def _write_neighbors(residual, neighbors, degrees, n_words):  # type: ignore[no-
             degrees[label] += _popcount(neighbors[label, word])
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _least_degree(degrees, n_labels):  # type: ignore[no-untyped-def]
     """Return the label that is left with the fewest neighbors; those that are gone have degree -1."""
     best = -1
@@ -73,7 +74,7 @@ def _least_degree(degrees, n_labels):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _list_bits(label, neighbors, n_words, target, start):  # type: ignore[no-untyped-def]
     """Write the neighbors of a label, ascending, from ``start`` on; return where they end."""
     for word in range(n_words):
@@ -86,7 +87,7 @@ def _list_bits(label, neighbors, n_words, target, start):  # type: ignore[no-unt
     return start
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _connect(gone, begin, end, separators, neighbors, degrees, n_words):  # type: ignore[no-untyped-def]
     """Make the neighbors of an eliminated label neighbors of each other."""
     for place in range(begin, end):
@@ -135,7 +136,7 @@ def _give_to_first(factor, residual, rows):  # type: ignore[no-untyped-def]
     rows[HEAD, first] = factor
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _add_factor(factor, residual, order, n_bits):  # type: ignore[no-untyped-def]
     """Add a factor to the belief; the row ``PLACE`` says which bit of the bucket a label is."""
     states, belief, tables = order.states, order.belief, residual.tables
@@ -155,7 +156,7 @@ def _add_factor(factor, residual, order, n_bits):  # type: ignore[no-untyped-def
             belief[half + state] += tables[index]
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _fill_belief(step, residual, order):  # type: ignore[no-untyped-def]
     rows, belief = order.labels, order.belief
     label, begin, end = rows[STEP_LABEL, step], rows[SEPARATOR_START, step], rows[SEPARATOR_START, step + 1]
@@ -171,7 +172,7 @@ def _fill_belief(step, residual, order):  # type: ignore[no-untyped-def]
         factor = residual.factors[NEXT_FACTOR, factor]
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _append_message(step, residual, order):  # type: ignore[no-untyped-def]
     """Maximise the belief over its label; append the message as a factor; return what is a constant."""
     counts, belief, tables, rows = residual.counts, order.belief, residual.tables, order.labels
@@ -194,7 +195,7 @@ def _append_message(step, residual, order):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _read_choices(residual, order):  # type: ignore[no-untyped-def]
     rows, values = order.labels, residual.values
     for step in range(residual.counts[LABELS] - 1, -1, -1):

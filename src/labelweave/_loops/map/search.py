@@ -26,6 +26,7 @@ from labelweave._loops.map.arrays import (
     IS_OPEN,
     LABELS,
     MARK,
+    SINGLE,
     STACK_BOUND,
     STACK_LABEL,
     STACK_TRAIL,
@@ -59,7 +60,7 @@ def _core_score(cliques, unary, tables, labels, search):  # type: ignore[no-unty
     return score
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _add_core_clique(clique, cliques, tables, search):  # type: ignore[no-untyped-def]
     """Keep a clique of the core and the values around it; return the size of its table."""
     search.cliques[CORE_CLIQUE, search.counts[CORE_CLIQUES_LENGTH]] = clique
@@ -74,7 +75,7 @@ def _add_core_clique(clique, cliques, tables, search):  # type: ignore[no-untype
     return largest
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _list_core(cliques, unary, tables, search, residual):  # type: ignore[no-untyped-def]
     """Keep the labels last listed as the core, with their cliques; return the size of their scores."""
     counts, size = search.counts, 0.0
@@ -92,7 +93,7 @@ def _list_core(cliques, unary, tables, search, residual):  # type: ignore[no-unt
     return size
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _settle_parts(cliques, unary, tables, limits, tolerance, workspace):  # type: ignore[no-untyped-def]
     """Settle each connected part of the core's free labels; return the bound and whether one is open."""
     search = workspace.search
@@ -113,7 +114,7 @@ def _settle_parts(cliques, unary, tables, limits, tolerance, workspace):  # type
     return bound, is_open
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _keep_candidate(cliques, unary, tables, best, search):  # type: ignore[no-untyped-def]
     score = _core_score(cliques, unary, tables, search.flags[CANDIDATE], search)
     if score <= best:
@@ -124,7 +125,7 @@ def _keep_candidate(cliques, unary, tables, best, search):  # type: ignore[no-un
     return score
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _fix_by_bounds(cliques, slack, search):  # type: ignore[no-untyped-def]
     """Fix labels of open parts whose other value costs at least ``slack``; return the least such cost."""
     least, numbers = np.inf, search.numbers
@@ -137,7 +138,7 @@ def _fix_by_bounds(cliques, slack, search):  # type: ignore[no-untyped-def]
     return least
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _explore(cliques, unary, tables, limits, tolerance, best, workspace):  # type: ignore[no-untyped-def]
     """Bound a node and improve the best labels.
 
@@ -158,22 +159,37 @@ def _explore(cliques, unary, tables, limits, tolerance, best, workspace):  # typ
         cut = max(cut, bound - least)
 
 
-@njit(**INNER)
-def _least_decided(search):  # type: ignore[no-untyped-def]
-    chosen, least = -1, np.inf
+@njit(**SINGLE)
+def _open_cliques(label, cliques, search):  # type: ignore[no-untyped-def]
+    """Count the cliques that a label shares with other free labels."""
+    count = 0
+    for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
+        clique, is_open = cliques.places[CLIQUE, place], False
+        for slot in range(cliques.starts[clique], cliques.starts[clique + 1]):
+            other = cliques.labels[slot]
+            is_open |= other != label and search.flags[FIXED, other] < 0
+        count += is_open
+    return count
+
+
+@njit(**SINGLE)
+def _choose_label(cliques, search):  # type: ignore[no-untyped-def]
+    """Choose the label of an open part with the most open cliques, of those the least decided one."""
+    chosen, most, least = -1, -1, np.inf
     for place in range(search.counts[CORE_LENGTH]):
         label = search.labels[CORE, place]
         if search.flags[FIXED, label] < 0 and search.flags[IS_OPEN, label]:
             cost = max(search.numbers[DROP_ZERO, label], search.numbers[DROP_ONE, label])
-            if cost < least:
-                chosen, least = label, cost
+            count = _open_cliques(label, cliques, search)
+            if count > most or (count == most and cost < least):
+                chosen, most, least = label, count, cost
     return chosen
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _descend(cliques, depth, bound, search):  # type: ignore[no-untyped-def]
     """Split on a label and take its likelier value."""
-    label = _least_decided(search)
+    label = _choose_label(cliques, search)
     zero, one = search.numbers[DROP_ZERO, label], search.numbers[DROP_ONE, label]
     value = search.flags[INCUMBENT, label]
     if zero != one:
@@ -186,7 +202,7 @@ def _descend(cliques, depth, bound, search):  # type: ignore[no-untyped-def]
     fix_label(label, value, cliques, search)
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _climb(cliques, depth, limit, is_spent, search):  # type: ignore[no-untyped-def]
     """Go back to the last untried value whose bound exceeds ``limit``, and take it.
 

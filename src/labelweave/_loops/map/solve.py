@@ -1,7 +1,7 @@
 """MAP inference on one example, and on some rows of a batch.
 
-Components are taken one by one: a label alone follows its sign, a component with little work is
-eliminated in its fixed order.  Elsewhere dead ends are fixed first, and what is left falls into parts; a
+A label without cliques follows its sign.  Components are taken one by one: one with little work is
+eliminated in its fixed order; elsewhere dead ends are fixed first, and what is left falls into parts; a
 part that is too wide is eliminated with its whole component, if that has an order, or searched.
 """
 
@@ -16,23 +16,23 @@ from labelweave._loops.map.arrays import (
     CLIQUE,
     FIXED,
     INCUMBENT,
-    INNER,
     LABELS,
     LOOP,
+    SINGLE,
     STAMP,
     TRAIL_LENGTH,
 )
 from labelweave._loops.map.dead_ends import decide, queue_label
 from labelweave._loops.map.elimination import choose_states, pass_down, pass_up
-from labelweave._loops.map.labelings import score_component, score_labels
+from labelweave._loops.map.labelings import score_labels
 from labelweave._loops.map.parts import settle_part
 from labelweave._loops.map.residual import take_connected
 from labelweave._loops.map.search import search_core
 
-__all__ = ["margins_of_rows", "solve_one", "solve_rows"]
+__all__ = ["eliminate_rows", "margins_of_rows", "solve_one", "solve_rows"]
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _begin_component(first, end, plan, unary, clamp, search):  # type: ignore[no-untyped-def]
     """Free the component's labels but for what is clamped, and queue them."""
     cliques, flags = plan.cliques, search.flags
@@ -47,7 +47,7 @@ def _begin_component(first, end, plan, unary, clamp, search):  # type: ignore[no
             queue_label(label, search)
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def _search_component(first, end, has_order, plan, workspace, unary, tables, clamp):  # type: ignore[no-untyped-def]
     """Fix the labels of a component; return the gap, NaN if it should be eliminated with what is fixed."""
     cliques, search, residual, gap = plan.cliques, workspace.search, workspace.residual, 0.0
@@ -71,29 +71,40 @@ def _search_component(first, end, has_order, plan, workspace, unary, tables, cla
 
 
 @njit(**INNER)
+def _begin_labels(unary, clamp, labels):  # type: ignore[no-untyped-def]
+    """Write what every label would be without cliques."""
+    for label in range(len(labels)):
+        labels[label] = clamp[label] if clamp[label] >= 0 else unary[label] > 0.0
+
+
+@njit(**INNER)
+def _eliminate(component, plan, workspace, unary, tables, clamp, labels):  # type: ignore[no-untyped-def]
+    """Write the labels of a component by elimination in its order."""
+    starts = plan.components.bucket_starts
+    first, end = starts[component], starts[component + 1]
+    pass_up(plan.buckets, first, end, unary, tables, clamp, workspace.beliefs, workspace.messages)
+    choose_states(plan.buckets, first, end, clamp, workspace.beliefs, labels)
+
+
+@njit(**SINGLE)
 def _solve_component(component, plan, workspace, unary, tables, clamp, labels):  # type: ignore[no-untyped-def]
     """Write the labels of a component; return its gap."""
-    components, buckets, gap = plan.components, plan.buckets, np.nan
+    components, fixed = plan.components, workspace.search.flags[FIXED]
     first, end = components.starts[component], components.starts[component + 1]
-    bucket, last_bucket = components.bucket_starts[component], components.bucket_starts[component + 1]
-    fixed = clamp
-    if not components.directly[component]:
-        gap = _search_component(first, end, bucket < last_bucket, plan, workspace, unary, tables, clamp)
-        fixed = workspace.search.flags[FIXED]
-    elif end - first == 1:
-        label, gap = components.labels[first], 0.0
-        labels[label] = clamp[label] if clamp[label] >= 0 else unary[label] > 0.0
-        return gap
+    has_order = components.bucket_starts[component + 1] > components.bucket_starts[component]
+    if components.directly[component]:
+        _eliminate(component, plan, workspace, unary, tables, clamp, labels)
+        return 0.0
+    gap = _search_component(first, end, has_order, plan, workspace, unary, tables, clamp)
     if np.isnan(gap):
-        pass_up(buckets, bucket, last_bucket, unary, tables, fixed, workspace.beliefs, workspace.messages)
-        choose_states(buckets, bucket, last_bucket, fixed, workspace.beliefs, labels)
+        _eliminate(component, plan, workspace, unary, tables, fixed, labels)
         return 0.0
     for number in range(first, end):
         labels[components.labels[number]] = fixed[components.labels[number]]
     return gap
 
 
-@njit(**INNER)
+@njit(**SINGLE)
 def solve_one(plan, workspace, unary, tables, clamp, labels):  # type: ignore[no-untyped-def]
     """Write the best labels of an example; return their score and an upper bound of the maximum.
 
@@ -101,6 +112,7 @@ def solve_one(plan, workspace, unary, tables, clamp, labels):  # type: ignore[no
     where the labels are proven best.
     """
     gap = 0.0
+    _begin_labels(unary, clamp, labels)
     for component in range(len(plan.components.directly)):
         gap += _solve_component(component, plan, workspace, unary, tables, clamp, labels)
     value = score_labels(plan.cliques, unary, tables, labels)
@@ -119,39 +131,36 @@ def solve_rows(  # type: ignore[no-untyped-def]
         )  # fmt: skip
 
 
-@njit(**INNER)
-def _turn_labels(component, plan, workspace, unary, tables, clamp, scratch, margins):  # type: ignore[no-untyped-def]
-    """Solve a component again with each of its labels turned."""
-    labels, other, components = scratch[0], scratch[1], plan.components
-    best = score_component(component, plan, unary, tables, labels)
-    for number in range(components.starts[component], components.starts[component + 1]):
-        label = components.labels[number]
-        sign, loss = 1.0 if labels[label] else -1.0, np.inf
-        if clamp[label] < 0:
-            clamp[label] = 1 - labels[label]
-            _solve_component(component, plan, workspace, unary, tables, clamp, other)
-            clamp[label] = -1
-            loss = max(0.0, best - score_component(component, plan, unary, tables, other))
-        margins[label] = sign * loss
+@njit(**LOOP)
+def eliminate_rows(  # type: ignore[no-untyped-def]
+    plan, workspace, begin, end, unary, tables, clamp, labels, values, bounds
+):
+    """Do what :func:`solve_rows` does where all components have little work; this is soon compiled."""
+    for row in range(begin, end):
+        own_tables, own_clamp = tables[min(row, len(tables) - 1)], clamp[min(row, len(clamp) - 1)]
+        _begin_labels(unary[row], own_clamp, labels[row])
+        for component in range(len(plan.components.directly)):
+            _eliminate(component, plan, workspace, unary[row], own_tables, own_clamp, labels[row])
+        values[row] = score_labels(plan.cliques, unary[row], own_tables, labels[row])
+        bounds[row] = values[row]
 
 
 @njit(**LOOP)
 def margins_of_rows(  # type: ignore[no-untyped-def]
-    plan, workspace, begin, end, unary, tables, clamp, scratch, margins
+    plan, workspace, begin, end, unary, tables, clamp, margins
 ):
-    """Write the max-marginal differences of some rows; ``scratch`` has three rows of L int8."""
-    beliefs, messages, held = workspace.beliefs, workspace.messages, scratch[2]
+    """Write the max-marginal differences of labels whose component has an order, or that have no cliques."""
+    buckets, beliefs, messages = plan.buckets, workspace.beliefs, workspace.messages
     for row in range(begin, end):
-        own_unary, own_tables = unary[row], tables[min(row, len(tables) - 1)]
-        held[:] = clamp[min(row, len(clamp) - 1)]
+        own_unary, own_margins = unary[row], margins[row]
+        own_tables, own_clamp = tables[min(row, len(tables) - 1)], clamp[min(row, len(clamp) - 1)]
+        for label in range(len(own_unary)):
+            is_held = own_clamp[label] >= 0
+            own_margins[label] = (2 * own_clamp[label] - 1) * np.inf if is_held else own_unary[label]
         for component in range(len(plan.components.directly)):
             first = plan.components.bucket_starts[component]
             last = plan.components.bucket_starts[component + 1]
-            if first < last:
-                pass_up(plan.buckets, first, last, own_unary, own_tables, held, beliefs, messages)
-                pass_down(
-                    plan.buckets, first, last, held, beliefs, messages, workspace.downward, margins[row]
-                )  # fmt: skip
-            else:
-                _solve_component(component, plan, workspace, own_unary, own_tables, held, scratch[0])
-                _turn_labels(component, plan, workspace, own_unary, own_tables, held, scratch, margins[row])
+            pass_up(buckets, first, last, own_unary, own_tables, own_clamp, beliefs, messages)
+            pass_down(
+                buckets, first, last, own_clamp, beliefs, messages, workspace.downward, own_margins
+            )  # fmt: skip

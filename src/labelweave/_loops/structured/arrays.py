@@ -61,8 +61,8 @@ class Layout(NamedTuple):
     """The components of two labels or more with their cliques, and the labels alone.
 
     Component c has ``labels`` from ``components[LABELS, c]`` and ``cliques`` from ``components[CLIQUES, c]``;
-    the labels after those of the last component are alone.  Clique q has ``members`` from ``cliques[MEMBERS, q]``
-    and its states are the columns from ``cliques[COLUMN, q]``.
+    the labels after those of the last component are alone.  Clique q has ``members`` from
+    ``cliques[MEMBERS, q]`` and its states are the columns from ``cliques[COLUMN, q]``.
     """
 
     components: Integers

@@ -54,14 +54,12 @@ def _value(component, layout, scores, labels):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def _bend(component, layout, scales, one, other):  # type: ignore[no-untyped-def]
-    """Give the scaled squared distance of two labelings' statistics; 0 if they are the same."""
+    """Give the scaled squared distance of two labelings' statistics."""
     bend = 0.0
     for place in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
         label = layout.labels[place]
         if one[label] != other[label]:
             bend += scales[label]
-    if bend == 0.0:
-        return bend
     for clique in range(layout.components[CLIQUES, component], layout.components[CLIQUES, component + 1]):
         if state_of(layout, clique, one) != state_of(layout, clique, other):
             bend += 2.0 * scales[layout.cliques[COLUMN, clique]]
@@ -69,90 +67,76 @@ def _bend(component, layout, scales, one, other):  # type: ignore[no-untyped-def
 
 
 @njit(**INNER)
-def _shift(component, layout, away, toward, step, curvature, scales, scores, change):  # type: ignore[no-untyped-def]
-    """Note that probability went from one labeling to another, and what that does to the scores."""
+def _shift(component, layout, away, toward, step, change):  # type: ignore[no-untyped-def]
+    """Note that probability went from one labeling to another."""
     for place in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
         label = layout.labels[place]
-        moved = step * (np.float64(away[label]) - np.float64(toward[label]))
-        change[label] += moved
-        scores[label] += curvature * scales[label] * moved
+        change[label] += step * (np.float64(away[label]) - np.float64(toward[label]))
     for clique in range(layout.components[CLIQUES, component], layout.components[CLIQUES, component + 1]):
         old, new = state_of(layout, clique, away), state_of(layout, clique, toward)
         if old != new:
-            first = layout.cliques[COLUMN, clique]
-            change[first + old] += step
-            change[first + new] -= step
-            scores[first + old] += curvature * scales[first] * step
-            scores[first + new] -= curvature * scales[first] * step
+            change[layout.cliques[COLUMN, clique] + old] += step
+            change[layout.cliques[COLUMN, clique] + new] -= step
 
 
 @njit(**INNER)
-def _admit(row, component, layout, dual, scores, scales, curvature, fresh, change):  # type: ignore[no-untyped-def]
-    """Find a place for a labeling among the vertices: its own, a free one, or that of the smallest share.
-
-    The last moves the share to the labeling, if that raises the dual.  Give -1 if there is no place.
-    """
-    free, small, least = -1, -1, 2.0
+def _survey(row, component, layout, dual, scores):  # type: ignore[no-untyped-def]
+    """Value the vertices of a block: mean, best and worst of them, a free place, the smallest share."""
+    mean, best, worst, free, small = 0.0, -1, -1, -1, -1
+    top, bottom = 0.0, 0.0
     for vertex in range(dual.vertices.shape[1]):
         share = dual.shares[row, vertex, component]
         if share == 0.0:
             free = vertex
             continue
-        if _bend(component, layout, scales, dual.vertices[row, vertex], fresh) == 0.0:
-            return vertex
-        if share < least:
-            small, least = vertex, share
-    place = free if free >= 0 else small
-    old = dual.vertices[row, place]
-    if free < 0:
-        gain = _value(component, layout, scores, fresh) - _value(component, layout, scores, old)
-        if gain <= 0.5 * least * curvature * _bend(component, layout, scales, old, fresh):
-            return -1
-        _shift(component, layout, old, fresh, least, curvature, scales, scores, change)
-    for entry in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
-        label = layout.labels[entry]
-        old[label] = fresh[label]
-    return place
+        value = _value(component, layout, scores, dual.vertices[row, vertex])
+        mean += share * value
+        if best < 0 or value > top:
+            best, top = vertex, value
+        if worst < 0 or value < bottom:
+            worst, bottom = vertex, value
+        if small < 0 or share < dual.shares[row, small, component]:
+            small = vertex
+    return mean, best, top, worst, bottom, free, small
 
 
 @njit(**INNER)
 def _step_component(  # type: ignore[no-untyped-def]
-    row, component, layout, dual, scores, scales, curvature, guest, n_steps, change
+    row, component, layout, dual, scores, scales, curvature, labelings, place, change
 ):
-    """Move probability from the worst vertex to the best one, some times; return the gap before the first.
-
-    ``guest`` is a vertex that has no share yet, or -1.
-    """
-    gap, vertices = 0.0, dual.vertices[row]
-    for step in range(n_steps):
-        mean, best, worst, top, bottom = 0.0, -1, -1, 0.0, 0.0
-        for vertex in range(len(vertices)):
-            share = dual.shares[row, vertex, component]
-            if share == 0.0 and vertex != guest:
-                continue
-            value = _value(component, layout, scores, vertices[vertex])
-            mean += share * value
-            if best < 0 or value > top:
-                best, top = vertex, value
-            if share > 0.0 and (worst < 0 or value < bottom):
-                worst, bottom = vertex, value
-        if step == 0:
-            gap = max(0.0, top - mean)
-        if best == worst or top - bottom <= _TINY:
-            break
+    """Move probability from the worst vertex to the best labeling; return the gap that the block had."""
+    mean, best, top, worst, bottom, free, small = _survey(row, component, layout, dual, scores)
+    vertices, gap = dual.vertices[row], max(0.0, top - mean)
+    if place < len(labelings):
+        fresh, value = labelings[place], _value(component, layout, scores, labelings[place])
+        if value > top:  # then it is not among the vertices, whose values are rounded alike
+            gap, target = value - mean, free if free >= 0 else small
+            share = dual.shares[row, target, component]
+            bend = curvature * _bend(component, layout, scales, vertices[target], fresh)
+            gain = value - _value(component, layout, scores, vertices[target])
+            if free >= 0 or gain > 0.5 * bend * share:
+                if share > 0.0:  # there is no room: the smallest share goes with its place
+                    _shift(component, layout, vertices[target], fresh, share, change)
+                    value = bottom
+                for entry in range(
+                    layout.components[LABELS, component], layout.components[LABELS, component + 1]
+                ):
+                    vertices[target, layout.labels[entry]] = fresh[layout.labels[entry]]
+                best, top = target, value
+    if top > bottom:
         share, gain = dual.shares[row, worst, component], top - bottom
         bend = curvature * _bend(component, layout, scales, vertices[worst], vertices[best])
-        moved = share if bend * share <= gain else gain / bend
-        if share - moved < _TINY:
-            moved = share
-        dual.shares[row, worst, component] = share - moved
-        dual.shares[row, best, component] += moved
-        _shift(component, layout, vertices[worst], vertices[best], moved, curvature, scales, scores, change)
+        step = share if bend * share <= gain else gain / bend
+        if share - step < _TINY:
+            step = share
+        dual.shares[row, worst, component] = share - step
+        dual.shares[row, best, component] += step
+        _shift(component, layout, vertices[worst], vertices[best], step, change)
     return gap
 
 
 @njit(**LOOP)
-def ascend_rows(block, data, layout, dual, scales, regularization, n_steps, gaps):  # type: ignore[no-untyped-def]
+def ascend_rows(block, data, layout, dual, scales, regularization, gaps):  # type: ignore[no-untyped-def]
     """Visit the rows of a block; write the gaps that they had, each when it was visited.
 
     Labelings may be those of slightly older weights: the steps are exact at the present ones.  Without
@@ -170,15 +154,9 @@ def ascend_rows(block, data, layout, dual, scales, regularization, n_steps, gaps
             if data.observed[row, label]:
                 scores[label] += -data.costs[1, label] if data.targets[row, label] else data.costs[0, label]
         curvature = weight * data.squares[row] / regularization
-        gap = _step_lone(row, data, layout, dual, scores, scales, curvature, change)
+        gaps[row] = _step_lone(row, data, layout, dual, scores, scales, curvature, change)
         for component in range(layout.components.shape[1] - 1):
-            guest = -1
-            if len(block.labelings):
-                guest = _admit(
-                    row, component, layout, dual, scores, scales, curvature, block.labelings[place], change
-                )
-            gap += _step_component(
-                row, component, layout, dual, scores, scales, curvature, guest, n_steps, change
+            gaps[row] += _step_component(
+                row, component, layout, dual, scores, scales, curvature, block.labelings, place, change
             )
-        gaps[row] = gap
         pass_on(place, weight / regularization, block)

@@ -15,7 +15,9 @@ def component_means(layout, dual):  # type: ignore[no-untyped-def]
     """Write the means of the labels of components."""
     for row in range(len(dual.means)):
         for component in range(layout.components.shape[1] - 1):
-            for place in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
+            for place in range(
+                layout.components[LABELS, component], layout.components[LABELS, component + 1]
+            ):
                 label, mean = layout.labels[place], 0.0
                 for vertex in range(dual.shares.shape[1]):
                     if dual.vertices[row, vertex, label]:
@@ -86,7 +88,7 @@ def clique_moments(labels, homes, targets, dual, marginal, moments):  # type: ig
                 moments[row, state] *= marginal[state & bits]
         true = 0
         for bit in range(len(labels)):
-            true |= np.int64(targets[row, labels[bit]] != 0) << bit
+            true |= int(targets[row, labels[bit]] != 0) << bit
         moments[row, true] += 1.0
 
 

@@ -10,25 +10,26 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from labelweave._loops.structured.arrays import INNER, LOOP
-from labelweave._loops.structured.rows import add_row, score_row, state_of
+from labelweave._loops.structured.arrays import COLUMN, INNER, LOOP
+from labelweave._loops.structured.rows import pass_on, state_of
 
 __all__ = ["ascend_proximally", "group_multipliers"]
 
 
 @njit(**LOOP)
-def group_multipliers(squares, smoothness, multipliers, order):  # type: ignore[no-untyped-def]
+def group_multipliers(squares, smoothness, multipliers):  # type: ignore[no-untyped-def]
     """Write what the groups of z are multiplied by to give the weights (Algorithm 3).
 
     ``smoothness`` is s = lambda / sigma and ``squares`` has the squared norms of the groups of z.
     """
     norms = smoothness * np.sqrt(np.maximum(squares, 0.0))
-    order[:] = np.argsort(-norms)
     total, threshold = 0.0, 0.0
-    for place in range(len(order)):
-        total += norms[order[place]]
+    ordered = np.sort(norms)
+    for place in range(len(ordered)):
+        norm = ordered[len(ordered) - 1 - place]
+        total += norm
         level = smoothness / (1.0 + (place + 1) * smoothness) * total
-        if norms[order[place]] > level:
+        if norm > level:
             threshold = level
     for group in range(len(norms)):
         multipliers[group] = 0.0
@@ -37,75 +38,62 @@ def group_multipliers(squares, smoothness, multipliers, order):  # type: ignore[
 
 
 @njit(**INNER)
-def _write_difference(row, labels, data, layout, model):  # type: ignore[no-untyped-def]
-    """Write the true statistics less those of a labeling; return their squared norm and scored difference."""
-    targets, change = data.targets[row], model.change
-    square, margin = 0.0, 0.0
-    change[:] = 0.0
+def _write_difference(place, data, layout, block, scales):  # type: ignore[no-untyped-def]
+    """Write the true statistics less those of a labeling; return their squared norm, and the hinge loss."""
+    row, labels = block.rows[place], block.labelings[place]
+    targets, change, products = data.targets[row], block.changes[place], block.products[place]
+    square, loss = 0.0, 0.0
     for label in range(len(targets)):
-        if (targets[label] != 0) != (labels[label] != 0):
+        if targets[label] != labels[label]:
             change[label] = 1.0 if targets[label] else -1.0
             square += 2.0
-            margin += change[label] * model.scores[label]
+            loss -= change[label] * products[label] * scales[label]
             if data.observed[row, label]:
-                margin -= data.costs[targets[label], label]
-    for clique in range(len(layout.columns)):
-        true = layout.columns[clique] + state_of(layout, clique, targets)
-        other = layout.columns[clique] + state_of(layout, clique, labels)
+                loss += data.costs[targets[label], label]
+    for clique in range(layout.cliques.shape[1] - 1):
+        true = layout.cliques[COLUMN, clique] + state_of(layout, clique, targets)
+        other = layout.cliques[COLUMN, clique] + state_of(layout, clique, labels)
         if true != other:
             change[true], change[other] = 1.0, -1.0
             square += 2.0
-            margin += model.scores[true] - model.scores[other]
-    return square, margin
+            loss -= (products[true] - products[other]) * scales[true]
+    return square, max(0.0, loss)
 
 
 @njit(**INNER)
-def _update_squares(step, square, raw, model, column_groups, squares):  # type: ignore[no-untyped-def]
-    """Update the groups' squared norms for z + step x change, where raw = z x."""
-    for column in range(len(column_groups)):
-        group, change = column_groups[column], model.change[column]
-        if group >= 0 and change != 0.0:
-            squares[group] += 2.0 * step * change * raw[column] + (step * change) ** 2 * square
+def _rescale(place, step, square, groups, smoothness, block, squares, scales):  # type: ignore[no-untyped-def]
+    """Update the groups' squared norms for a step along a row's change, and the scales of their columns."""
+    for column in range(len(groups)):
+        change = step * block.changes[place, column]
+        if groups[column] >= 0 and change != 0.0:
+            squares[groups[column]] += change * (2.0 * block.products[place, column] + change * square)
+    multipliers = np.empty(len(squares))
+    group_multipliers(squares, smoothness, multipliers)
+    for column in range(len(groups)):
+        if groups[column] >= 0:
+            scales[column] = multipliers[groups[column]]
 
 
 @njit(**LOOP)
 def ascend_proximally(  # type: ignore[no-untyped-def]
-    rows, labelings, data, layout, model, regularization, damping, floor, smoothness, groups, squares,
-    multipliers, raw, steps
-):  # fmt: skip
-    """Visit rows, each with its worst labeling; return the weighted loss that they had.
+    block, data, layout, scales, groups, squares, smoothness, regularization, damping, floor, steps
+):
+    """Visit the rows of a block, each with its worst labeling; return the weighted loss that they had.
 
-    ``groups`` has the round of every column, -1 for labels'; ``smoothness`` of 0 stands for a fixed graph, whose
-    weights are z itself.
+    ``groups`` has the round of every column, -1 for labels', and ``squares`` the squared norms of the rounds'
+    parts of z.  Without rounds the scales of columns stay as they are.  ``steps`` are the rows' last dual
+    variables.
     """
-    total, ranks = 0.0, np.zeros(len(squares), np.int64)
-    for place in range(len(rows)):
-        row = rows[place]
-        score_row(row, data.features, model)
-        square, margin = _write_difference(row, labelings[place], data, layout, model)
-        loss, scaled = max(0.0, -margin), data.weights[row] / regularization
-        step = loss / (damping * (scaled * square * data.squares[row] + floor))
-        steps[row] = step
+    total = 0.0
+    for place in range(len(block.rows)):
+        row = block.rows[place]
+        square, loss = _write_difference(place, data, layout, block, scales)
+        scaled = data.weights[row] / regularization
+        steps[row] = loss / (damping * (scaled * square * data.squares[row] + floor))
         total += data.weights[row] * loss
-        if step == 0.0:
-            continue
-        if smoothness > 0.0:
-            raw[:] = 0.0
-            _products(row, data.features, model, raw)
-            _update_squares(scaled * step, data.squares[row], raw, model, groups, squares)
-            group_multipliers(squares, smoothness, multipliers, ranks)
-            for column in range(len(groups)):
-                if groups[column] >= 0:
-                    model.scales[column] = multipliers[groups[column]]
-        add_row(row, data.features, scaled * step, model)
+        if len(squares):
+            _rescale(
+                place, scaled * steps[row], data.squares[row], groups, smoothness, block, squares, scales
+            )
+        pass_on(place, scaled * steps[row], block)
     return total
-
-
-@njit(**INNER)
-def _products(row, features, model, raw):  # type: ignore[no-untyped-def]
-    """Write the row's products with the sums where the change is not zero."""
-    for entry in range(features.starts[row], features.starts[row + 1]):
-        value, line = features.values[entry], model.sums[features.indices[entry]]
-        for column in range(len(raw)):
-            if model.change[column] != 0.0:
-                raw[column] += value * line[column]

@@ -90,5 +90,7 @@ def score_targets(rows, data, layout, scores, values):  # type: ignore[no-untype
             elif data.targets[row, label]:
                 value += score
         for clique in range(layout.components[CLIQUES, last]):
-            value += scores[place, layout.cliques[COLUMN, clique] + state_of(layout, clique, data.targets[row])]
+            value += scores[
+                place, layout.cliques[COLUMN, clique] + state_of(layout, clique, data.targets[row])
+            ]
         values[place] = value

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
-from labelweave._loops.map.solve import margins_of_rows, solve_rows
+from labelweave._loops.map.solve import eliminate_rows, margins_of_rows, solve_rows
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map.costs import shift_by_costs
 from labelweave.inference.map.inputs import checked_clamp, checked_scores
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
+from labelweave.inference.map.turned_labels import searched_labels, write_turned_margins
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
 
@@ -70,7 +71,7 @@ class MapInference:
         labels that are decided in any case are fixed, parts that fall apart are eliminated, and branch and
         bound with message passing settles the rest, within a budget.  "exact" refuses wider components.
         "message_passing" is max-product linear programming alone (Globerson and Jaakkola 2007).
-    exact_width : int, default=10
+    exact_width : int, default=12
         The largest width of an elimination order that is used throughout; the largest tables have
         2 to the power of one more entries.
     max_nodes : int, default=1000
@@ -106,7 +107,7 @@ class MapInference:
         graph: CliqueGraph,
         *,
         method: str = "auto",
-        exact_width: int = 10,
+        exact_width: int = 12,
         max_nodes: int = 1000,
         max_iter: int = 100,
     ) -> None:
@@ -149,8 +150,10 @@ class MapInference:
         held = checked_clamp(self.graph, clamp, len(own))
         result = MapResult(np.zeros(own.shape, np.int8), np.zeros(len(own)), np.zeros(len(own)))
 
+        loop = eliminate_rows if self.plan.components.directly.all() else solve_rows
+
         def solve(workspace: MapWorkspace, rows: slice) -> None:
-            solve_rows(self.plan, workspace, rows.start, rows.stop, own, shared, held, *result)
+            loop(self.plan, workspace, rows.start, rows.stop, own, shared, held, *result)
 
         self._on_panels(solve, len(own), workers)
         return result
@@ -182,8 +185,10 @@ class MapInference:
         margins = np.zeros(own.shape)
 
         def score(workspace: MapWorkspace, rows: slice) -> None:
-            scratch = np.zeros((3, self.graph.n_labels), np.int8)
-            margins_of_rows(self.plan, workspace, rows.start, rows.stop, own, shared, held, scratch, margins)
+            margins_of_rows(self.plan, workspace, rows.start, rows.stop, own, shared, held, margins)
+            for row in range(rows.start, rows.stop) if len(searched_labels(self.plan)) else ():
+                tables_row, held_row = shared[min(row, len(shared) - 1)], held[min(row, len(held) - 1)]
+                write_turned_margins(self.plan, workspace, own[row], tables_row, held_row, margins[row])
 
         self._on_panels(score, len(own), workers)
         return margins

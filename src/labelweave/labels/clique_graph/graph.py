@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from labelweave.labels.clique_graph.checks import (
     checked_cliques,
@@ -18,6 +16,7 @@ from labelweave.labels.clique_graph.checks import (
     checked_signs,
     named_cliques,
 )
+from labelweave.labels.clique_graph.components import connected_labels
 from labelweave.labels.clique_graph.elimination_order import elimination_order
 from labelweave.labels.clique_graph.networks import graph_of_network, is_network, network_of_graph
 from labelweave.labels.label_names import checked_names
@@ -179,14 +178,7 @@ class CliqueGraph:
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
         """The sets of labels that are connected, ascending, in the order of their first labels."""
-        ends = np.array([(one, other) for c in self.cliques for one, other in pairwise(c)])
-        ends = ends.reshape(-1, 2)
-        shape = (self.n_labels, self.n_labels)
-        _, number = connected_components(sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape))
-        found: dict[int, list[int]] = {}
-        for label, component in enumerate(number.tolist()):
-            found.setdefault(component, []).append(label)
-        return tuple(tuple(labels) for labels in found.values())
+        return connected_labels(self.cliques, self.n_labels)
 
     def neighbors(self) -> list[set[int]]:
         """List the labels that share a clique with each label.

@@ -1,14 +1,17 @@
 """Structured margins: cliques of labels with weights of their own, learned by the structured hinge loss."""
 
 from labelweave.problems.structured_margin.candidates import grown_cliques, pair_scores, violations
+from labelweave.problems.structured_margin.margin_model import Objectives
 from labelweave.problems.structured_margin.penalties import CliquePenalty, RidgePenalty, RoundPenalty
+from labelweave.problems.structured_margin.proximal_margin import ProximalMargin
 from labelweave.problems.structured_margin.rows import MarginData
-from labelweave.problems.structured_margin.structured_margin import Objectives, StructuredMargin
+from labelweave.problems.structured_margin.structured_margin import StructuredMargin
 
 __all__ = [
     "CliquePenalty",
     "MarginData",
     "Objectives",
+    "ProximalMargin",
     "RidgePenalty",
     "RoundPenalty",
     "StructuredMargin",

@@ -1,65 +1,75 @@
 """Which cliques violate the constraints of the learned graph's dual the most (Tan et al. 2015, section 4.3).
 
-The score of a clique is ``s_c = ||v_c||^2`` with ``v_c`` the sum over rows of the true state's unit vector less
-the expected one, times the features; in the units of z here.  For a pair of labels that is a
-quarter of the squared norms of its three parities: the two labels' own, and that of the product of signs.
+The score of a clique is ``s_c = ||v_c||^2`` with ``v_c`` the sum over rows of the true state's unit vector
+less the expected one, times the features; in the units of z here.  For a pair of labels that is a quarter
+of the squared norms of its three parities: the two labels' own, and that of the product of signs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.structured.moments import component_means, pair_moments
 from labelweave.arrays import panels
-from labelweave.problems.structured_margin.structured_margin import StructuredMargin
+from labelweave.problems.structured_margin.moments import DualMoments
 
-__all__ = ["grown_cliques", "pair_scores", "violations"]
+__all__ = ["ScoredProblem", "grown_cliques", "pair_scores", "violations"]
 
 Array = npt.NDArray[Any]
 
 _NUMBERS_AT_ONCE = 16_000_000  # moments held in memory, 128 MB
 
 
-def pair_scores(problem: StructuredMargin) -> Array:
+class ScoredProblem(Protocol):
+    """A problem at dual variables by which cliques are scored."""
+
+    def moments(self) -> DualMoments:
+        """Give the dual variables.
+
+        Returns
+        -------
+        DualMoments
+            The variables.
+        """
+
+
+def pair_scores(problem: ScoredProblem) -> Array:
     """Score all pairs of labels, some at a time.
 
     Parameters
     ----------
-    problem : StructuredMargin
-        The problem at its dual point.
+    problem : ScoredProblem
+        The problem at its dual variables.
 
     Returns
     -------
     ndarray of float64, shape (L, L)
         Scores above the diagonal, 0 elsewhere.
     """
-    data, n_labels = problem.data, problem.data.n_labels
-    component_means(problem.layout, problem.dual)
+    moments = problem.moments()
+    n_labels, sums = moments.data.n_labels, moments.label_sums()
     scores = np.zeros((n_labels, n_labels))
-    lengths = 4.0 * np.einsum("ij,ij->j", problem.model.sums[:, :n_labels], problem.model.sums[:, :n_labels])
-    at_once = max(1, _NUMBERS_AT_ONCE // max(1, data.n_rows + data.n_features))
+    lengths = 4.0 * np.einsum("ij,ij->j", sums, sums)
+    at_once = max(1, _NUMBERS_AT_ONCE // max(1, moments.data.n_rows + moments.data.n_features))
     for label in range(n_labels - 1):
         for part in panels(n_labels - label - 1, at_once):
             others = np.arange(label + 1 + part.start, label + 1 + part.stop)
-            moments = np.empty((data.n_rows, len(others)))
-            pair_moments(label, others, problem.homes, data.arrays.targets, problem.dual, moments)
-            product = data.transposed_product(moments) / problem.regularization
+            product = moments.pair_sums(label, others)
             own = np.einsum("ij,ij->j", product, product)
             scores[label, others] = 0.25 * (own + lengths[label] + lengths[others])
     return scores
 
 
-def violations(problem: StructuredMargin, cliques: Iterable[tuple[int, ...]]) -> Array:
+def violations(problem: ScoredProblem, cliques: Iterable[tuple[int, ...]]) -> Array:
     """Score some cliques of any size.
 
     Parameters
     ----------
-    problem : StructuredMargin
-        The problem at its dual point.
+    problem : ScoredProblem
+        The problem at its dual variables.
     cliques : iterable of tuple of int
         Ascending labels.
 
@@ -68,12 +78,8 @@ def violations(problem: StructuredMargin, cliques: Iterable[tuple[int, ...]]) ->
     ndarray of float64, shape (cliques,)
         Their scores.
     """
-    component_means(problem.layout, problem.dual)
-    found = []
-    for clique in cliques:
-        product = problem.data.transposed_product(problem.clique_moments(clique)) / problem.regularization
-        found.append(float(np.einsum("ij,ij->", product, product)))
-    return np.asarray(found)
+    moments = problem.moments()
+    return np.asarray([float(np.square(moments.clique_sums(clique)).sum()) for clique in cliques])
 
 
 def grown_cliques(cliques: Iterable[tuple[int, ...]], size: int) -> list[tuple[int, ...]]:

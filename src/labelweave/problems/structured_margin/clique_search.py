@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.candidates import grown_cliques, pair_scores, violations
-from labelweave.problems.structured_margin.structured_margin import StructuredMargin
+from labelweave.problems.structured_margin.moments import DualMoments
+from labelweave.problems.structured_margin.penalties import RoundPenalty
 from labelweave.solvers.block_frank_wolfe import PassResult
 from labelweave.solvers.clique_generation import Proposal
 
@@ -19,12 +20,47 @@ __all__ = ["CliqueSearch"]
 Array = npt.NDArray[Any]
 
 
+class GrowingProblem(Protocol):
+    """A problem whose graph can grow.
+
+    Attributes
+    ----------
+    graph : CliqueGraph
+        The graph.
+    penalty : RoundPenalty
+        The penalty.
+    """
+
+    graph: CliqueGraph
+    penalty: Any
+
+    def moments(self) -> DualMoments:
+        """Give the dual variables.
+
+        Returns
+        -------
+        DualMoments
+            The variables.
+        """
+
+    def regraph(self, graph: CliqueGraph, penalty: RoundPenalty) -> None:
+        """Go on with a graph that has more cliques.
+
+        Parameters
+        ----------
+        graph : CliqueGraph
+            The graph.
+        penalty : RoundPenalty
+            Its penalty.
+        """
+
+
 class CliqueSearch:
     """The problem of clique generation.
 
     Parameters
     ----------
-    problem : StructuredMargin
+    problem : StructuredMargin or ProximalMargin
         The problem, with a penalty by rounds.
     per_round : int
         Cliques to activate in a round (r in the paper).
@@ -35,7 +71,7 @@ class CliqueSearch:
     """
 
     def __init__(
-        self, problem: StructuredMargin, per_round: int, clique_size: int, solve: Callable[[bool], PassResult]
+        self, problem: GrowingProblem, per_round: int, clique_size: int, solve: Callable[[bool], PassResult]
     ) -> None:
         self.problem, self.per_round, self.clique_size = problem, per_round, clique_size
         self._solve = solve
@@ -56,14 +92,22 @@ class CliqueSearch:
         return self._solve(final)
 
     def propose(self) -> Proposal:
-        """Find the cliques of highest score that are not in the graph."""
+        """Find the cliques of highest score that are not in the graph.
+
+        Returns
+        -------
+        Proposal
+            The cliques.
+        """
         chosen = self.problem.graph.cliques
         scores = pair_scores(self.problem)
         for clique in chosen:
             if len(clique) == 2:
                 scores[clique] = -1.0
         one, other = np.triu_indices(len(scores), 1)
-        found = [(float(scores[j, k]), (int(j), int(k))) for j, k in self._largest(scores, one, other)]
+        found: list[tuple[float, tuple[int, ...]]] = [
+            (float(scores[j, k]), (int(j), int(k))) for j, k in self._largest(scores, one, other)
+        ]
         if self.clique_size > 2:
             grown = grown_cliques(chosen, self.clique_size)
             found += list(zip(violations(self.problem, grown).tolist(), grown, strict=True))
@@ -76,8 +120,8 @@ class CliqueSearch:
         return list(zip(one[order], other[order], strict=True))
 
     def _bound(self) -> float:
-        penalty: Any = self.problem.penalty
-        return float(penalty.round_squares(self.problem.squares()[1]).max(initial=0.0))
+        squares = violations(self.problem, self.problem.graph.cliques)
+        return float(self.problem.penalty.round_squares(squares).max(initial=0.0))
 
     def activate(self, proposal: Proposal) -> None:
         """Put the cliques in the graph.

@@ -29,7 +29,13 @@ class CliquePenalty(Protocol):
     """A penalty of the weights of cliques, by the squared norms of their z."""
 
     def scales(self) -> Array:
-        """Give the multiplier of every clique's z, shape (cliques,)."""
+        """Give the multiplier of every clique's z.
+
+        Returns
+        -------
+        ndarray of float64, shape (cliques,)
+            The multipliers.
+        """
 
     def primal(self, squares: Array) -> float:
         """Compute the penalty of the weights.
@@ -96,7 +102,13 @@ class RidgePenalty:
         self.n_cliques = n_cliques
 
     def scales(self) -> Array:
-        """Give the multipliers, which are ones."""
+        """Give the multipliers.
+
+        Returns
+        -------
+        ndarray of float64, shape (cliques,)
+            Ones.
+        """
         return np.ones(self.n_cliques)
 
     def primal(self, squares: Array) -> float:
@@ -172,7 +184,13 @@ class RoundPenalty:
         self.shares = equal if shares is None else np.asarray(shares, np.float64)
 
     def scales(self) -> Array:
-        """Give the share of every clique's round."""
+        """Give the share of every clique's round.
+
+        Returns
+        -------
+        ndarray of float64, shape (cliques,)
+            The shares.
+        """
         return self.shares[self.rounds]
 
     def round_squares(self, squares: Array) -> Array:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.structured.arrays import MarginRows, SparseRows
+from labelweave._loops.structured.arrays import MarginRows
+from labelweave._loops.structured.rows import add_rows, multiply_rows
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 
@@ -40,14 +41,13 @@ class MarginData:
 
     def __init__(self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, costs: Array) -> None:
         signs = labels.to_signs()
-        rows = SparseRows(*features.sparse_rows(np.float64))
         shares = np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64)
         self.products = features.astype(np.float64)
+        self._sparse = features.sparse_rows(np.float64) if features.is_sparse else None
         self.has_missing = bool((signs == 0).any())
         self.arrays = MarginRows(
-            features=rows,
-            targets=np.ascontiguousarray(signs > 0, np.uint8),
-            observed=np.ascontiguousarray(signs != 0, np.uint8),
+            targets=np.ascontiguousarray(signs > 0, np.int8),
+            observed=np.ascontiguousarray(signs != 0, np.int8),
             costs=np.ascontiguousarray(costs, np.float64),
             weights=shares,
             squares=features.squared_norms(),
@@ -69,7 +69,13 @@ class MarginData:
         return self.products.shape[1]
 
     def clamp(self) -> npt.NDArray[np.int8]:
-        """Give the observed labels, -1 elsewhere, shape (n, L)."""
+        """Give the observed labels.
+
+        Returns
+        -------
+        ndarray of int8, shape (n, L)
+            The labels, -1 where unobserved.
+        """
         return np.where(self.arrays.observed == 1, self.arrays.targets, -1).astype(np.int8)
 
     def complete(self, labels: Array) -> bool:
@@ -89,6 +95,61 @@ class MarginData:
         changed = bool((self.arrays.targets[free] != labels[free]).any())
         self.arrays.targets[free] = labels[free]
         return changed
+
+    def multiply(self, rows: Array, sums: Array) -> Array:
+        """Multiply some rows by a table.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            The rows.
+        sums : ndarray of shape (d, p)
+            The table.
+
+        Returns
+        -------
+        ndarray of float64, shape (rows, p)
+            The products.
+        """
+        if self._sparse is None:
+            return np.asarray(self.products.data[rows] @ sums)
+        products = np.empty((len(rows), sums.shape[1]))
+        multiply_rows(rows, *self._sparse, sums, products)
+        return products
+
+    def gram(self, rows: Array) -> Array:
+        """Multiply some rows by each other.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (rows, rows)
+            Their inner products.
+        """
+        part = self.products.data[rows]
+        product = part @ part.T
+        return np.asarray(product if self._sparse is None else product.toarray())
+
+    def add(self, rows: Array, changes: Array, sums: Array) -> None:
+        """Add some rows times their changes to a table.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            The rows.
+        changes : ndarray of shape (rows, p)
+            The changes.
+        sums : ndarray of shape (d, p)
+            The table; changed.
+        """
+        if self._sparse is None:
+            sums += self.products.data[rows].T @ changes
+        else:
+            add_rows(rows, *self._sparse, changes, sums)
 
     def transposed_product(self, moments: Array) -> Array:
         """Multiply the rows' weighted moments by the features.

@@ -1,0 +1,175 @@
+"""Training time of ``LabelGraphClassifier``: to a duality gap, and by the number of edges.
+
+- Solvers: the toy of Tan et al. 2015, section 5.2 (2,000 rows, its four true edges, lambda 1e-4), and all
+  of scene (standardised, all 15 pairs, lambda 0.3), by block-coordinate Frank-Wolfe and by the paper's
+  inner solver.  "gap" is the seconds to a relative duality gap of 1e-1, 1e-2, 1e-3 that the solver itself has
+  proven, "objective" those to within that share of the lowest objective that either has found.  The graph is
+  given, so both work on the same problem; penalties that differ between solvers would show in the
+  objectives printed.
+- Edges: the cost of a pass over 2,000 rows of 20 features and 50 labels by the number of edges.  In a band
+  the edges join neighbours, then labels two apart, and so on, so the width grows by one every 50 edges;
+  at random they soon make a graph whose loops elimination leaves to bounds.  A pass costs the difference
+  between fits of twelve passes and of two, over ten.
+
+Seconds are the processor's, with one thread: a solver's clock is scaled by the processor's share of it.
+
+Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.label_graph_speed``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.machine import describe_machine
+from benchmarks.papers.label_graphs import read_rows
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.results_file import write_json
+from labelweave import LabelGraphClassifier
+from labelweave.datasets import make_clique_toy
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_GAPS = (1e-1, 1e-2, 1e-3)
+_LABELS = 50
+_EDGES = (0, 10, 25, 49, 75, 100, 150, 200)
+
+Run = dict[str, Any]
+
+
+def main() -> None:
+    """Measure, print, write the numbers and the picture."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", nargs="+", choices=["solvers", "edges"], default=["solvers", "edges"])
+    parser.add_argument("--passes", type=int, default=1000, help="at most, of a solver")
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    out = _ROOT / "benchmarks" / "results" / "label_graph_speed.json"
+    parser.add_argument("--out", type=Path, default=out)
+    picture = _ROOT / "docs" / "images" / "graph_edges_cost.png"
+    parser.add_argument("--picture", type=Path, default=picture)
+    arguments = parser.parse_args()
+    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    if "solvers" in arguments.parts:
+        results["solvers"] = _measure_solvers(arguments.data, arguments.passes)
+        print(_solver_table(results["solvers"]), flush=True)
+    if "edges" in arguments.parts:
+        results["edges"] = _measure_edges()
+        _draw(results["edges"], arguments.picture)
+    write_json(arguments.out, {**describe_machine(), "threads": 1, **results})
+
+
+def _fit(X: Any, Y: Any, **parameters: Any) -> tuple[LabelGraphClassifier, float]:
+    """Fit a classifier; give it and the processor's seconds."""
+    model = LabelGraphClassifier(n_jobs=1, **parameters)
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, Y)
+    return model, time.process_time() - begin
+
+
+def _measure_solvers(folder: Path, passes: int) -> list[Run]:
+    toy, edges = make_clique_toy(2000)
+    X, Y = read_rows("scene", folder)
+    problems = {
+        "toy": (toy.X, toy.Y, {"graph": list(edges), "regularization": 1e-4}),
+        "scene": (StandardScaler().fit_transform(X), Y, {"graph": "full", "regularization": 0.3}),
+    }
+    known = "solver" in inspect.signature(LabelGraphClassifier).parameters
+    choices: dict[str, Run] = {"Frank-Wolfe": {}}
+    if known:
+        choices["proximal"] = {"solver": "proximal"}
+    runs = []
+    for problem, (features, labels, parameters) in problems.items():
+        for name, solver in choices.items():
+            _fit(features, labels, **parameters, **solver, max_iter=1)  # compiled
+            runs.append({"problem": problem, "solver": name})
+            runs[-1] |= _trace(features, labels, **parameters, **solver, max_iter=passes)
+    return runs
+
+
+def _trace(X: Any, Y: Any, **parameters: Any) -> Run:
+    begin = time.perf_counter()
+    model, seconds = _fit(X, Y, tol=min(_GAPS), **parameters)
+    share = seconds / (time.perf_counter() - begin)
+    trace = [[share * record.time, record.iteration, record.primal, record.gap] for record in model.trace_]
+    return {"seconds": seconds, "passes": int(model.n_iter_), "trace": trace}
+
+
+def _solver_table(runs: list[Run]) -> str:
+    heads = "".join(f"{f'{kind} {gap:g}':>16s}" for kind in ("gap", "objective") for gap in _GAPS)
+    lines = [f"{'':8s}{'':12s}{heads}{'lowest':>12s}{'passes':>8s}{'seconds':>9s}"]
+    for run in runs:
+        best = min(
+            point[2] for other in runs if other["problem"] == run["problem"] for point in other["trace"]
+        )
+        lowest = min(point[2] for point in run["trace"])
+        times = _first(run["trace"], 3, list(_GAPS))
+        times += _first(run["trace"], 2, [(1 + gap) * best for gap in _GAPS])
+        shown = "".join(f"{'-' if value is None else f'{value:.2f}':>16s}" for value in times)
+        ending = f"{lowest:12.5f}{run['passes']:8d}{run['seconds']:9.1f}"
+        lines.append(f"{run['problem']:8s}{run['solver']:12s}{shown}{ending}")
+    return "\n".join(lines)
+
+
+def _first(trace: list[list[float]], column: int, limits: list[float]) -> list[float | None]:
+    """Give the seconds at which a column of the trace first was within each limit."""
+    return [next((point[0] for point in trace if point[column] <= limit), None) for limit in limits]
+
+
+def _measure_edges() -> list[Run]:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(2000, 20))
+    shared = random.normal(size=(2000, 5)) @ random.normal(size=(5, _LABELS))
+    Y = (X @ random.normal(size=(20, _LABELS)) / 4 + shared > 0).astype(np.int8)
+    band = [(one, one + apart) for apart in range(1, _LABELS) for one in range(_LABELS - apart)]
+    anywhere = [band[place] for place in random.permutation(len(band))]
+    runs = []
+    for kind, order in (("band", band), ("random", anywhere)):
+        for count in _EDGES:
+            options = {"graph": order[:count] or "none", "regularization": 0.01, "tol": 1e-12}
+            few, many = (_fit(X, Y, **options, max_iter=passes) for passes in (2, 12))
+            width = many[0].label_graph_.width
+            runs.append({"kind": kind, "edges": count, "width": width, "seconds": (many[1] - few[1]) / 10})
+            print(runs[-1], flush=True)
+    return runs
+
+
+def _draw(runs: list[Run], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    names = {"band": "edges in a band", "random": "random edges"}
+    for kind, title in names.items():
+        own = [run for run in runs if run["kind"] == kind]
+        milliseconds = [1e3 * run["seconds"] for run in own]
+        axis.plot([run["edges"] for run in own], milliseconds, marker="o", label=title)
+        for run, height in zip(own, milliseconds, strict=True):
+            axis.annotate(f"{run['width']}", (run["edges"], height), (0, 5), textcoords="offset points")
+    axis.set(
+        xlabel="edges (at each point: width)", ylabel="milliseconds per pass over 2,000 rows", yscale="log"
+    )
+    axis.legend(frameon=False)
+    axis.grid(True, alpha=0.3)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

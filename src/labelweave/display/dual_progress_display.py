@@ -1,0 +1,239 @@
+"""How fits went: the objective, its lower bound and the gap between them against time or rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.display.label_texts import legend_text
+from labelweave.display.panels import panel_axes
+from labelweave.display.progress_records import Progress, named_models, read_trace, trace_of
+
+__all__ = ["DualProgressDisplay"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+_SIZE = (4.8, 3.8)  # inches, of a panel
+_PANELS = ("objective", "gap")
+_FEW_POINTS = 40  # lines of so few points have them marked
+_WIDE = 30.0  # times; durations that differ by more are on a logarithmic axis
+_REACH = 1.5  # times the third quartile of the distances from the last objective: what the picture shows
+
+
+class DualProgressDisplay:
+    """Objective, dual and gap of one or several fits, from their traces.
+
+    The optimum lies between the objective (primal, a solid line) and the dual (dashed).  The gap is
+    (primal - dual) / max(1, abs(primal)).  A model without a dual shows its objective and, dotted in place of
+    the gap, by how much each round lowered it.  Make a display with :meth:`from_estimator` or
+    :meth:`from_traces`; both draw it.
+
+    Parameters
+    ----------
+    fits : sequence of Progress
+        The fits.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes or ndarray of them
+        The axes, an array if there are several panels.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+    lines_ : list of matplotlib.lines.Line2D
+        Every line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave import MaxMarginClassifier
+    >>> from labelweave.display import DualProgressDisplay
+    >>> X = np.random.default_rng(0).normal(size=(40, 3))
+    >>> model = MaxMarginClassifier().fit(X, (X > 0).astype(int))
+    >>> display = DualProgressDisplay.from_estimator(model)
+    >>> bool(display.fits[0].gap[-1] <= 1e-3)
+    True
+    """
+
+    def __init__(self, fits: Sequence[Progress]) -> None:
+        self.fits = list(fits)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **plot_options: Any) -> DualProgressDisplay:
+        """Draw the progress of fitted models.
+
+        Parameters
+        ----------
+        estimator : estimator, sequence of estimators, or mapping of str to estimator
+            Fitted, with a ``trace_``; a mapping's keys name them.
+        **plot_options : dict
+            What :meth:`plot` takes.
+
+        Returns
+        -------
+        DualProgressDisplay
+            The picture.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        NotFittedError
+            If a model is not fitted.
+        TypeError
+            If one has no trace.
+        ValueError
+            If a trace is empty.
+        """
+        models = named_models(estimator)
+        return cls([trace_of(name, model) for name, model in models.items()]).plot(**plot_options)
+
+    @classmethod
+    def from_traces(
+        cls, traces: Mapping[str, Sequence[Any]] | Sequence[Any], **plot_options: Any
+    ) -> DualProgressDisplay:
+        """Draw traces.
+
+        Parameters
+        ----------
+        traces : list of records, or mapping of str to such lists
+            One ``trace_``, or several by name.
+        **plot_options : dict
+            What :meth:`plot` takes.
+
+        Returns
+        -------
+        DualProgressDisplay
+            The picture.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        TypeError
+            If records lack an objective.
+        ValueError
+            If a trace is empty.
+        """
+        named = traces if isinstance(traces, Mapping) else {"fit": traces}
+        return cls([read_trace(str(name), trace) for name, trace in named.items()]).plot(**plot_options)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        panels: Sequence[Literal["objective", "gap"]] = ("objective", "gap"),
+        against: Literal["time", "rounds"] = "time",
+        relative: bool | None = None,
+        **line_options: Any,
+    ) -> DualProgressDisplay:
+        """Draw a panel for the objective and one for the gap.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, array-like of them or None, default=None
+            Where to draw, one a panel; by default a new figure.
+        panels : sequence of {"objective", "gap"}, default=("objective", "gap")
+            What to draw.
+        against : {"time", "rounds"}, default="time"
+            The horizontal axis: seconds, or rounds of the solver.
+        relative : bool or None, default=None
+            Whether objectives and duals are divided by the last objective of their fit.  None does so where
+            there are several fits, whose objectives are of different sizes.
+        **line_options : dict
+            What matplotlib's ``plot`` takes, such as ``linewidth``.
+
+        Returns
+        -------
+        DualProgressDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If a choice is not one of those above, or axes are not one a panel.
+        """
+        chosen: list[str] = [panels] if isinstance(panels, str) else list(panels)
+        _check_choices(chosen, against)
+        axes = panel_axes(ax, len(chosen), *_SIZE)
+        self.figure_, self.lines_ = axes[0].figure, list[Any]()
+        self.ax_ = axes[0] if len(axes) == 1 else np.asarray(axes, dtype=object)
+        is_share = len(self.fits) > 1 if relative is None else relative
+        for axis, panel in zip(axes, chosen, strict=True):
+            for number, fit in enumerate(self.fits):
+                options = {"color": f"C{number % 10}", "linewidth": 1.6, **line_options}
+                places = fit.seconds if against == "time" else fit.rounds
+                if panel == "gap":
+                    self._draw_gap(axis, fit, places, options)
+                else:
+                    self._draw_objective(axis, fit, places, is_share, options)
+            self._label_axes(axis, panel, against, is_share)
+        return self
+
+    def _draw_objective(
+        self, ax: Any, fit: Progress, places: Floats, is_share: bool, options: dict[str, Any]
+    ) -> None:
+        unit = abs(fit.primal[-1]) or 1.0 if is_share else 1.0
+        several = len(self.fits) > 1
+        self._line(ax, places, fit.primal / unit, fit.name if several else "Objective (primal)", options)
+        if fit.has_dual:
+            name = None if several else "Lower bound (dual)"
+            self._line(ax, places, fit.dual / unit, name, {**options, "linestyle": "--"})
+
+    def _draw_gap(self, ax: Any, fit: Progress, places: Floats, options: dict[str, Any]) -> None:
+        shown = np.isfinite(fit.gap) & (fit.gap > 0)
+        if not shown.any():
+            return
+        what = "Gap" if fit.has_dual else "Decrease in a round"
+        name = what if len(self.fits) == 1 else fit.name + ("" if fit.has_dual else " (decrease in a round)")
+        style = {} if fit.has_dual else {"linestyle": ":"}
+        self._line(ax, places[shown], fit.gap[shown], name, {**options, **style})
+
+    def _line(self, ax: Any, x: Floats, y: Floats, name: str | None, options: dict[str, Any]) -> None:
+        marks = {"marker": "o", "markersize": 3} if len(x) <= _FEW_POINTS else {}
+        (line,) = ax.plot(x, y, **{**marks, **options})
+        line.set_label(legend_text(name, longest=48) if name else "_dual")
+        self.lines_.append(line)
+
+    def _label_axes(self, ax: Any, panel: str, against: str, is_share: bool) -> None:
+        ends = [float((fit.seconds if against == "time" else fit.rounds)[-1]) for fit in self.fits]
+        if min(ends) > 0 and max(ends) / min(ends) > _WIDE:
+            ax.set_xscale("log")
+        elif against == "rounds":
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_xlabel("Seconds" if against == "time" else "Rounds")
+        if panel == "gap":
+            ax.set_yscale("log")
+            ax.set_ylabel("Relative duality gap")
+        else:
+            ax.set_ylabel("Share of the last objective" if is_share else "Objective")
+            ax.set_ylim(*_limits(self.fits, is_share))
+        ax.grid(alpha=0.3)
+        legend = ax.legend(loc="best", fontsize="small")
+        legend.set_in_layout(False)  # a wide legend must not squeeze small axes
+
+
+def _limits(fits: Sequence[Progress], is_share: bool) -> tuple[float, float]:
+    """Keep far first values, such as the objective at zero weights, from flattening the rest."""
+    low, high = np.inf, -np.inf
+    for fit in fits:
+        unit = abs(fit.primal[-1]) or 1.0 if is_share else 1.0
+        values = np.concatenate([fit.primal, fit.dual[np.isfinite(fit.dual)]]) / unit
+        last = fit.primal[-1] / unit
+        reach = _REACH * float(np.quantile(np.abs(values - last), 0.75)) or 0.05 * abs(last) or 1.0
+        low, high = min(low, max(values.min(), last - reach)), max(high, min(values.max(), last + reach))
+    margin = 0.05 * (high - low) or 1.0
+    return float(low - margin), float(high + margin)
+
+
+def _check_choices(panels: list[str], against: str) -> None:
+    for panel in panels or [""]:
+        if panel not in _PANELS:
+            raise ValueError(f"A panel is {panel!r}; panels are 'objective' and 'gap'.")
+    if against not in ("time", "rounds"):
+        raise ValueError(f"against is {against!r}; it must be 'time' or 'rounds'.")

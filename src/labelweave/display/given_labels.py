@@ -1,0 +1,263 @@
+"""What displays are given: true labels, predictions and scores, always with a name for every label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+from labelweave.estimators.targets import has_many_labels
+from labelweave.labels import LabelMatrix
+from labelweave.metrics._class_values import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
+from labelweave.metrics._inputs import read_scores, read_targets
+
+__all__ = [
+    "chosen_labels",
+    "last_step",
+    "model_truth",
+    "named_labels",
+    "names_of",
+    "one_hot",
+    "predicted_labels",
+    "score_table",
+]
+
+Array = npt.NDArray[Any]
+
+
+def last_step(estimator: Any) -> Any:
+    """Give the model itself, where it stands at the end of a Pipeline.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        The model.
+
+    Returns
+    -------
+    estimator
+        The last step.
+    """
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None) -> LabelMatrix:
+    """Read true labels; without names of their own they get those of something else, or numbers.
+
+    Parameters
+    ----------
+    Y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+        True labels, 0/1 or -1/1, NaN where not observed.
+    other : object, default=None
+        A frame or a model, whose names are taken if Y has none.
+    names : sequence of str or None, default=None
+        One name a label, in place of all others.
+
+    Returns
+    -------
+    LabelMatrix
+        The labels, with names.
+
+    Raises
+    ------
+    ValueError
+        If Y cannot be read, nothing was observed, or names are not one a label.
+    """
+    labels = read_targets(Y)
+    if names is not None:
+        return LabelMatrix.from_any(labels, [str(name) for name in names])
+    if labels.names is not None:
+        return labels
+    found = _names_of(other)
+    fits = found is not None and len(found) == labels.n_labels
+    return LabelMatrix.from_any(labels, found if fits else names_of(labels))
+
+
+def names_of(labels: LabelMatrix) -> list[str]:
+    """Give the names of labels, or their numbers.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of shape (n, L)
+        The labels.
+
+    Returns
+    -------
+    list of str
+        One name a label.
+    """
+    return [str(name) for name in (range(labels.n_labels) if labels.names is None else labels.names)]
+
+
+def model_truth(estimator: Any, y: Any) -> LabelMatrix:
+    """Read the truth of rows that a model is to predict: many labels a row, or one class a row.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted; for classes with ``classes_``.
+    y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+        Labels, NaN where not observed; or classes, None or NaN where not observed.
+
+    Returns
+    -------
+    LabelMatrix
+        A column a label or class, with names; of two classes the second one's.
+
+    Raises
+    ------
+    ValueError
+        If y cannot be read, has a class that the model has not, or its labels in another order.
+    """
+    model = last_step(estimator)
+    if not has_many_labels(y):
+        return one_hot(read_values(y, "y"), estimator.classes_, "y")
+    labels = named_labels(y, model)
+    known, names = _names_of(model), names_of(labels)
+    # other names altogether are another naming habit, not another order
+    if known is not None and set(known) == set(names) and known != names:
+        raise ValueError(
+            f"Y has its labels in another order than the {type(model).__name__}: column 0 is "
+            f"{names[0]!r} where the model has {known[0]!r}; give them in the model's order."
+        )
+    return labels
+
+
+def one_hot(values: Array, classes: Sequence[Any] | Array, given: str) -> LabelMatrix:
+    """Write classes as labels.
+
+    Parameters
+    ----------
+    values : ndarray of object, shape (n,)
+        One class a row, None where not observed.
+    classes : sequence of length C
+        All classes.
+    given : str
+        What the values are called in messages.
+
+    Returns
+    -------
+    LabelMatrix of shape (n, C), or (n, 1) for two classes
+        The labels, named by their classes; rows without a class are not observed.
+
+    Raises
+    ------
+    ValueError
+        If a value is none of the classes.
+    """
+    codes = class_codes(values, classes)
+    unknown = np.flatnonzero(codes == NOT_A_CLASS)
+    if len(unknown):
+        raise ValueError(
+            f"{given} at row {unknown[0]} is {values[unknown[0]]!r}, which is none of the {len(classes)} "
+            f"classes ({len(unknown)} rows are so); give one of them, or NaN where it was not observed."
+        )
+    seen, names = codes != UNOBSERVED, [str(name) for name in classes]
+    shape, rows = (len(codes), len(names)), np.flatnonzero(seen)
+    positives = sp.csr_array((np.ones(len(rows), np.int8), (rows, codes[rows])), shape=shape)
+    observed = None if seen.all() else sp.csr_array(np.repeat(seen[:, None], len(names), axis=1))
+    labels = LabelMatrix(positives, observed, names)
+    return labels.select_labels([1]) if len(names) == 2 else labels
+
+
+def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
+    """Predict the labels of rows, in columns also where the model predicts classes.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted.
+    X : {array-like, sparse matrix, DataFrame} of n rows
+        The rows.
+    truth : LabelMatrix of shape (n, L)
+        What :func:`model_truth` gave.
+
+    Returns
+    -------
+    LabelMatrix, DataFrame, sparse matrix or ndarray of shape (n, L)
+        The predictions.
+    """
+    found = estimator.predict(X)
+    if sp.issparse(found) or np.ndim(found) == 2:
+        return found
+    if truth.n_labels == 1 and len(estimator.classes_) != 2:
+        return np.reshape(found, (-1, 1))
+    return one_hot(read_values(found, "y_pred"), estimator.classes_, "y_pred")
+
+
+def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
+    """Read scores or probabilities as one dense table.
+
+    Parameters
+    ----------
+    scores : DataFrame, sparse matrix or array-like of shape (n, L)
+        The scores.
+    labels : LabelMatrix of shape (n, L)
+        The true labels.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, L)
+        The same scores.
+
+    Raises
+    ------
+    ValueError
+        If the shapes or the order of labels disagree, or a score is NaN.
+    """
+    if not sp.issparse(scores) and np.ndim(scores) == 1 and labels.n_labels == 1:
+        scores = np.reshape(scores, (-1, 1))
+    table = read_scores(scores, labels)
+    return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
+
+
+def chosen_labels(labels: LabelMatrix, chosen: Sequence[Any] | Any) -> Array:
+    """Find labels by name or number.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of shape (n, L)
+        The labels, with names.
+    chosen : sequence of str or int, or one of them
+        Names, or numbers from 0.
+
+    Returns
+    -------
+    ndarray of int, shape (k,)
+        Their numbers.
+
+    Raises
+    ------
+    ValueError
+        If none is chosen, or one is not there.
+    """
+    asked = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
+    if not asked:
+        raise ValueError("No label was chosen; name at least one, or give None for all together.")
+    numbers = {str(name): k for k, name in enumerate(names_of(labels))}
+    found = [_number(label, numbers) for label in asked]
+    return np.asarray(found, dtype=np.intp)
+
+
+def _number(label: Any, numbers: dict[str, int]) -> int:
+    if isinstance(label, (int, np.integer)) and 0 <= label < len(numbers):
+        return int(label)
+    if str(label) not in numbers:
+        first = next(iter(numbers))
+        raise ValueError(
+            f"There is no label {label!r} among the {len(numbers)} labels (the first is {first!r}); give "
+            f"their names, or numbers from 0 to {len(numbers) - 1}."
+        )
+    return numbers[str(label)]
+
+
+def _names_of(source: Any) -> list[str] | None:
+    """Read the names of labels off a frame or a model."""
+    for attribute in ("columns", "label_names_"):
+        if hasattr(source, attribute):
+            return [str(name) for name in getattr(source, attribute)]
+    return None

@@ -1,0 +1,170 @@
+"""How a label graph was learned: the objective and the held-out loss after every round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.display.figures import axes_of_size
+from labelweave.display.label_texts import short_text
+
+__all__ = ["LabelGraphPathDisplay"]
+
+Array = npt.NDArray[Any]
+
+_HEIGHT = 4.6  # inches
+_LEAST_WIDTH, _WIDTH_A_ROUND, _MOST_WIDTH = 5.6, 0.34, 12.0
+_MOST_NAMED = 26  # rounds whose cliques are named
+_LONGEST_NAME = 18
+_OBJECTIVE, _LOSS = "#14538f", "#c0392b"
+
+
+class LabelGraphPathDisplay:
+    """The objective and the held-out Hamming loss against the number of cliques.
+
+    Make one with :meth:`from_estimator`, which draws it.  Where the rounds are few the axis says which
+    cliques each of them added; a vertical line is where the model stopped.
+
+    Parameters
+    ----------
+    rounds : sequence of GraphRecord
+        The rounds, the first one without cliques.
+    label_names : sequence of str
+        One name a label.
+    n_kept : int
+        The cliques that the model has.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes of the objective.
+    loss_ax_ : matplotlib.axes.Axes or None
+        The axes of the loss, over the same ones; None where no rows were held out.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+    objective_line_, loss_line_ : matplotlib.lines.Line2D or None
+        The two curves.
+
+    Examples
+    --------
+    >>> from labelweave import LabelGraphClassifier
+    >>> from labelweave.datasets import make_clique_toy
+    >>> from labelweave.display import LabelGraphPathDisplay
+    >>> data, _ = make_clique_toy(200)
+    >>> model = LabelGraphClassifier(regularization=0.01, max_rounds=2, tol=0.05).fit(data.X, data.Y)
+    >>> display = LabelGraphPathDisplay.from_estimator(model)
+    >>> display.objective_line_.get_xdata().tolist()
+    [0, 1, 2]
+    """
+
+    def __init__(self, rounds: Sequence[Any], label_names: Sequence[str] | Array, n_kept: int) -> None:
+        self.rounds, self.label_names, self.n_kept = rounds, label_names, n_kept
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **plot_options: Any) -> LabelGraphPathDisplay:
+        """Draw how the graph of a fitted model was learned.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, with a ``graph_trace_``.
+        **plot_options : dict
+            What :meth:`plot` takes.
+
+        Returns
+        -------
+        LabelGraphPathDisplay
+            The picture.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        NotFittedError
+            If the model is not fitted.
+        TypeError
+            If its graph was not learned.
+        """
+        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        check_is_fitted(model)
+        rounds = getattr(model, "graph_trace_", None)
+        if not rounds:
+            raise TypeError(
+                f"This {type(model).__name__} has no learned graph, so there are no rounds to draw; fit a "
+                'LabelGraphClassifier(graph="learn").'
+            )
+        graph = model.label_graph_
+        return cls(rounds, graph.shown_labels(), graph.n_cliques).plot(**plot_options)
+
+    def plot(self, ax: Any = None) -> LabelGraphPathDisplay:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        LabelGraphPathDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        width = min(_MOST_WIDTH, max(_LEAST_WIDTH, 2.5 + _WIDTH_A_ROUND * len(self.rounds)))
+        self.ax_ = axes_of_size(width, _HEIGHT) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        counts = np.cumsum([len(record.cliques) for record in self.rounds])
+        objectives = [record.primal for record in self.rounds]
+        (self.objective_line_,) = self.ax_.plot(
+            counts, objectives, "o-", color=_OBJECTIVE, markersize=4, label="objective"
+        )
+        self.ax_.set_ylabel("Objective")
+        self._draw_loss(counts)
+        self._mark_end(counts)
+        self._name_rounds(counts)
+        return self
+
+    def _draw_loss(self, counts: Array) -> None:
+        losses = np.array([record.held_out_loss for record in self.rounds])
+        self.loss_ax_ = self.loss_line_ = None
+        if np.isnan(losses).all():
+            return
+        self.loss_ax_ = self.ax_.twinx()
+        (self.loss_line_,) = self.loss_ax_.plot(
+            counts, losses, "s--", color=_LOSS, markersize=4, label="held-out Hamming loss"
+        )
+        self.loss_ax_.set_ylabel("Held-out Hamming loss")
+
+    def _mark_end(self, counts: Array) -> None:
+        lines = [self.objective_line_] + ([] if self.loss_line_ is None else [self.loss_line_])
+        if self.n_kept < counts[-1]:
+            label = f"model: {self.n_kept} cliques"
+            lines.append(self.ax_.axvline(self.n_kept, color="#777777", linestyle=":", label=label))
+        legend = (self.loss_ax_ or self.ax_).legend(handles=lines, fontsize="small")
+        legend.set_in_layout(False)
+
+    def _name_rounds(self, counts: Array) -> None:
+        if len(self.rounds) > _MOST_NAMED:
+            self.ax_.set_xlabel("Cliques in the graph")
+            return
+        texts = [
+            f"{self._clique_words(record)}  {count}"
+            for record, count in zip(self.rounds, counts.tolist(), strict=True)
+        ]
+        self.ax_.set_xticks(counts, texts, rotation=90, fontsize="small")
+        self.ax_.set_xlabel("Cliques in the graph, with those that each round added")
+
+    def _clique_words(self, record: Any) -> str:
+        if len(record.cliques) != 1:
+            return f"{len(record.cliques)} cliques" if record.cliques else "none"
+        (clique,) = record.cliques
+        return ", ".join(short_text(self.label_names[label], _LONGEST_NAME) for label in clique)

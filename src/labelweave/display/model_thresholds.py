@@ -1,0 +1,54 @@
+"""The scores of a fitted model before its thresholds are subtracted, and these thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.decisions.label_scores import decision_level, label_scores
+from labelweave.display.given_labels import last_step
+
+__all__ = ["scores_and_thresholds"]
+
+Array = npt.NDArray[Any]
+
+
+def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) -> tuple[Array, Array | None]:
+    """Score rows on the scale on which the model compares with its thresholds.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted.
+    X : {array-like, sparse matrix, DataFrame} of n rows
+        The rows.
+    n_labels : int
+        Labels L.
+    response : {"auto", "decision_function", "predict_proba"}
+        The scores; "auto" prefers the first.
+
+    Returns
+    -------
+    scores : ndarray of float, shape (n, L)
+        The scores.
+    thresholds : ndarray of float64, shape (L,), or None
+        Scores above are predicted; None if the model's thresholds are on another scale.
+    """
+    model = last_step(estimator)
+    own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
+    scores = label_scores(estimator, X, n_labels, response)
+    is_decision = response != "predict_proba" and hasattr(model, "decision_function")
+    if own is None:
+        return scores, np.full(n_labels, decision_level(model, response))
+    thresholds = np.broadcast_to(np.asarray(own, dtype=np.float64), (n_labels,))
+    if is_decision:
+        return scores + thresholds, thresholds
+    return scores, thresholds if _compares_probabilities(model) else None
+
+
+def _compares_probabilities(model: Any) -> bool:
+    """Whether a wrapper compares probabilities with its thresholds."""
+    inner = getattr(model, "estimator_", None)
+    return inner is not None and decision_level(inner, getattr(model, "response_method", "auto")) > 0

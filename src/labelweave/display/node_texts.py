@@ -1,0 +1,163 @@
+"""Names and numbers in the cells of an icicle, as far as they fit, and beside it for thin leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.display.icicle import Icicle
+from labelweave.display.label_texts import grouped_count, short_text
+from labelweave.display.point_names import spread
+
+__all__ = ["NodeTexts"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+_LINE_HEIGHT = 6.4  # points; thinner lines of text cannot be read
+_FONT_SIZES = (5.5, 9.0)
+_PADDING = 4.0  # points inside a cell
+_BESIDE_SIZE = 6.5  # points
+_LETTER_WIDTH = 0.54 * _BESIDE_SIZE
+_BESIDE_WIDTH = 140.0  # points
+_BESIDE_SHARE = 0.42  # of the width, at the most
+_BESIDE_LINE = 9.0  # points
+_DARK = 0.45
+
+
+@dataclass(frozen=True)
+class NodeTexts:
+    """What is written about the nodes of an icicle.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where the icicle is.
+    layout : Icicle
+        Where the nodes stand.
+    names : list of str
+        Their names, in the order of ``layout.nodes``.
+    rows : ndarray of float64, shape (k,)
+        Their rows.
+    wrong : ndarray of float64, shape (k,)
+        Those predicted elsewhere.
+    """
+
+    ax: Any
+    layout: Icicle
+    names: list[str]
+    rows: Floats
+    wrong: Floats
+
+    def heights(self) -> Floats:
+        """Measure the cells.
+
+        Returns
+        -------
+        ndarray of float64, shape (k,)
+            Their heights, in points.
+        """
+        height: float = self.ax.get_window_extent().height * 72 / self.ax.figure.dpi
+        return (self.layout.bottom - self.layout.top) * height
+
+    def thin_leaves(self) -> npt.NDArray[np.bool_]:
+        """Find the leaves that are too thin for text and have wrong rows.
+
+        Returns
+        -------
+        ndarray of bool, shape (k,)
+            Which they are.
+        """
+        return self.layout.is_end & (self.heights() < _LINE_HEIGHT) & (self.wrong > 0)
+
+    def make_room_beside(self) -> None:
+        """Widen the axes' range so that names of thin leaves can stand on the right."""
+        width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi
+        beside = min(_BESIDE_WIDTH, _BESIDE_SHARE * width)
+        self.ax.set_xlim(0, self.layout.n_columns * width / (width - beside))
+
+    def write_inside(self, colors: Array) -> None:
+        """Write into every cell what fits.
+
+        Parameters
+        ----------
+        colors : ndarray of float, shape (k, 4)
+            The cells' colours.
+        """
+        width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi
+        column = width / float(np.ptp(self.ax.get_xlim()))
+        heights = self.heights()
+        for k in np.flatnonzero(heights >= _LINE_HEIGHT).tolist():
+            light = float(colors[k, :3] @ (0.299, 0.587, 0.114))
+            color = "white" if light < _DARK else "black"
+            self._write_cell(k, color, column - _PADDING, float(heights[k]))
+
+    def _write_cell(self, k: int, color: str, width: float, height: float) -> None:
+        middle = 0.5 * (self.layout.top[k] + self.layout.bottom[k])
+        size = float(np.clip(0.72 * height, *_FONT_SIZES))
+        text = self.ax.text(
+            self.layout.columns[k] + 0.5, middle, "", ha="center", va="center", color=color, fontsize=size
+        )
+        text.set_in_layout(False)
+        for written, rotation in self._candidates(k):
+            text.set(text=written, rotation=rotation)
+            if _fits(text, width, height):
+                return
+        text.remove()
+
+    def _candidates(self, k: int) -> Iterator[tuple[str, int]]:
+        """List texts and their rotations, the best first."""
+        name, share, rows = self.names[k], self._share(k), grouped_count(self.rows[k])
+        of_rows = f"{share} of {rows}" if share else "no rows"
+        yield f"{short_text(name)}  {of_rows}", 0
+        yield f"{short_text(name)}\n{of_rows}", 0
+        yield f"{short_text(name)}  {share}", 0
+        yield f"{short_text(name)}  {of_rows}", 90
+        yield f"{short_text(name, 16)}  {share}", 0
+        yield short_text(name, 16), 0
+        yield short_text(name, 16), 90
+        yield short_text(name, 9), 0
+
+    def _share(self, k: int) -> str:
+        return f"{100 * self.wrong[k] / self.rows[k]:.0f} %" if self.rows[k] > 0 else ""
+
+    def write_beside(self) -> list[str]:
+        """Name thin leaves on the right, those with the most wrong rows.
+
+        Returns
+        -------
+        list of str
+            Their names, from top to bottom.
+        """
+        thin = np.flatnonzero(self.thin_leaves())
+        height = self.ax.get_window_extent().height * 72 / self.ax.figure.dpi
+        most = max(1, int(height / _BESIDE_LINE))
+        worst = thin[np.argsort(-self.wrong[thin], kind="stable")[:most]]
+        places = 0.5 * (self.layout.top + self.layout.bottom)
+        worst = worst[np.argsort(places[worst], kind="stable")]
+        gap = _BESIDE_LINE / height
+        for k, at in zip(worst.tolist(), spread(places[worst], gap, 0.5 * gap, 1 - 0.5 * gap), strict=True):
+            self._write_line(k, float(places[k]), float(at))
+        return [self.names[k] for k in worst]
+
+    def _write_line(self, k: int, place: float, at: float) -> None:
+        first, end = self.layout.columns[k] + 1.0, float(self.layout.n_columns)
+        beside = self.ax.get_xlim()[1] - end
+        x = [first, end + 0.02 * beside, end + 0.12 * beside]
+        self.ax.plot(x, [place, place, at], color="0.5", linewidth=0.4, solid_joinstyle="round")
+        numbers = f"{self._share(k)} of {grouped_count(self.rows[k])}"
+        width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi * beside / self.ax.get_xlim()[1]
+        letters = int(0.86 * width / _LETTER_WIDTH) - len(numbers) - 2
+        written = f"{short_text(self.names[k], max(4, letters))}  {numbers}"
+        text = self.ax.text(end + 0.14 * beside, at, written, va="center", fontsize=_BESIDE_SIZE)
+        text.set_in_layout(False)
+
+
+def _fits(text: Any, width: float, height: float) -> bool:
+    box, to_points = text.get_window_extent(), 72 / text.figure.dpi
+    # letters without tails may touch the cell's edges
+    return bool(box.width * to_points <= width and box.height * to_points <= height + 2.0)

@@ -1,0 +1,272 @@
+"""A taxonomy with the errors of a model at every node."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.display.figures import axes_of_size, settle_layout
+from labelweave.display.given_labels import last_step
+from labelweave.display.icicle import Icicle, icicle_of, tail_names
+from labelweave.display.node_errors import NodeErrors, node_errors
+from labelweave.display.node_texts import NodeTexts
+from labelweave.labels import Taxonomy
+
+__all__ = ["TaxonomyDisplay"]
+
+Array = npt.NDArray[Any]
+
+_LEAF_HEIGHT = 0.19  # inches
+_HEIGHTS = (2.4, 10.0)
+_COLUMN_WIDTH = 1.9
+_WIDTHS = (5.0, 14.0)
+_LEAST_LIMIT = 0.1
+_NARROWEST_COLUMN = 28.0  # points
+_SHARE_OF_TREE = 0.6  # of the width; the rest is for names beside it
+_FEWEST_LEVELS = 2
+
+
+class TaxonomyDisplay:
+    """A tree from left to right, every node coloured by the share of its rows predicted outside it.
+
+    A row belongs to a node if its true label is the node or below it, and is wrong there if no predicted
+    label is.  Errors grow from left to right.  A node's text is its name, the share and the number of its
+    rows.  Where leaves are too thin for text, those with the most wrong rows are named on the
+    right.  Make a display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+        The tree.
+    rows : array-like of shape (nodes,)
+        Rows of each node, in the order of ``taxonomy.nodes``.
+    wrong : array-like of shape (nodes,)
+        Those of them that are predicted elsewhere.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes of the picture.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+    errors_ : dict of str to float
+        The share of wrong rows of every node that has rows.
+
+    See Also
+    --------
+    labelweave.metrics.taxonomic_loss : How far predictions are from the truth in the tree.
+
+    Examples
+    --------
+    >>> from labelweave import Taxonomy
+    >>> from labelweave.display import TaxonomyDisplay
+    >>> tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": None})
+    >>> display = TaxonomyDisplay.from_predictions(tree, ["dog", "dog", "cat"], ["dog", "cat", "plant"])
+    >>> {name: round(share, 2) for name, share in display.errors_.items()}
+    {'animal': 0.33, 'dog': 0.5, 'cat': 1.0}
+    """
+
+    def __init__(self, taxonomy: Taxonomy, rows: Any, wrong: Any) -> None:
+        self.taxonomy = taxonomy
+        self.rows = np.asarray(rows, dtype=np.float64)
+        self.wrong = np.asarray(wrong, dtype=np.float64)
+        shares = NodeErrors(self.rows, self.wrong).shares().tolist()
+        pairs = zip(taxonomy.nodes, shares, strict=True)
+        self.errors_ = {name: share for name, share in pairs if not np.isnan(share)}
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, taxonomy: Any = None, **plot_options: Any
+    ) -> TaxonomyDisplay:
+        """Draw the errors of a fitted model on some rows.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, of classes or labels that are nodes.
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+        y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+            Their classes, None or NaN where not observed, or their labels.
+        taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
+            The tree, by default the one that the model was fitted with.
+        **plot_options : dict
+            What :meth:`plot` takes.
+
+        Returns
+        -------
+        TaxonomyDisplay
+            The picture.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        NotFittedError
+            If the model is not fitted.
+        TypeError
+            If it has no taxonomy and none is given.
+        """
+        model = last_step(estimator)
+        check_is_fitted(model)
+        tree = _taxonomy_of(model) if taxonomy is None else taxonomy
+        if tree is None:
+            raise TypeError(
+                f"The {type(model).__name__} was fitted without a taxonomy; give one as taxonomy=..."
+            )
+        return cls.from_predictions(tree, y, estimator.predict(X), **plot_options)
+
+    @classmethod
+    def from_predictions(
+        cls, taxonomy: Any, y_true: Any, y_pred: Any, **plot_options: Any
+    ) -> TaxonomyDisplay:
+        """Draw the errors of given predictions.
+
+        Parameters
+        ----------
+        taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads
+            The tree.
+        y_true : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+            Names of nodes, None or NaN where not observed; or labels that are named by nodes.
+        y_pred : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+            The predictions, of the same kind.
+        **plot_options : dict
+            What :meth:`plot` takes.
+
+        Returns
+        -------
+        TaxonomyDisplay
+            The picture.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If a name is no node, shapes disagree or nothing was observed.
+        """
+        tree = Taxonomy.from_any(taxonomy)
+        return cls(tree, *node_errors(tree, y_true, y_pred)).plot(**plot_options)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        leaf_height: Literal["equal", "rows"] = "equal",
+        max_levels: int | None = None,
+        cmap: Any = "YlOrRd",
+        limit: float | None = None,
+        colorbar: bool = True,
+    ) -> TaxonomyDisplay:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure of a size that suits the tree.
+        leaf_height : {"equal", "rows"}, default="equal"
+            Whether all leaves are equally tall, or as tall as they have rows, so that frequent ones can be
+            read in a large tree.
+        max_levels : int or None, default=None
+            The most levels to show, by default as many as have room for text.
+        cmap : str or Colormap, default="YlOrRd"
+            Colours from no error to the largest.
+        limit : float or None, default=None
+            The error with the strongest colour, by default the largest one and at least 0.1.
+        colorbar : bool, default=True
+            Whether to explain the colours.
+
+        Returns
+        -------
+        TaxonomyDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If ``leaf_height`` is something else, or ``max_levels`` is below 1.
+        """
+        if leaf_height not in ("equal", "rows"):
+            raise ValueError(f"leaf_height is {leaf_height!r}; it must be 'equal' or 'rows'.")
+        whole = icicle_of(self.taxonomy, self.rows if leaf_height == "rows" else None)
+        self.ax_ = _new_axes(whole) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        layout = whole.upper(self._shown_levels(whole.n_columns, max_levels))
+        cells = self._draw_cells(layout, cmap, limit)
+        if colorbar:
+            self._explain_colors(cells)
+        self._write(layout, cells, whole.n_columns)
+        return self
+
+    def _shown_levels(self, n_levels: int, most: int | None) -> int:
+        """Take as many levels as have room for text."""
+        if most is not None:
+            if most < 1:
+                raise ValueError(f"max_levels is {most}; it must be at least 1, or None for what fits.")
+            return min(most, n_levels)
+        settle_layout(self.ax_)
+        width = self.ax_.get_window_extent().width * 72 / self.figure_.dpi
+        return min(n_levels, max(_FEWEST_LEVELS, int(_SHARE_OF_TREE * width / _NARROWEST_COLUMN)))
+
+    def _draw_cells(self, layout: Icicle, cmap: Any, limit: float | None) -> Any:
+        from matplotlib import colormaps
+        from matplotlib.collections import PolyCollection
+
+        shares = NodeErrors(self.rows, self.wrong).shares()[layout.nodes]
+        largest = max(float(np.nanmax(shares, initial=0.0)), _LEAST_LIMIT)
+        colors = (colormaps[cmap] if isinstance(cmap, str) else cmap).with_extremes(bad="0.88")
+        cells = PolyCollection(list(layout.corners()), cmap=colors, edgecolors="white")
+        cells.set_array(np.ma.masked_invalid(shares))
+        cells.set_clim(0.0, largest if limit is None else limit)
+        self.ax_.add_collection(cells)
+        self.ax_.set(xlim=(0, layout.n_columns), ylim=(1, 0), yticks=[], xticks=[])
+        self.ax_.spines[:].set_visible(False)
+        return cells
+
+    def _explain_colors(self, cells: Any) -> None:
+        from matplotlib.ticker import PercentFormatter
+
+        percent = PercentFormatter(xmax=1.0, decimals=0)
+        label = "Rows predicted outside the node"
+        self.figure_.colorbar(cells, ax=self.ax_, label=label, format=percent, fraction=0.04, pad=0.02)
+
+    def _write(self, layout: Icicle, cells: Any, n_levels: int) -> None:
+        unseen = int((self.rows[layout.nodes] == 0).sum())
+        notes = [f"{len(layout.nodes)} nodes"]
+        if layout.n_columns < n_levels:
+            notes = [f"{layout.n_columns} of {n_levels} levels: {notes[0]}"]
+        if unseen:
+            notes.append(f"{unseen} without rows are grey")
+        self.ax_.set_title("; ".join(notes), fontsize="medium")
+        settle_layout(self.ax_)  # only then is known how large the axes are
+        tails = tail_names(self.taxonomy)
+        names = [tails[k] for k in layout.nodes]
+        texts = NodeTexts(self.ax_, layout, names, self.rows[layout.nodes], self.wrong[layout.nodes])
+        heights = texts.heights()
+        cells.set_linewidth(np.where(heights > 4.0, 0.8, np.where(heights > 1.5, 0.2, 0.0)))
+        if texts.thin_leaves().any():
+            texts.make_room_beside()
+            texts.write_beside()
+        texts.write_inside(cells.to_rgba(cells.get_array()))
+
+
+def _new_axes(layout: Icicle) -> Any:
+    leaves = int(layout.is_end.sum())
+    height = float(np.clip(1.0 + _LEAF_HEIGHT * leaves, *_HEIGHTS))
+    width = float(np.clip(1.5 + _COLUMN_WIDTH * layout.n_columns, *_WIDTHS))
+    return axes_of_size(width, height)
+
+
+def _taxonomy_of(model: Any) -> Taxonomy | None:
+    """Find the tree a model was fitted with, inside a wrapper too."""
+    for holder in (model, getattr(model, "estimator_", None)):
+        for attribute in ("taxonomy_", "taxonomy", "label_covariance"):
+            tree = getattr(last_step(holder), attribute, None)
+            if isinstance(tree, Taxonomy):
+                return tree
+    return None

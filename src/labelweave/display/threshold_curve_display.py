@@ -1,0 +1,290 @@
+"""F1, precision and recall against the threshold, with the one that was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.display.figures import axes_of_size
+from labelweave.display.given_labels import (
+    chosen_labels,
+    last_step,
+    model_truth,
+    named_labels,
+    names_of,
+    score_table,
+)
+from labelweave.display.label_texts import legend_text
+from labelweave.display.model_thresholds import scores_and_thresholds
+from labelweave.display.threshold_points import ThresholdCurve, threshold_curve
+from labelweave.labels import LabelMatrix
+
+__all__ = ["ThresholdCurveDisplay"]
+
+Array = npt.NDArray[Any]
+
+_SIZE = (5.6, 4.2)  # inches
+_NAMES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
+_LINE_STYLES = {"f1": "-", "precision": "--", "recall": ":"}
+
+
+class ThresholdCurveDisplay:
+    """F1, precision and recall of label sets against the threshold on the scores.
+
+    Make a display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.  Unobserved
+    entries are not counted.  The legend gives F1 at the threshold that the model uses and the best one on
+    these rows.
+
+    Parameters
+    ----------
+    curves : sequence of ThresholdCurve
+        One for all labels together, or one a label.
+    quantity : str, default="Threshold"
+        What the horizontal axis shows.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes of the picture.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+    lines_ : list of matplotlib.lines.Line2D
+        The curves.
+
+    See Also
+    --------
+    labelweave.TunedThresholdClassifier : Choose thresholds on held-out rows.
+
+    Examples
+    --------
+    >>> from labelweave.display import ThresholdCurveDisplay
+    >>> Y, scores = [[1, 0], [1, 1], [0, 0]], [[0.9, 0.4], [0.3, 0.8], [0.2, 0.1]]
+    >>> display = ThresholdCurveDisplay.from_predictions(Y, scores, thresholds=0.5)
+    >>> round(display.curves[0].at_chosen("recall"), 2)
+    0.67
+    """
+
+    def __init__(self, curves: Sequence[ThresholdCurve], quantity: str = "Threshold") -> None:
+        self.curves = list(curves)
+        self.quantity = quantity
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        labels: Sequence[Any] | Any | None = None,
+        response_method: Literal["auto", "decision_function", "predict_proba"] = "auto",
+        **plot_options: Any,
+    ) -> ThresholdCurveDisplay:
+        """Draw the curves of a fitted model on some rows.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, with ``decision_function`` or ``predict_proba``.
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Their labels, NaN where not observed, or classes.
+        labels : sequence of str or int, or one of them, default=None
+            Names or numbers of the labels to draw; by default all are taken together.
+        response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
+            The scores; "auto" prefers the first.  To scores of models that have ``thresholds_`` these are
+            added back, so that the axis shows what thresholds were chosen from.
+        **plot_options : dict
+            What :meth:`plot` takes.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
+            The picture.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If it has no such scores, or the labels cannot be read.
+        """
+        check_is_fitted(last_step(estimator))
+        truth = model_truth(estimator, y)
+        scores, thresholds = scores_and_thresholds(estimator, X, truth.n_labels, response_method)
+        return cls.from_predictions(truth, scores, labels=labels, thresholds=thresholds, **plot_options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        Y_true: Any,
+        scores: Any,
+        *,
+        labels: Sequence[Any] | Any | None = None,
+        thresholds: Any = None,
+        label_names: Sequence[str] | Array | None = None,
+        **plot_options: Any,
+    ) -> ThresholdCurveDisplay:
+        """Draw the curves of given scores.
+
+        Parameters
+        ----------
+        Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+            True labels, 0/1 or -1/1, NaN where not observed.
+        scores : DataFrame, sparse matrix or array-like of shape (n, L)
+            The greater, the likelier the label.
+        labels : sequence of str or int, or one of them, default=None
+            Names or numbers of the labels to draw; by default all are taken together.
+        thresholds : float or array-like of shape (L,), default=None
+            The thresholds in use, to be marked.  All labels are taken together by their distance from
+            thresholds, if these differ.
+        label_names : sequence of str or None, default=None
+            One name a label, by default those of ``Y_true`` or the columns of ``scores``.
+        **plot_options : dict
+            What :meth:`plot` takes.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
+            The picture.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If shapes disagree, a label is not there, or nothing positive was observed.
+        """
+        truth = named_labels(Y_true, scores, label_names)
+        table = score_table(scores, truth)
+        names = names_of(truth)
+        given = _read_thresholds(thresholds, truth.n_labels)
+        if labels is None:
+            return cls._together(truth, table, given).plot(**plot_options)
+        curves = [
+            threshold_curve(
+                truth.select_labels([k]),
+                table[:, [k]],
+                None if given is None else float(given[k]),
+                names[k],
+            )
+            for k in chosen_labels(truth, labels)
+        ]
+        return cls(curves).plot(**plot_options)
+
+    @classmethod
+    def _together(cls, truth: LabelMatrix, table: Array, given: Array | None) -> ThresholdCurveDisplay:
+        name = f"all {truth.n_labels} labels"
+        if given is None or np.ptp(given) == 0:
+            chosen = None if given is None else float(given[0])
+            return cls([threshold_curve(truth, table, chosen, name)])
+        curve = threshold_curve(truth, table - given, 0.0, name)
+        return cls([curve], "Threshold, from the label's own")
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        measures: Sequence[Literal["f1", "precision", "recall"]] | None = None,
+        **line_options: Any,
+    ) -> ThresholdCurveDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure.
+        measures : sequence of {"f1", "precision", "recall"} or None, default=None
+            What to draw, by default all three of one curve, and F1 of several.
+        **line_options : dict
+            What matplotlib's ``plot`` takes, such as ``linewidth``.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If a measure is something else.
+        """
+        several = len(self.curves) > 1
+        chosen = list(measures or (("f1",) if several else _NAMES))
+        for measure in chosen:
+            if measure not in _NAMES:
+                raise ValueError(f"A measure is {measure!r}; measures are 'f1', 'precision' and 'recall'.")
+        self.ax_ = axes_of_size(*_SIZE) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self.lines_ = list[Any]()
+        for number, curve in enumerate(self.curves):
+            for place, measure in enumerate(chosen):
+                color = f"C{(number if several else place) % 10}"
+                self._draw(
+                    curve, measure, {"color": color, "linestyle": _LINE_STYLES[measure], **line_options}
+                )
+        self._label_axes(chosen)
+        return self
+
+    def _draw(self, curve: ThresholdCurve, measure: str, options: dict[str, Any]) -> None:
+        values = getattr(curve, measure)
+        called = curve.name if len(self.curves) > 1 else _NAMES[measure]
+        (line,) = self.ax_.plot(curve.thresholds, values, drawstyle="steps-post", **options)
+        line.set_label(legend_text(called, _at_threshold(curve, measure)))
+        self.lines_.append(line)
+        if curve.chosen is not None:
+            self.ax_.plot([curve.chosen], [curve.at_chosen(measure)], "o", color=line.get_color(), ms=5)
+
+    def _label_axes(self, measures: list[str]) -> None:
+        if len(self.curves) == 1 and self.curves[0].chosen is not None:
+            self.ax_.axvline(self.curves[0].chosen, color="0.4", linewidth=0.8, zorder=1)
+        several = len(self.curves) > 1
+        self.ax_.set_xlabel(self.quantity)
+        self.ax_.set_ylabel(" and ".join(_NAMES[m] for m in measures) if several else "Value")
+        self.ax_.set_ylim(0.0, 1.02)
+        self.ax_.set_xlim(*_range_of_interest(self.curves))
+        self.ax_.grid(alpha=0.3)
+        title = None if several else self.curves[0].name
+        legend = self.ax_.legend(loc="best", fontsize="small", title=title, title_fontsize="small")
+        legend.set_in_layout(False)  # a wide legend must not squeeze small axes
+
+
+def _at_threshold(curve: ThresholdCurve, measure: str) -> str:
+    value = curve.at_chosen(measure)
+    text = "" if np.isnan(value) else f"{value:.3f}"
+    if measure != "f1":
+        return text
+    best = f"{curve.f1.max():.3f} at best"
+    return f"{text}, {best}" if text else best
+
+
+def _range_of_interest(curves: Sequence[ThresholdCurve]) -> tuple[float, float]:
+    """From where recall begins to fall to the highest score, and around the chosen thresholds."""
+    low = min(
+        float(curve.thresholds[curve.recall >= 0.99].max(initial=curve.thresholds[0])) for curve in curves
+    )
+    high = max(float(curve.thresholds[-1]) for curve in curves)
+    marks = [curve.chosen for curve in curves if curve.chosen is not None]
+    low, high = min([low, *marks]), max([high, *marks])
+    margin = 0.04 * (high - low) or 0.5
+    return low - margin, high + margin
+
+
+def _read_thresholds(thresholds: Any, n_labels: int) -> Array | None:
+    if thresholds is None:
+        return None
+    given = np.asarray(thresholds, dtype=np.float64)
+    if given.shape not in ((), (n_labels,)) or not np.isfinite(given).all():
+        raise ValueError(
+            f"thresholds have shape {given.shape} for {n_labels} labels; give one finite number, or one a "
+            "label."
+        )
+    return np.broadcast_to(given, (n_labels,))

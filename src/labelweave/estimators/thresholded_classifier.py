@@ -1,0 +1,151 @@
+"""Thresholds of classifiers with scores: given, or the best on rows that a first fit does not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from labelweave.arrays import panels
+from labelweave.estimators.base import Array
+from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.features import FeatureMatrix
+from labelweave.inference import choose_thresholds
+from labelweave.labels import LabelMatrix
+from labelweave.splits import IterativeStratifiedShuffleSplit
+
+__all__ = ["ThresholdedClassifier", "best_f1_thresholds"]
+
+Fitted = TypeVar("Fitted")
+
+_RULES = ("f1", "label_f1")
+_POOLING = 50.0  # so many positive rows make a label's own threshold count as much as the one for all
+_ROWS_AT_ONCE = 4096
+
+
+def best_f1_thresholds(
+    rule: str, labels: LabelMatrix, scores: Array, weights: Array, fallback: float
+) -> Array:
+    """Choose the thresholds of the highest F1 score.
+
+    Parameters
+    ----------
+    rule : {"f1", "label_f1"}
+        The best threshold of all labels for micro-averaged F1; or the best one of every label, drawn to the
+        former where the label has few positive rows.
+    labels : LabelMatrix of n rows
+        What is true; unobserved entries do not count.
+    scores : ndarray of shape (n, L)
+        The scores.
+    weights : ndarray of shape (n,)
+        Weights of the rows.
+    fallback : float
+        The threshold where no row of positive weight has a label.
+
+    Returns
+    -------
+    ndarray of float64, shape (L,)
+        Scores above are positive.
+    """
+    if not (labels.positives.T @ weights).any():
+        return np.full(labels.n_labels, fallback)
+    if rule == "f1":
+        return choose_thresholds(labels, scores, scope="global", sample_weight=weights).thresholds
+    return choose_thresholds(
+        labels, scores, "macro_f1", pooling=_POOLING, sample_weight=weights
+    ).thresholds  # fmt: skip
+
+
+class ThresholdedClassifier(KernelClassifier):
+    """Base of classifiers with a kernel that predict a label where its score is above a threshold.
+
+    A fit sets ``thresholds_``, by :meth:`_set_thresholds`.
+    """
+
+    threshold: Any
+    validation_fraction: float
+    thresholds_: Array
+
+    _threshold_constraints: ClassVar[dict[str, list[Any]]] = {
+        "threshold": [StrOptions({"auto", *_RULES}), Interval(Real, None, None, closed="neither")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    @property
+    def _holds_out(self) -> bool:
+        return self.threshold in _RULES
+
+    @property
+    def _level(self) -> float:
+        """The threshold of labels that have no better one."""
+        return float(self.threshold) if isinstance(self.threshold, Real) else 0.0
+
+    @property
+    def _n_columns(self) -> int:
+        return 1 if self._form.kind == "binary" else len(self.classes_)
+
+    def _check_threshold(self) -> None:
+        if self.threshold != "auto" and self._form.kind == "multiclass":
+            raise ValueError(
+                f"threshold={self.threshold!r} is for many labels a row or two classes, but y has one of "
+                f"{len(self.classes_)} classes a row; use threshold='auto', which predicts the class of the "
+                "highest score."
+            )
+
+    def _set_thresholds(
+        self,
+        features: FeatureMatrix,
+        labels: Callable[[], LabelMatrix],
+        weights: Array,
+        seed: int,
+        fit_part: Callable[[Array], Fitted],
+    ) -> Fitted | None:
+        """Keep the thresholds; give what ``fit_part`` makes of some rows if others served to choose them.
+
+        ``fit_part`` fits the rows it is given and keeps that model in the classifier.
+        """
+        if not self._holds_out:
+            self.thresholds_ = np.full(self._n_columns, self._level)
+            return None
+        truth = labels()
+        kept, held = self._parts(truth, weights, seed)
+        part = fit_part(kept)
+        blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
+        self.thresholds_ = best_f1_thresholds(
+            self.threshold, truth[held], np.concatenate(blocks), weights[held], self._level
+        )
+        return part
+
+    def _parts(self, labels: LabelMatrix, weights: Array, seed: int) -> tuple[Array, Array]:
+        """Split the rows that have a weight: those to fit, and those to hold out, with labels spread evenly."""
+        rows = np.flatnonzero(weights)
+        n_held = max(1, round(self.validation_fraction * len(rows)))
+        if n_held >= len(rows):
+            raise ValueError(
+                f"threshold={self.threshold!r} holds rows out, but would leave none of {len(rows)} to fit; "
+                "give more rows, or a number."
+            )
+        splitter = IterativeStratifiedShuffleSplit(1, test_size=n_held, random_state=seed)
+        kept, held = next(splitter.split(rows, labels[rows]))
+        return rows[np.sort(kept)], rows[np.sort(held)]
+
+    def _raw_scores(self, features: FeatureMatrix) -> Array:
+        """Score before thresholds: shape (n, columns)."""
+        return super()._wide_scores(features)
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features) - self.thresholds_
+
+    def _ranking_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Any:
+        """Make the fitted model again; see :meth:`KernelClassifier.from_state`."""
+        model: Any = super().from_state(state)
+        if not hasattr(model, "thresholds_"):  # files of versions that had none
+            model.thresholds_ = np.zeros(model._n_columns)
+        return model

@@ -1,0 +1,65 @@
+"""Max-marginals where no elimination order gives them: the example is solved again with each label turned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave._loops.map.arrays import MapPlan, MapWorkspace
+from labelweave._loops.map.solve import solve_rows
+
+__all__ = ["searched_labels", "write_turned_margins"]
+
+Array = npt.NDArray[Any]
+
+
+def searched_labels(plan: MapPlan) -> npt.NDArray[np.int64]:
+    """List the labels of components that have no elimination order.
+
+    Parameters
+    ----------
+    plan : MapPlan
+        The plan.
+
+    Returns
+    -------
+    ndarray of int64
+        The labels.
+    """
+    is_searched = np.diff(plan.components.bucket_starts) == 0
+    return plan.components.labels[np.repeat(is_searched, np.diff(plan.components.starts))]
+
+
+def write_turned_margins(
+    plan: MapPlan, workspace: MapWorkspace, unary: Array, tables: Array, clamp: Array, margins: Array
+) -> None:
+    """Write the max-marginal differences of one example for its labels without an order.
+
+    Parameters
+    ----------
+    plan : MapPlan
+        The plan.
+    workspace : MapWorkspace
+        Written to.
+    unary : ndarray of float64, shape (L,)
+        The scores of labels.
+    tables : ndarray of float64, shape (T,)
+        The scores of cliques.
+    clamp : ndarray of int8, shape (L,)
+        -1 for labels that are free.
+    margins : ndarray of float64, shape (L,)
+        Its entries for these labels that are free are written.
+    """
+    labels = searched_labels(plan)
+    labels = labels[clamp[labels] < 0]
+    # the first row is the example itself
+    held = np.repeat(clamp[None], len(labels) + 1, axis=0)
+    own = np.repeat(unary[None], len(held), axis=0)
+    found, values, bounds = np.zeros(own.shape, np.int8), np.zeros(len(own)), np.zeros(len(own))
+    solve_rows(plan, workspace, 0, 1, own, tables[None], held, found, values, bounds)
+    best = found[0, labels]
+    held[np.arange(1, len(held)), labels] = 1 - best
+    solve_rows(plan, workspace, 1, len(own), own, tables[None], held, found, values, bounds)
+    margins[labels] = np.where(best, 1.0, -1.0) * np.maximum(0.0, values[0] - values[1:])

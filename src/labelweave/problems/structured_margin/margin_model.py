@@ -1,0 +1,200 @@
+"""Weights of labels and cliques as multiples of z, the labelings that are worst for them, and the loss."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave._loops.structured.rows import add_costs, score_targets
+from labelweave.arrays import Workers, panels
+from labelweave.inference.map import MapInference
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin.layout import graph_layout
+from labelweave.problems.structured_margin.rows import MarginData
+
+__all__ = ["LABEL_SCALE", "MarginModel", "Objectives", "WorstLabelings"]
+
+Array = npt.NDArray[Any]
+
+LABEL_SCALE = 2.0
+_ROWS_IN_MEMORY = 4096
+
+
+class Objectives(NamedTuple):
+    """What is known at a point.
+
+    Parameters
+    ----------
+    primal : float
+        An upper bound of the optimum: the objective at the weights.
+    dual : float
+        A lower bound of the optimum; NaN where there is none.
+    loss : float
+        The mean hinge loss in the primal.
+    missed : float
+        By how much inexact inference may have raised the primal.
+    """
+
+    primal: float
+    dual: float
+    loss: float
+    missed: float
+
+    @property
+    def gap(self) -> float:
+        """(primal - dual) / max(1, abs(primal))."""
+        return (self.primal - self.dual) / max(1.0, abs(self.primal))
+
+
+class WorstLabelings(NamedTuple):
+    """What maximises cost plus score, for some rows.
+
+    Parameters
+    ----------
+    labels : ndarray of int8, shape (rows, L)
+        The labelings found.
+    losses : ndarray of float64, shape (rows,)
+        Upper bounds of the hinge losses.
+    missed : ndarray of float64, shape (rows,)
+        How far the bounds may be off.
+    """
+
+    labels: Array
+    losses: Array
+    missed: Array
+
+
+class MarginModel:
+    """A graph, and weights for its labels and cliques.
+
+    Parameters
+    ----------
+    data : MarginData
+        The rows.
+    graph : CliqueGraph
+        The cliques.
+    regularization : float
+        lambda.
+    inference : dict
+        Options of :class:`labelweave.inference.map.MapInference`.
+    workers : Workers
+        Threads for inference.
+
+    Attributes
+    ----------
+    sums : ndarray of float64, shape (d, L + states)
+        z, a column for every label and for every state of every clique.
+    scales : ndarray of float64, shape (L + states,)
+        What z is multiplied by to give the weights.
+    """
+
+    def __init__(
+        self,
+        data: MarginData,
+        graph: CliqueGraph,
+        regularization: float,
+        inference: dict[str, Any],
+        workers: Workers,
+    ) -> None:
+        self.data, self.regularization, self.workers = data, regularization, workers
+        self.inference = inference
+        self._take_graph(graph)
+
+    def _take_graph(self, graph: CliqueGraph) -> None:
+        self.graph = graph
+        self.map = MapInference(graph, **self.inference)
+        self.layout, self.homes = graph_layout(graph)
+        columns = self.data.n_labels + int(graph.table_starts[-1])
+        self.sums = np.zeros((self.data.n_features, columns))
+        self.scales = np.full(columns, LABEL_SCALE)
+
+    def weights(self) -> Array:
+        """Give the weights of labels and states.
+
+        Returns
+        -------
+        ndarray of float64, shape (d, L + states)
+            The weights.
+        """
+        return np.asarray(self.sums * self.scales)
+
+    def squares(self) -> tuple[float, Array]:
+        """Compute the squared norms of z.
+
+        Returns
+        -------
+        labels : float
+            Of all labels' columns together.
+        cliques : ndarray of float64, shape (cliques,)
+            Of the columns of every clique.
+        """
+        columns = np.einsum("ij,ij->j", self.sums, self.sums)
+        n_labels, starts = self.data.n_labels, self.graph.table_starts
+        if self.graph.n_cliques == 0:
+            return float(columns.sum()), np.zeros(0)
+        return float(columns[:n_labels].sum()), np.add.reduceat(columns[n_labels:], starts[:-1])
+
+    def worst_labelings(self, rows: Array, products: Array | None = None) -> WorstLabelings:
+        """Find what maximises cost plus score.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            The rows.
+        products : ndarray of shape (rows, L + states) or None, default=None
+            Their products with z, if known.
+
+        Returns
+        -------
+        WorstLabelings
+            Labelings, losses and what inference may have missed.
+        """
+        products = self.data.multiply(rows, self.sums) if products is None else products
+        scores, n_labels = products * self.scales, self.data.n_labels
+        unary, constants, targets = scores[:, :n_labels].copy(), np.empty(len(rows)), np.empty(len(rows))
+        add_costs(rows, self.data.arrays, unary, constants)
+        result = self.map.solve(unary, np.ascontiguousarray(scores[:, n_labels:]), workers=self.workers)
+        score_targets(rows, self.data.arrays, self.layout, scores, targets)
+        losses = np.maximum(0.0, result.bounds + constants - targets)
+        return WorstLabelings(result.labels, losses, result.bounds - result.values)
+
+    def hinge_loss(self) -> tuple[float, float]:
+        """Compute the mean loss over all rows.
+
+        Returns
+        -------
+        loss : float
+            An upper bound of the weighted sum of the hinge losses.
+        missed : float
+            How far it may be off.
+        """
+        loss = missed = 0.0
+        for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
+            worst, weights = self.worst_labelings(_numbers(part)), self.data.arrays.weights[part]
+            loss += float(weights @ worst.losses)
+            missed += float(weights @ worst.missed)
+        return loss, missed
+
+    def complete(self) -> bool:
+        """Put the best labels, given those observed, where nothing was observed.
+
+        Returns
+        -------
+        bool
+            Whether a target changed; if so, solve again.
+        """
+        if not self.data.has_missing:
+            return False
+        n_labels, clamp = self.data.n_labels, self.data.clamp()
+        labels = np.empty((self.data.n_rows, n_labels), np.int8)
+        for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
+            scores = self.data.multiply(_numbers(part), self.sums) * self.scales
+            unary, tables = scores[:, :n_labels].copy(), scores[:, n_labels:].copy()
+            labels[part] = self.map.solve(unary, tables, clamp=clamp[part], workers=self.workers).labels
+        return self.data.complete(labels)
+
+
+def _numbers(part: slice) -> Array:
+    return np.arange(part.start, part.stop, dtype=np.int64)

@@ -1,0 +1,113 @@
+"""How well a model does on each label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.metrics._score_groups import per_line, transposed
+from labelweave.metrics.area_under_curve import area_under_curve
+from labelweave.report.outcomes import Outcomes
+
+__all__ = ["LabelNumbers", "label_numbers", "weakest_labels"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LabelNumbers:
+    """Counts and shares, one a label; unobserved entries are in none.
+
+    Parameters
+    ----------
+    observed, positive, predicted, hits : ndarray of int, shape (L,)
+        Rows where the label is observed, true, predicted, and both.
+    precision, recall, f1 : ndarray of float64, shape (L,)
+        NaN where there is nothing to divide by.
+    auc : ndarray of float64, shape (L,)
+        The share of pairs of a row with and one without the label that its score puts in order.
+    """
+
+    observed: Array
+    positive: Array
+    predicted: Array
+    hits: Array
+    precision: Array
+    recall: Array
+    f1: Array
+    auc: Array
+
+    @property
+    def missed(self) -> Array:
+        """Rows with the label that is not predicted."""
+        return self.positive - self.hits
+
+    @property
+    def wrong(self) -> Array:
+        """Rows without the label that is predicted."""
+        return self.predicted - self.hits
+
+    @property
+    def frequency(self) -> Array:
+        """The share of observed rows that have the label."""
+        return _ratio(self.positive, self.observed)
+
+
+def label_numbers(outcomes: Outcomes) -> LabelNumbers:
+    """Count and divide.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+        Truth and prediction.
+
+    Returns
+    -------
+    LabelNumbers
+        The numbers.
+    """
+    truth = outcomes.truth
+    positive, observed = truth.positive_counts(), truth.observed_counts()
+    predicted, hits = (
+        np.bincount(m.indices, minlength=truth.n_labels) for m in (outcomes.counted, outcomes.hits)
+    )
+    areas = per_line(*transposed(truth, outcomes.scores), area_under_curve)[0]
+    return LabelNumbers(
+        observed=observed,
+        positive=positive,
+        predicted=predicted,
+        hits=hits,
+        precision=_ratio(hits, predicted),
+        recall=_ratio(hits, positive),
+        f1=_ratio(2 * hits, predicted + positive),
+        auc=areas,
+    )
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    found = np.full(len(whole), np.nan)
+    np.divide(part, whole, out=found, where=whole > 0)
+    return found
+
+
+def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:
+    """Find the labels of the lowest F1 scores, the more frequent one first where they are equal.
+
+    Parameters
+    ----------
+    numbers : LabelNumbers
+        The numbers of all labels.
+    count : int
+        The most labels to find.
+
+    Returns
+    -------
+    list of int
+        Labels that some row has and whose F1 score is below 1.
+    """
+    order = np.lexsort((-numbers.positive, numbers.f1))
+    weak = order[(numbers.positive[order] > 0) & (numbers.f1[order] < 1)]
+    return [int(label) for label in weak[:count]]

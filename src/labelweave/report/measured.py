@@ -1,0 +1,183 @@
+"""Metrics of a model on rows, and the outcomes that explain them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.decisions.label_scores import label_probabilities
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.metrics import class_summary, log_loss, score_table
+from labelweave.report.known_labels import Unknown, known_classes, known_labels
+from labelweave.report.outcomes import OnProgress, Outcomes, all_scores
+from labelweave.report.reported_rows import ReportedRows, innermost
+
+__all__ = ["Measured", "measure"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How well a model does.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+        Truth and prediction.
+    metrics : dict of str to float
+        As the command ``evaluate`` gives them.
+    notes : list of str
+        What was not counted, in sentences.
+    true_nodes, predicted_nodes : ndarray of str, shape (m,), or None
+        One class a row: the classes of all rows where one is known, inner nodes of the taxonomy too.
+    """
+
+    outcomes: Outcomes
+    metrics: dict[str, float]
+    notes: list[str]
+    true_nodes: Array | None = None
+    predicted_nodes: Array | None = None
+
+
+def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
+    """Predict, and compare with what is true.
+
+    Parameters
+    ----------
+    rows : ReportedRows
+        The model and n rows.
+    y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+        Their labels or classes.
+    unknown : {"error", "ignore"}
+        What to do with labels that the model does not know.
+    on_progress : callable
+        Told what is being done.
+
+    Returns
+    -------
+    Measured
+        Metrics and outcomes.
+
+    Raises
+    ------
+    ValueError
+        If the labels do not fit to the model or the rows, or there are none.
+    """
+    return (_measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
+
+
+def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
+    truth, columns = known_labels(y, rows.label_names, unknown)
+    _check_length(rows, len(truth))
+    scores, predicted = all_scores(rows, columns, "auto", on_progress)
+    on_progress("measuring")
+    metrics = score_table(truth, scores + _ranking_offsets(rows.classifier)[..., columns], predicted)
+    if hasattr(rows.classifier, "predict_proba"):
+        probabilities = label_probabilities(rows.classifier, rows.X, len(rows.label_names))
+        metrics |= {"log_loss": log_loss(truth, probabilities[:, columns])}
+    outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns)
+    return Measured(outcomes, metrics, _label_notes(truth, len(rows.label_names)))
+
+
+def _check_length(rows: ReportedRows, n_targets: int) -> None:
+    if n_targets != len(rows):
+        raise ValueError(f"X has {len(rows)} rows but y has {n_targets}; give one row of labels a row of X.")
+
+
+def _ranking_offsets(classifier: Any) -> Array:
+    """Give what is added to the scores of labels to rank them: thresholds that they were lessened by."""
+    found = getattr(classifier, "thresholds_", None)
+    n_labels = len(classifier.label_names_)
+    return np.zeros(n_labels) if found is None else np.broadcast_to(found - np.min(found), (n_labels,))
+
+
+def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
+    notes, empty = list[str](), int((truth.positive_counts() == 0).sum())
+    if truth.has_missing:
+        share = 1 - truth.observed_counts().sum() / (len(truth) * truth.n_labels)
+        notes.append(f"{share:.1%} of the entries of the label table are missing and are not counted.")
+    if truth.n_labels < n_labels:
+        notes.append(f"{n_labels - truth.n_labels} of the model's {n_labels} labels are not in the data.")
+    if empty:
+        notes.append(
+            f"No row of the data has {empty} of the {truth.n_labels} labels; their recall is not known."
+        )
+    return notes
+
+
+def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
+    names, taxonomy = rows.label_names, taxonomy_of(rows.classifier)
+    classes = known_classes(y, names, taxonomy, unknown)
+    _check_length(rows, len(classes))
+    known = np.flatnonzero(classes != None)  # noqa: E711
+    kept = ReportedRows(rows.classifier, rows.take(known), [""] * len(known), None)
+    has_probabilities = hasattr(rows.classifier, "predict_proba")
+    scores, _ = all_scores(kept, None, "predict_proba" if has_probabilities else "auto", on_progress)
+    on_progress("measuring")
+    chosen, true = _chosen(kept, scores), classes[known]
+    exact = np.flatnonzero(np.isin(true, names))
+    truth = _as_labels(true[exact], names)
+    number = "probability" if has_probabilities else "score"
+    predicted = _as_labels(np.array(names, object)[chosen[exact]], names).positives
+    outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number)
+    predicted_names = np.array(names, object)[chosen]
+    if has_probabilities:
+        metrics = class_summary(true, scores, names, taxonomy=taxonomy, y_pred=predicted_names)
+    else:
+        metrics = _accuracy(outcomes) | score_table(truth, scores[exact], predicted)
+    notes = _class_notes(len(classes), len(known), len(exact))
+    return Measured(outcomes, metrics, notes, true.astype(str), predicted_names.astype(str))
+
+
+def taxonomy_of(classifier: Any) -> Taxonomy | None:
+    """Give the taxonomy of a model, which it predicts by or takes its label covariance from.
+
+    Parameters
+    ----------
+    classifier : classifier
+        The model.
+
+    Returns
+    -------
+    Taxonomy or None
+        The tree.
+    """
+    inner = innermost(classifier)
+    found = getattr(inner, "taxonomy_", None) or getattr(inner, "label_covariance", None)
+    return found if isinstance(found, Taxonomy) else None
+
+
+def _chosen(rows: ReportedRows, values: Array) -> Array:
+    """Choose one class a row by the model's rule."""
+    if getattr(rows.classifier, "decision", "most_probable") == "most_probable":
+        return np.asarray(values.argmax(axis=1))
+    place = {name: number for number, name in enumerate(rows.label_names)}
+    return np.array([place[str(name)] for name in rows.classifier.predict(rows.X)], np.intp)
+
+
+def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:
+    place = {name: number for number, name in enumerate(names)}
+    columns = np.array([place[name] for name in classes], np.intp)
+    entries = (np.ones(len(columns), np.int8), (np.arange(len(columns)), columns))
+    return LabelMatrix(sp.csr_array(entries, shape=(len(columns), len(names))), None, names)
+
+
+def _accuracy(outcomes: Outcomes) -> dict[str, float]:
+    return {"accuracy": outcomes.hits.nnz / max(1, len(outcomes.truth))}
+
+
+def _class_notes(n_rows: int, n_known: int, n_exact: int) -> list[str]:
+    notes = []
+    if n_known < n_rows:
+        notes.append(f"{n_rows - n_known} of {n_rows} rows have no known class and are not counted.")
+    if n_exact < n_known:
+        notes.append(
+            f"Of {n_known - n_exact} of {n_rows} rows only a group of classes is known; they count in the "
+            "tree, the log loss and the taxonomic loss, not for single classes."
+        )
+    return notes

@@ -1,0 +1,144 @@
+"""From a fitted model and labelled rows to one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.model_files.atomic_file import replacing_file
+from labelweave.report.confusion import chief_confusions
+from labelweave.report.label_numbers import LabelNumbers, label_numbers, weakest_labels
+from labelweave.report.label_pictures import correlation_picture, frequency_picture
+from labelweave.report.label_structure import LabelStructure
+from labelweave.report.measured import Measured, measure, taxonomy_of
+from labelweave.report.metric_words import metric_lines
+from labelweave.report.model_words import model_lines
+from labelweave.report.page import rendered
+from labelweave.report.report_options import ReportOptions
+from labelweave.report.reported_rows import ReportedRows, read_rows
+from labelweave.report.row_examples import RowExamples
+from labelweave.report.taxonomy_nodes import node_numbers
+from labelweave.report.weak_labels import weak_labels
+
+__all__ = ["write_report"]
+
+_MOST_LINES = 10_000  # of the table of all labels
+_FREQUENT = 12
+
+
+def write_report(
+    model: Any,
+    X: Any,
+    y: Any,
+    path: str | PathLike[str],
+    *,
+    row_names: Sequence[Any] | npt.NDArray[Any] | None = None,
+    options: ReportOptions | None = None,
+    on_progress: Callable[[str], None] | None = None,
+) -> None:
+    """Write one HTML file about a fitted model and how well it does on labelled rows.
+
+    The file needs no other one, no network and no scripts.  It says what the model is, its certificate,
+    the metrics, which labels are weak and why, what the model holds about its labels, and
+    shows rows with what pushed their labels up or down: for scores that are sums over features, exactly.
+
+    Parameters
+    ----------
+    model : classifier or TableModel
+        A fitted classifier of this library, one of its wrappers that decide, or a model of table rows.
+    X : {array-like, sparse matrix, DataFrame} of n rows
+        What the model takes.
+    y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+        The labels, matched by name where they have names, NaN where not observed; or one class a row, None or
+        NaN where not known.  What is not known is never counted.
+    path : path-like
+        The file, replaced only once the new one is complete.
+    row_names : sequence of length n or None, default=None
+        What the rows are called; by default a frame's index, else numbers from 0.
+    options : ReportOptions or None, default=None
+        Title, further facts, and how many weak labels and rows to show.
+    on_progress : callable or None, default=None
+        Called with a few words whenever a part is done.
+
+    Raises
+    ------
+    TypeError
+        If the model is no fitted classifier of this library.
+    ValueError
+        If there are no rows or no labels, or they do not fit to the model.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from labelweave import MaxMarginClassifier, datasets
+    >>> from labelweave.report import write_report
+    >>> data = datasets.make_text_like(300, 100, 6)
+    >>> model = MaxMarginClassifier().fit(data.X[:200], data.Y[:200])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "report.html"
+    ...     write_report(model, data.X[200:], data.Y[200:], path)
+    ...     path.read_text()[:15]
+    '<!DOCTYPE html>'
+    """
+    options, tell = options or ReportOptions(), on_progress or (lambda words: None)
+    rows = read_rows(model, X, row_names)
+    measured = measure(rows, y, options.unknown_labels, tell)
+    tell("looking into weak labels")
+    numbers = label_numbers(measured.outcomes)
+    content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
+    tell("writing")
+    html = rendered(content | {"title": options.title, "facts": dict(options.facts) | model_lines(rows)})
+    with replacing_file(path) as file:
+        file.write(html.encode())
+
+
+def _performance(
+    rows: ReportedRows, measured: Measured, numbers: LabelNumbers, options: ReportOptions
+) -> dict[str, Any]:
+    """Say how well the model does, on which labels not, and show rows."""
+    outcomes, names = measured.outcomes, measured.outcomes.names
+    examples = RowExamples(rows, outcomes)
+    weak = weak_labels(outcomes, numbers, weakest_labels(numbers, options.weakest), rows.has_classes)
+    order = np.argsort(-numbers.positive, kind="stable")[:_MOST_LINES]
+    return {
+        "has_classes": rows.has_classes,
+        "n_rows": len(outcomes.truth),
+        "metrics": metric_lines(measured.metrics),
+        "notes": measured.notes,
+        "names": names,
+        "numbers": numbers,
+        "order": order.tolist(),
+        "chief": chief_confusions(outcomes),
+        "picture": frequency_picture(numbers, names),
+        "weak": weak,
+        "weak_examples": {label.label: examples.of_label(label.label) for label in weak},
+        "examples": examples.across(options.examples),
+        "number": outcomes.number,
+        "why_not": examples.linear.why_not,
+        "is_wrapped": examples.linear.is_wrapped,
+    }
+
+
+def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) -> dict[str, Any]:
+    """Say what the model holds about its labels."""
+    structure, taxonomy = LabelStructure(rows.classifier), taxonomy_of(rows.classifier)
+    correlations = structure.correlations
+    covariance = structure.covariance
+    columns = measured.outcomes.columns
+    frequent = np.argsort(-numbers.positive, kind="stable")[:_FREQUENT]
+    return {
+        "structure": structure,
+        "ties": structure.ties(),
+        "correlations": (
+            None
+            if correlations is None or covariance is None
+            else correlation_picture(covariance, structure.names)
+        ),
+        "nodes": [] if taxonomy is None else node_numbers(taxonomy, measured, numbers),
+        "frequent": [structure.neighbors(int(columns[label])) for label in frequent],
+        "column_of": columns.tolist(),
+    }

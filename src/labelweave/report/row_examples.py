@@ -1,0 +1,259 @@
+"""Rows to look at, with what pushed their labels up or down."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.report.linear_scores import Contribution, Explanation, LinearScores
+from labelweave.report.outcomes import Outcomes
+from labelweave.report.reported_rows import ReportedRows
+
+__all__ = ["Cell", "LabelOfRow", "Part", "RowExample", "RowExamples"]
+
+Array = npt.NDArray[Any]
+
+_PARTS = 5  # of each sign
+_MOST_LABELS = 6
+_WORD = re.compile(r"(\w\w+)")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A line of a sum.
+
+    Parameters
+    ----------
+    name : str
+        The feature, or what else is added.
+    amount : float
+        What it adds.
+    width : float
+        Its length in a picture, in per cent of the longest.
+    is_feature : bool
+        Whether it is one.
+    """
+
+    name: str
+    amount: float
+    width: float
+    is_feature: bool
+
+
+@dataclass(frozen=True)
+class LabelOfRow:
+    """One label of a row.
+
+    Parameters
+    ----------
+    name : str
+        The label.
+    verdict : {"found", "missed", "wrong"}
+        Truth and prediction in a word.
+    number : float
+        Its score or probability.
+    total : float
+        What the parts add up to.
+    parts : list of Part
+        The score as a sum; empty where it cannot be taken apart.
+    """
+
+    name: str
+    verdict: str
+    number: float
+    total: float
+    parts: list[Part]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table, its text in pieces.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    pieces : list of (str, str)
+        Text, and "for" or "against" where it pushed a label, else "".
+    """
+
+    column: str
+    pieces: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class RowExample:
+    """A row.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    cells : list of Cell
+        What a person reads of it.
+    true, predicted : list of (str, str)
+        Its labels, the errors first, with "missed" or "wrong" where they are errors.
+    labels : list of LabelOfRow
+        Those that are looked into.
+    """
+
+    name: str
+    cells: list[Cell]
+    true: list[tuple[str, str]]
+    predicted: list[tuple[str, str]]
+    labels: list[LabelOfRow]
+
+
+class RowExamples:
+    """Make examples of rows.
+
+    Parameters
+    ----------
+    rows : ReportedRows
+        The model and its rows.
+    outcomes : Outcomes
+        Truth and prediction.
+    """
+
+    def __init__(self, rows: ReportedRows, outcomes: Outcomes) -> None:
+        self.rows, self.outcomes = rows, outcomes
+        self.linear = LinearScores(rows.classifier)
+
+    def of_label(self, label: int) -> list[RowExample]:
+        """Show the row where a label was missed by most, and the one where it was wrong by most.
+
+        Parameters
+        ----------
+        label : int
+            Which label of the outcomes.
+
+        Returns
+        -------
+        list of RowExample
+            Two at most.
+        """
+        scores, found = self.outcomes.scores[:, label], []
+        for errors, sign in ((self.outcomes.missed, 1.0), (self.outcomes.wrong, -1.0)):
+            places = errors[:, [label]].nonzero()[0]
+            if len(places):
+                found.append(self._example(int(places[np.argmin(sign * scores[places])]), [label]))
+        return found
+
+    def across(self, count: int) -> list[RowExample]:
+        """Show rows from the one with most errors to one with fewest, at even steps.
+
+        Parameters
+        ----------
+        count : int
+            The most rows to show.
+
+        Returns
+        -------
+        list of RowExample
+            The rows.
+        """
+        parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
+        missed, wrong, hits = (np.diff(part.indptr) for part in parts)
+        order = np.lexsort((-hits, -(missed + wrong)))
+        order = order[(missed + wrong + hits)[order] > 0]
+        places = np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(np.intp))
+        return [self._example(int(row), self._labels_of(int(row))) for row in order[places]]
+
+    def _labels_of(self, row: int) -> list[int]:
+        """List labels of a row: errors first, then hits, by score."""
+        errors = np.concatenate(
+            [self._columns(self.outcomes.missed, row), self._columns(self.outcomes.wrong, row)]
+        )
+        hits = self._columns(self.outcomes.hits, row)
+        scores = self.outcomes.scores[row]
+        ordered = [part[np.argsort(-scores[part], kind="stable")] for part in (errors, hits)]
+        return [int(label) for label in np.concatenate(ordered)[:_MOST_LABELS]]
+
+    @staticmethod
+    def _columns(matrix: Any, row: int) -> Array:
+        return np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])
+
+    def _example(self, row: int, labels: list[int]) -> RowExample:
+        number = int(self.outcomes.rows[row])
+        explained = [self._explained(number, label) for label in labels]
+        marks = self._marks(explained[0]) if len(explained) == 1 and explained[0] is not None else {}
+        return RowExample(
+            self.rows.names[number],
+            [Cell(column, self._pieces(column, text, marks)) for column, text in self.rows.cells(number)],
+            self._judged(row, self.outcomes.truth.positives, "missed", self.outcomes.missed),
+            self._judged(row, self.outcomes.predicted, "wrong", self.outcomes.wrong),
+            [self._label(row, label, found) for label, found in zip(labels, explained, strict=True)],
+        )
+
+    def _judged(self, row: int, labels: Any, word: str, errors: Any) -> list[tuple[str, str]]:
+        """Name labels of a row, those that are errors first."""
+        bad = set(self._columns(errors, row).tolist())
+        every = sorted(self._columns(labels, row).tolist(), key=lambda label: label not in bad)
+        return [(self.outcomes.names[label], word if label in bad else "") for label in every]
+
+    def _explained(self, row: int, label: int) -> Explanation | None:
+        if self.linear.why_not is not None:
+            return None
+        return self.linear.explain(self.rows.take(np.array([row])), int(self.outcomes.columns[label]))
+
+    def _label(self, row: int, label: int, explained: Explanation | None) -> LabelOfRow:
+        return LabelOfRow(
+            self.outcomes.names[label],
+            self._verdict(row, label),
+            float(self.outcomes.scores[row, label]),
+            float("nan") if explained is None else explained.score,
+            [] if explained is None else self._parts(explained),
+        )
+
+    def _verdict(self, row: int, label: int) -> str:
+        words = {"found": self.outcomes.hits, "missed": self.outcomes.missed, "wrong": self.outcomes.wrong}
+        return next(word for word, matrix in words.items() if label in self._columns(matrix, row))
+
+    def _parts(self, explained: Explanation) -> list[Part]:
+        """Write a score as lines: the strongest features for and against, all others, and the constants."""
+        shown = _strongest(explained)
+        rest = [part.amount for part in explained.contributions if part.amount and part not in shown]
+        lines = [(self._name(c), c.amount, True) for c in shown]
+        lines += [(_other_features(len(rest)), sum(rest), False)] if rest else []
+        lines += [("the other labels", explained.others, False)] if explained.others else []
+        lines += [("intercept", explained.intercept, False)]
+        lines += [("less the threshold", -explained.threshold, False)] if explained.threshold else []
+        longest = max(abs(amount) for _, amount, _ in lines) or 1.0
+        return [Part(name, amount, 100 * abs(amount) / longest, kind) for name, amount, kind in lines]
+
+    def _name(self, part: Contribution) -> str:
+        names = self.rows.feature_names
+        if names is None:
+            return f"feature {part.feature}"
+        name = str(names[part.feature])
+        columns = self.rows.text_columns
+        return name.removeprefix(f"{columns[0]}:") if len(columns) == 1 else name
+
+    def _marks(self, explained: Explanation) -> dict[str, str]:
+        """Say which features pushed the label up or down."""
+        names = self.rows.feature_names
+        if names is None:
+            return {}
+        shown = _strongest(explained)
+        return {str(names[part.feature]): "for" if part.amount > 0 else "against" for part in shown}
+
+    def _pieces(self, column: str, text: str, marks: dict[str, str]) -> list[tuple[str, str]]:
+        """Cut a text at the words that have marks."""
+        if column not in self.rows.text_columns or not marks:
+            return [(text, "")]
+        return [(piece, marks.get(f"{column}:{piece.lower()}", "")) for piece in _WORD.split(text) if piece]
+
+
+def _strongest(explained: Explanation) -> list[Contribution]:
+    """Choose the features that push most: up, the strongest first, then down, the strongest last."""
+    ordered = explained.contributions
+    up = [part for part in ordered if part.amount > 0][:_PARTS]
+    return up + [part for part in ordered if part.amount < 0][:_PARTS][::-1]
+
+
+def _other_features(count: int) -> str:
+    return "1 other feature" if count == 1 else f"{count} other features together"

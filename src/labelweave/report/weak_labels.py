@@ -1,0 +1,139 @@
+"""Labels that a model does badly on, and what seems to be the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.report.confusion import Companions, companions
+from labelweave.report.label_numbers import LabelNumbers
+from labelweave.report.outcomes import Outcomes
+
+__all__ = ["WeakLabel", "weak_labels"]
+
+Array = npt.NDArray[Any]
+
+_FEW_ROWS = 10
+_WELL_RANKED = 0.85
+_BADLY_RANKED = 0.7
+_WORTH_SAYING = 0.05
+_OFTEN = 0.25
+
+
+@dataclass(frozen=True)
+class WeakLabel:
+    """A label with a low F1 score.
+
+    Parameters
+    ----------
+    label : int
+        Its number in the outcomes.
+    name : str
+        What it is called.
+    reasons : list of str
+        What seems to be wrong, in sentences.
+    companions : Companions
+        Other labels on the rows where it is wrong.
+    """
+
+    label: int
+    name: str
+    reasons: list[str]
+    companions: Companions
+
+
+def weak_labels(
+    outcomes: Outcomes, numbers: LabelNumbers, labels: list[int], has_classes: bool
+) -> list[WeakLabel]:
+    """Look into weak labels.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+        Truth and prediction.
+    numbers : LabelNumbers
+        How well each label does.
+    labels : list of int
+        The labels to look into.
+    has_classes : bool
+        Whether the model picks one class a row.
+
+    Returns
+    -------
+    list of WeakLabel
+        One for each.
+    """
+    if not labels:
+        return []
+    best = [(np.nan, np.nan)] * len(labels) if has_classes else _best_f1(outcomes, labels)
+    found = []
+    for label, beside, (threshold, f1) in zip(labels, companions(outcomes, labels), best, strict=True):
+        reasons = _counts(outcomes, numbers, label, has_classes)
+        reasons += _ranking(numbers, label, threshold, f1)
+        reasons += _confusions(numbers, label, beside, has_classes)
+        found.append(WeakLabel(label, outcomes.names[label], reasons, beside))
+    return found
+
+
+def _best_f1(outcomes: Outcomes, labels: list[int]) -> list[tuple[float, float]]:
+    """Find the threshold that would be best on these rows, and its F1 score."""
+    truth, scores = outcomes.truth.select_labels(labels), outcomes.scores[:, labels]
+    thresholds = best_thresholds(truth, scores, by_label=True, fallback=0.0)
+    signs, above = truth.to_signs(), scores > thresholds
+    hits, predicted = (above & (signs > 0)).sum(axis=0), (above & (signs != 0)).sum(axis=0)
+    f1 = 2 * hits / np.maximum(predicted + (signs > 0).sum(axis=0), 1)
+    return list(zip(thresholds.tolist(), f1.tolist(), strict=True))
+
+
+def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: bool) -> list[str]:
+    """Say what the counts say."""
+    positive, predicted = int(numbers.positive[label]), int(numbers.predicted[label])
+    missed, wrong = int(numbers.missed[label]), int(numbers.wrong[label])
+    said = []
+    if positive < _FEW_ROWS:
+        rows = f"Only {positive} row{'s have' if positive > 1 else ' has'} it here"
+        said.append(f"{rows}, so these numbers are rough.")
+    if not predicted:
+        highest = outcomes.scores[:, label].max()
+        needed = "" if has_classes else "; it is predicted above 0"
+        said.append(f"It is never predicted: its highest {outcomes.number} is {_number(highest)}{needed}.")
+    elif not numbers.hits[label]:
+        said.append(
+            f"It is never found: all {positive} rows that have it are missed, {predicted} others get it."
+        )
+    elif missed > wrong:
+        said.append(f"Mostly it is missed: {missed} of the {positive} rows that have it.")
+    else:
+        said.append(f"Mostly it is predicted too often: {wrong} of {predicted} predictions are wrong.")
+    return said
+
+
+def _ranking(numbers: LabelNumbers, label: int, threshold: float, f1: float) -> list[str]:
+    """Say whether its scores or its threshold are to blame."""
+    auc, now = numbers.auc[label], numbers.f1[label]
+    if auc < _BADLY_RANKED:
+        return [f"Its scores hardly tell its rows from others (AUC {auc:.2f}, 0.5 is chance)."]
+    if f1 > now + _WORTH_SAYING:
+        ranked = (
+            f"Its scores rank rows well (AUC {auc:.2f})" if auc >= _WELL_RANKED else f"The AUC is {auc:.2f}"
+        )
+        return [f"{ranked}; with the threshold {_number(threshold)}, not 0, its F1 here would be {f1:.2f}."]
+    return []
+
+
+def _confusions(numbers: LabelNumbers, label: int, beside: Companions, has_classes: bool) -> list[str]:
+    """Say which other label it is taken for."""
+    missed = int(numbers.missed[label])
+    if not beside.instead or beside.instead[0].n_rows < max(2, _OFTEN * missed):
+        return []
+    name, count = beside.instead[0]
+    how = "it is taken for" if has_classes else "where it is missed, the model wrongly says"
+    return [f"In {count} of {missed} rows {how} {name}."]
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")

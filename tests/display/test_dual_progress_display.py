@@ -1,0 +1,139 @@
+"""The progress of fits, drawn without a screen."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+from labelweave import (  # noqa: E402
+    KernelLogisticClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+)
+from labelweave.baselines import BinaryRelevance  # noqa: E402
+from labelweave.display import DualProgressDisplay  # noqa: E402
+from labelweave.solvers import TraceRecord  # noqa: E402
+from labelweave.solvers.block_frank_wolfe import PassRecord  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def models():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(80, 4))
+    Y = (X[:, :3] + 0.5 * generator.normal(size=(80, 3)) > 0).astype(int)
+    return {
+        "margin": MaxMarginClassifier(tol=1e-5).fit(X, Y),
+        "low rank": LowRankClassifier(rank=2).fit(X, Y),
+        "kernel": KernelLogisticClassifier(gamma=0.5, hyperparameters="fixed").fit(X, Y.argmax(axis=1)),
+        "tuned": make_pipeline(StandardScaler(), TunedThresholdClassifier(MaxMarginClassifier())).fit(X, Y),
+    }
+
+
+def legend_texts(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_lines_are_the_trace(models):
+    model = models["margin"]
+    display = DualProgressDisplay.from_estimator(model)
+    objective, gap = display.ax_
+    primal, dual = objective.lines
+    np.testing.assert_array_equal(primal.get_ydata(), [record.primal for record in model.trace_])
+    np.testing.assert_array_equal(dual.get_ydata(), [record.dual for record in model.trace_])
+    np.testing.assert_array_equal(primal.get_xdata(), [record.time for record in model.trace_])
+    np.testing.assert_array_equal(gap.lines[0].get_ydata(), [record.gap for record in model.trace_])
+    assert legend_texts(objective) == ["Objective (primal)", "Lower bound (dual)"]
+    assert gap.get_yscale() == "log"
+    rounds = DualProgressDisplay.from_estimator(model, against="rounds", panels=["gap"])
+    assert rounds.lines_[0].get_xdata()[-1] == model.n_iter_
+    assert rounds.ax_.get_xlabel() == "Rounds"
+
+
+def test_several_models_are_shares_of_their_last_objective(models):
+    display = DualProgressDisplay.from_estimator(models)
+    objective, gap = display.ax_
+    assert legend_texts(objective) == ["margin", "low rank", "kernel", "tuned"]
+    assert "low rank (decrease in a round)" in legend_texts(gap)
+    assert all(line.get_ydata()[-1] == pytest.approx(1.0, abs=0.01) for line in objective.lines)
+    assert objective.get_ylabel() == "Share of the last objective"
+    assert len(objective.lines) == 7
+    given = DualProgressDisplay.from_estimator(list(models.values()), relative=False)
+    assert [fit.name for fit in given.fits] == [
+        "MaxMarginClassifier", "LowRankClassifier", "KernelLogisticClassifier", "TunedThresholdClassifier"
+    ]  # fmt: skip
+    twice = DualProgressDisplay.from_estimator([models["margin"]] * 2)
+    assert legend_texts(twice.ax_[1]) == ["MaxMarginClassifier", "MaxMarginClassifier 2"]
+
+
+def test_traces_of_every_kind():
+    passes = [PassRecord(k, 0.1 * k, 5 / k, 1 - 1 / k, 1 / k, 3) for k in range(1, 60)]
+    bounded = DualProgressDisplay.from_traces({"graph": passes})
+    assert len(bounded.ax_[0].lines) == 2
+    assert bounded.lines_[0].get_marker() == "None"
+    unbounded = [record._replace(dual=np.nan, gap=np.nan) for record in passes]
+    alone = DualProgressDisplay.from_traces(unbounded, panels="objective")
+    assert len(alone.ax_.lines) == 1
+    assert DualProgressDisplay.from_traces({"a": passes, "b": unbounded}).figure_ is not None
+    single = DualProgressDisplay.from_traces([TraceRecord(1, 0.0, 2.0, 1.0, 0.5, 1.0)])
+    single.figure_.canvas.draw()
+
+
+def test_far_first_values_do_not_flatten_the_rest():
+    records = [TraceRecord(0, 0.0, 1e6, 0.0, 1.0, 1.0)]
+    records += [TraceRecord(k, k, 10 + 1 / k, 10 - 1 / k, 0.2 / k, 1.0) for k in range(1, 30)]
+    low, high = DualProgressDisplay.from_traces(records, panels="objective").ax_.get_ylim()
+    assert 9 < low < 10 < high < 11
+
+
+def test_durations_of_different_size_are_on_a_logarithmic_axis():
+    short = [TraceRecord(k, 0.01 * k, 1 + 1 / k, 1 - 1 / k, 2 / k, 1.0) for k in range(1, 9)]
+    long = [record._replace(time=100 * record.time) for record in short]
+    display = DualProgressDisplay.from_traces({"short": short, "long": long})
+    assert display.ax_[0].get_xscale() == "log"
+    assert DualProgressDisplay.from_traces({"short": short}).ax_[0].get_xscale() == "linear"
+
+
+def test_it_draws_into_given_axes(models):
+    _, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
+    display = DualProgressDisplay.from_estimator(models["margin"], ax=axes, color="black")
+    assert list(display.ax_) == list(axes)
+    assert {line.get_color() for line in display.lines_} == {"black"}
+    _, ax = plt.subplots()
+    assert display.plot(ax, panels=["gap"]).ax_ is ax
+    with pytest.raises(ValueError, match="1 axes were given for 2 panels"):
+        display.plot(ax)
+
+
+def test_what_cannot_be_drawn_is_refused(models, monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    with pytest.raises(TypeError, match="LogisticRegression has no trace_"):
+        DualProgressDisplay.from_estimator(LogisticRegression().fit(X, y))
+    with pytest.raises(NotFittedError):
+        DualProgressDisplay.from_estimator(MaxMarginClassifier())
+    with pytest.raises(ValueError, match="The trace of BinaryRelevance is empty"):
+        DualProgressDisplay.from_estimator(BinaryRelevance().fit(X, np.eye(2, dtype=int)[y]))
+    with pytest.raises(TypeError, match="records of type tuple without an objective"):
+        DualProgressDisplay.from_traces([(1, 2)])
+    with pytest.raises(ValueError, match="against is 'epochs'"):
+        DualProgressDisplay.from_estimator(models["margin"], against="epochs")
+    with pytest.raises(ValueError, match="A panel is 'dual'"):
+        DualProgressDisplay.from_estimator(models["margin"], panels=["dual"])
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
+        DualProgressDisplay.from_estimator(models["margin"])

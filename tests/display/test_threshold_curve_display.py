@@ -1,0 +1,185 @@
+"""Threshold curves, drawn without a screen, against scikit-learn's F1 and the models' own predictions."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn.metrics
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+from labelweave import LabelMatrix, LowRankClassifier, MaxMarginClassifier, TunedThresholdClassifier  # noqa: E402
+from labelweave.display import ThresholdCurveDisplay  # noqa: E402
+from labelweave.metrics import f1_score, precision_score, recall_score  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(200, 5))
+    return X, (X[:, :3] + 0.8 * generator.normal(size=(200, 3)) > [0.3, 0.8, 1.2]).astype(int)
+
+
+@pytest.fixture
+def case(rows):
+    X, Y = rows
+    return Y, X[:, :3] + 0.1
+
+
+def legend_texts(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def test_the_curves_are_the_measures_at_every_threshold(case):
+    Y, scores = case
+    curve = ThresholdCurveDisplay.from_predictions(Y, scores, thresholds=0.4).curves[0]
+    measures = {"precision": precision_score, "recall": recall_score, "f1": f1_score}
+    for place in range(0, len(curve.thresholds) - 1, 37):
+        predicted = (scores > curve.thresholds[place]).astype(int)
+        for name, measure in measures.items():
+            assert getattr(curve, name)[place] == pytest.approx(measure(Y, predicted, average="micro"))
+    every = [sklearn.metrics.f1_score(Y, scores > t, average="micro") for t in np.unique(scores)]
+    assert curve.f1.max() >= max(every) - 1e-12
+
+
+def test_several_labels_have_a_curve_each(case):
+    frame = pd.DataFrame(case[0], columns=["a", "b", "c"])
+    thresholds = [0.1, 0.2, 0.3]
+    display = ThresholdCurveDisplay.from_predictions(frame, case[1], labels=["c", 0], thresholds=thresholds)
+    assert [curve.name for curve in display.curves] == ["c", "a"]
+    assert [curve.chosen for curve in display.curves] == [0.3, 0.1]
+    expected = sklearn.metrics.f1_score(case[0][:, 2], case[1][:, 2] > 0.3)
+    assert display.curves[0].at_chosen("f1") == pytest.approx(expected)
+    assert len(display.lines_) == 2
+    assert legend_texts(display)[0].startswith(f"c: {expected:.3f}, ")
+    alone = ThresholdCurveDisplay.from_predictions(frame, case[1], labels="b", measures=["recall", "f1"])
+    assert legend_texts(alone)[0] == "Recall"
+    assert legend_texts(alone)[1].endswith(" at best")
+
+
+def test_unobserved_entries_are_not_counted(case):
+    Y, scores = case[0].astype(float), case[1].copy()
+    hidden = np.random.default_rng(1).random(Y.shape) < 0.3
+    Y[hidden] = np.nan
+    scores[hidden] = 1e3
+    curve = ThresholdCurveDisplay.from_predictions(Y, scores, thresholds=0.4).curves[0]
+    expected = f1_score(Y, scores > 0.4, average="micro")
+    assert curve.at_chosen("f1") == pytest.approx(expected)
+    assert curve.chosen in curve.thresholds
+
+
+def test_models_are_marked_where_they_decide(rows):
+    X, Y = rows
+    piped = make_pipeline(StandardScaler(), TunedThresholdClassifier(MaxMarginClassifier()))
+    ones = OneVsRestClassifier(LogisticRegression())
+    for model in (
+        MaxMarginClassifier(),
+        TunedThresholdClassifier(MaxMarginClassifier(), scope="global"),
+        TunedThresholdClassifier(ones, response_method="predict_proba"),
+        TunedThresholdClassifier(ones, scope="top_k"),
+        LowRankClassifier(rank=2),
+        ones,
+        piped,
+    ):
+        model.fit(X, Y)
+        display = ThresholdCurveDisplay.from_estimator(model, X, Y)
+        expected = f1_score(Y, model.predict(X), average="micro")
+        assert display.curves[0].at_chosen("f1") == pytest.approx(expected), model
+    labels = ThresholdCurveDisplay.from_estimator(piped, X, Y, labels=[0, 1])
+    assert [curve.chosen for curve in labels.curves] == pytest.approx(list(piped[-1].thresholds_[:2]))
+
+
+def test_thresholds_on_another_scale_are_not_marked(rows):
+    X, Y = rows
+    tuned = TunedThresholdClassifier(OneVsRestClassifier(LogisticRegression())).fit(X, Y)
+    assert (
+        ThresholdCurveDisplay.from_estimator(tuned, X, Y, response_method="predict_proba").curves[0].chosen
+        is None
+    )
+    plain = tuned.estimator_
+    display = ThresholdCurveDisplay.from_estimator(plain, X, Y, response_method="predict_proba")
+    assert display.curves[0].chosen == 0.5
+
+
+def test_two_classes_and_many(rows):
+    X, Y = rows
+    names = np.where(Y[:, 0] == 1, "yes", "no")
+    two = ThresholdCurveDisplay.from_estimator(MaxMarginClassifier().fit(X, names), X, names, labels="yes")
+    assert two.curves[0].recall[0] == 1
+    classes = np.array(["x", "y", "z"])[np.argmax(X[:, :3], axis=1)]
+    many = ThresholdCurveDisplay.from_estimator(
+        LogisticRegression().fit(X, classes), X, classes, labels=["z"]
+    )
+    assert many.curves[0].name == "z"
+    with pytest.raises(ValueError, match="y at row 0 is 'w', which is none of the 3 classes"):
+        ThresholdCurveDisplay.from_estimator(LogisticRegression().fit(X, classes), X, np.full(200, "w"))
+
+
+def test_large_sparse_tables_are_read(case):
+    Y, scores = sp.csr_array(case[0]), case[1]
+    display = ThresholdCurveDisplay.from_predictions(Y, sp.csr_array(np.maximum(scores, 0)), measures=["f1"])
+    assert display.curves[0].name == "all 3 labels"
+    assert display.ax_.get_ylabel() == "Value"
+
+
+def test_it_draws_into_given_axes(case):
+    figure, ax = plt.subplots(figsize=(3, 2.5), layout="constrained")
+    display = ThresholdCurveDisplay.from_predictions(
+        *case, ax=ax, color="black", label_names=["$a", "_b", "c"]
+    )
+    assert display.figure_ is figure
+    assert {line.get_color() for line in display.lines_} == {"black"}
+    named = ThresholdCurveDisplay.from_predictions(*case, labels=[0, 1], label_names=["$a", "_b", "c"])
+    named.figure_.canvas.draw()
+    assert [text.split(":")[0] for text in legend_texts(named)] == [r"\$a", " _b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measures": ["accuracy"]}, "A measure is 'accuracy'"),
+        ({"labels": ["d"]}, "no label 'd' among the 3 labels"),
+        ({"labels": []}, "No label was chosen"),
+        ({"thresholds": [0.1, 0.2]}, r"thresholds have shape \(2,\) for 3 labels"),
+        ({"label_names": ["a"]}, "1 label names were given for 3 labels"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(case, options, message):
+    with pytest.raises(ValueError, match=message):
+        ThresholdCurveDisplay.from_predictions(*case, **options)
+
+
+def test_labels_without_positives_and_wrong_shapes_are_refused(case):
+    with pytest.raises(ValueError, match="all 3 labels has no positive observed entry"):
+        ThresholdCurveDisplay.from_predictions(np.zeros((200, 3)), case[1])
+    with pytest.raises(ValueError, match="scores has shape"):
+        ThresholdCurveDisplay.from_predictions(case[0], case[1][:, :2])
+    names = LabelMatrix.from_any(case[0], ["a", "b", "c"])
+    model = MaxMarginClassifier().fit(case[1], names)
+    other = LabelMatrix.from_any(case[0], ["b", "a", "c"])
+    with pytest.raises(ValueError, match="another order than the MaxMarginClassifier: column 0 is 'b'"):
+        ThresholdCurveDisplay.from_estimator(model, case[1], other)
+    with pytest.raises(NotFittedError):
+        ThresholdCurveDisplay.from_estimator(MaxMarginClassifier(), case[1], case[0])
+
+
+def test_without_matplotlib_the_error_says_what_to_install(case, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
+        ThresholdCurveDisplay.from_predictions(*case)

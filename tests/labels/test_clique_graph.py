@@ -1,0 +1,213 @@
+"""Clique graphs: how they are made, what they know, and trees of Chow and Liu."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.labels import LabelMatrix
+from labelweave.labels.clique_graph import CliqueGraph, chow_liu
+from labelweave.labels.clique_graph.elimination_order import elimination_order
+from labelweave.model_files import load_object, save_object
+
+_NAMES = ["beach", "boat", "field", "sea"]
+
+
+@st.composite
+def graphs(draw):
+    n_labels = draw(st.integers(1, 9))
+    pairs = list(itertools.combinations(range(n_labels), 2))
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    return CliqueGraph(n_labels, chosen)
+
+
+def test_names_and_indices_in_any_order():
+    graph = CliqueGraph.from_edges([("sea", "beach"), (1, 3), ("field", 1, "beach")], _NAMES)
+    assert graph.cliques == ((0, 3), (1, 3), (0, 1, 2))
+    assert graph.edges == ((0, 3), (1, 3))
+    assert graph.table_starts.tolist() == [0, 4, 8, 16]
+    assert repr(graph) == "CliqueGraph(4 labels, 3 cliques: 2 pairs, 1 triples; width 2)"
+    assert graph.first(1) == CliqueGraph(4, [(0, 3)], _NAMES)
+    assert hash(graph.first(1)) == hash(CliqueGraph(4, [(0, 3)], _NAMES))
+    assert graph != graph.first(2)
+    assert CliqueGraph.from_edges([(0, np.int64(2))], n_labels=3).cliques == ((0, 2),)
+
+
+def test_the_complete_and_the_empty_graph():
+    complete, empty = CliqueGraph.complete(5), CliqueGraph.empty(3, "abc")
+    assert (complete.n_cliques, complete.width, complete.components) == (10, 4, ((0, 1, 2, 3, 4),))
+    assert (empty.n_cliques, empty.width, empty.components) == (0, 0, ((0,), (1,), (2,)))
+    assert repr(empty) == "CliqueGraph(3 labels, no cliques)"
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "edges", "width"),
+    [
+        (6, [(k, k + 1) for k in range(5)], 1),
+        (6, [(k, (k + 1) % 6) for k in range(6)], 2),
+        (16, [(k, k + 1) for k in range(15) if k % 4 < 3] + [(k, k + 4) for k in range(12)], 4),
+    ],
+    ids=["path", "cycle", "grid"],
+)
+def test_widths_of_known_graphs(n_labels, edges, width):
+    assert CliqueGraph(n_labels, edges).width == width
+
+
+@settings(deadline=None)
+@given(graph=graphs())
+def test_an_order_eliminates_every_node_with_the_neighbors_it_has_by_then(graph):
+    left = graph.neighbors()
+    order = elimination_order(left)
+    assert sorted(node for node, _ in order) == list(range(graph.n_labels))
+    for node, around in order:
+        assert around == sorted(left[node])
+        for other in around:
+            left[other] |= set(around) - {other}
+            left[other].discard(node)
+    assert elimination_order(graph.neighbors(), graph.width) == order
+    if graph.width:
+        assert elimination_order(graph.neighbors(), graph.width - 1) is None
+
+
+@settings(deadline=None)
+@given(graph=graphs())
+def test_components_are_those_of_networkx(graph):
+    networkx = pytest.importorskip("networkx")
+    expected = networkx.connected_components(graph.to_networkx())
+    assert sorted(graph.components) == sorted(tuple(sorted(labels)) for labels in expected)
+
+
+def test_networkx_and_back():
+    networkx = pytest.importorskip("networkx")
+    graph = CliqueGraph(4, [(0, 3), (1, 3), (0, 1, 2)], _NAMES, [0.5, 2.0, 1.0], [1, -1, 0])
+    network = graph.to_networkx()
+    assert network.edges["beach", "sea"] == {"weight": 0.5, "sign": 1}
+    assert network.nodes["beach", "boat", "field"] == {"kind": "clique", "weight": 1.0, "sign": 0}
+    assert list(network.neighbors(("beach", "boat", "field"))) == ["beach", "boat", "field"]
+    again = CliqueGraph.from_edges(network, _NAMES)
+    assert again == graph
+    assert CliqueGraph.from_edges(network).label_names.tolist() == _NAMES
+    plain = networkx.Graph([(0, 2), (1, 2)])
+    assert CliqueGraph.from_edges(plain, n_labels=5) == CliqueGraph(5, [(0, 2), (1, 2)])
+    assert CliqueGraph.from_edges(plain, _NAMES).cliques == ((0, 2), (1, 2))
+    assert CliqueGraph.from_edges(plain).n_labels == 3
+
+
+def test_a_model_file_keeps_it(tmp_path):
+    for graph in (
+        CliqueGraph(4, [(0, 3), (0, 1, 2)], _NAMES, [0.5, 2.0], [1, -1]),
+        CliqueGraph.empty(2),
+    ):
+        save_object(tmp_path / "graph.lw", graph)
+        assert load_object(tmp_path / "graph.lw") == graph
+
+
+def test_it_does_not_change():
+    graph = CliqueGraph(3, [(0, 1)], weights=[1.0], signs=[1])
+    for array in (graph.weights, graph.signs, graph.table_starts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([("beach", "moon")], r"edge \('beach', 'moon'\) at position 0 has the unknown label name 'moon'"),
+        ([(0, 4)], r"edge \(0, 4\) at position 0 has the unknown label number 4; .* from 0 to 3"),
+        ([(0, -1)], "unknown label number -1"),
+        ([("sea", "boat"), ("sea", "sea")], "position 1 joins the label 'sea' to itself; leave it out"),
+        ([("sea", "boat"), (1, 3)], r"edge \('boat', 'sea'\) is given twice, at positions 0 and 1"),
+        ([("sea",)], r"edge \('sea'\) at position 0 has 1 label\(s\); give two"),
+        (["sea"], "edge at position 0 is 'sea'; give a pair of labels"),
+        ([3], "edge at position 0 is 3; give a pair of labels"),
+        ([("sea", True)], "unknown label"),
+    ],
+)
+def test_edges_that_make_no_sense_are_refused(edges, message):
+    with pytest.raises(ValueError, match=message):
+        CliqueGraph.from_edges(edges, _NAMES)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CliqueGraph(0, []), "n_labels is 0"),
+        (lambda: CliqueGraph(3, [(0, 3)]), "unknown label 3; labels are the whole numbers from 0 to 2"),
+        (lambda: CliqueGraph(3, [("a", "b")]), "give names with CliqueGraph.from_edges"),
+        (lambda: CliqueGraph(3, [(0, 1)], ["a", "b"]), "2 label names were given for 3 labels"),
+        (lambda: CliqueGraph(3, [(0, 1)], weights=[1, 2]), r"weights has shape \(2,\) for 1 cliques"),
+        (lambda: CliqueGraph(3, [(0, 1)], weights=[np.nan]), "weight of clique 0 is nan"),
+        (lambda: CliqueGraph(3, [(0, 1)], signs=[2]), "sign of clique 0 is 2; signs are -1, 0 or 1"),
+        (lambda: CliqueGraph(3, [(0, 1)], signs=[1, 1]), r"signs has shape \(2,\)"),
+        (lambda: CliqueGraph.from_edges([(0, 1)]), "Neither label_names nor n_labels was given"),
+        (lambda: CliqueGraph(30, [range(21)]), r"has 21 label\(s\)"),
+    ],
+)
+def test_graphs_that_make_no_sense_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_networks_that_are_no_label_graph_are_refused():
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(ValueError, match="directed or has parallel edges"):
+        CliqueGraph.from_edges(networkx.DiGraph([(0, 1)]))
+    with pytest.raises(ValueError, match=r"node 'moon' of the graph is no label; .* the 4 labels"):
+        CliqueGraph.from_edges(networkx.Graph([("sea", "moon")]), _NAMES)
+
+
+def mutual_information(one, other, smoothing):
+    """The mutual information of two columns of 0, 1 and NaN, cell by cell."""
+    seen = ~np.isnan(one) & ~np.isnan(other)
+    joint = np.full((2, 2), smoothing)
+    for a, b in zip(one[seen].astype(int), other[seen].astype(int), strict=True):
+        joint[a, b] += 1
+    joint /= joint.sum()
+    product = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    return (joint * np.log(joint / product)).sum()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("smoothing", [0.5, 1.0])
+def test_chow_liu_trees_are_maximal(missing, smoothing):
+    networkx = pytest.importorskip("networkx")
+    generator = np.random.default_rng(0)
+    Y = (generator.normal(size=(60, 7)) + generator.normal(size=(60, 1)) > 0.3).astype(float)
+    Y[generator.random(Y.shape) < missing] = np.nan
+    tree = chow_liu(LabelMatrix.from_any(Y), smoothing)
+    network = networkx.Graph()
+    for a, b in itertools.combinations(range(7), 2):
+        network.add_edge(a, b, weight=mutual_information(Y[:, a], Y[:, b], smoothing))
+    expected = networkx.maximum_spanning_tree(network)
+    assert set(tree.cliques) == {tuple(sorted(pair)) for pair in expected.edges}
+    np.testing.assert_allclose(tree.weights, [network.edges[pair]["weight"] for pair in tree.cliques])
+    assert (np.diff(tree.weights) <= 0).all()
+    assert (tree.width, len(tree.components)) == (1, 1)
+
+
+def test_chow_liu_tells_the_sign_of_each_edge():
+    on = np.arange(40) % 2
+    tree = chow_liu(LabelMatrix.from_any(np.column_stack([on, on, 1 - on]), ["a", "b", "c"]))
+    signs = {tree.cliques[place]: int(sign) for place, sign in enumerate(tree.signs)}
+    assert all(sign == (1 if pair == (0, 1) else -1) for pair, sign in signs.items())
+    assert tree.label_names.tolist() == ["a", "b", "c"]
+
+
+def test_labels_never_seen_together_and_a_single_label():
+    Y = np.array([[1, np.nan], [0, np.nan], [np.nan, 1]])
+    assert chow_liu(LabelMatrix.from_any(Y)).weights.tolist() == [0.0]
+    assert chow_liu(LabelMatrix.from_any(Y[:, :1])).n_cliques == 0
+    with pytest.raises(ValueError, match=r"smoothing is 0.0; it is added"):
+        chow_liu(LabelMatrix.from_any(Y), 0.0)
+
+
+def test_a_tree_of_a_thousand_sparse_labels_is_quick():
+    Y = sp.random_array((5000, 1000), density=0.01, rng=np.random.default_rng(1), format="csr")
+    begin = time.perf_counter()
+    tree = chow_liu(LabelMatrix.from_any((Y > 0).astype(np.int8)))
+    assert time.perf_counter() - begin < 10
+    assert (tree.n_cliques, tree.width) == (999, 1)

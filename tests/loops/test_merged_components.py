@@ -1,0 +1,60 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave._loops.structured.arrays import DualPoint
+from labelweave._loops.structured.moments import merge_components
+
+
+def _point(random, n, capacity, parts):
+    """Random vertices and shares for parts, each a list of labels; a part of one label has a mean."""
+    n_labels = sum(len(part) for part in parts)
+    vertices = random.integers(0, 2, (n, capacity, n_labels)).astype(np.int8)
+    shares = random.random((n, capacity, len(parts))) * (random.random((n, capacity, len(parts))) < 0.4)
+    shares[:, 0] += 1e-3
+    shares /= shares.sum(axis=1, keepdims=True)
+    means = random.choice([0.0, 0.25, 1.0], (n, n_labels))
+    return DualPoint(means, vertices, shares)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(0, 3))
+def test_margins_of_parts_are_kept(seed, n_wide, n_alone):
+    random, n = np.random.default_rng(seed), 6
+    sizes = [2] * n_wide
+    labels = np.arange(2 * n_wide + n_alone)
+    parts = [labels[2 * k : 2 * k + 2] for k in range(n_wide)] + [[label] for label in labels[2 * n_wide :]]
+    old = _point(random, n, 4, parts)
+    homes = np.concatenate([np.arange(n_wide), np.full(n_alone, -1)]).astype(np.int64)
+    # three times four vertices laid along one line, and two for a label alone, always find room
+    capacity = 4 * n_wide + 2 * n_alone + 2
+    wide = DualPoint(
+        old.means, np.zeros((n, capacity, len(labels)), np.int8), np.zeros((n, capacity, n_wide))
+    )
+    wide.vertices[:, :4], wide.shares[:, :4] = old.vertices, old.shares[:, :, :n_wide]
+    shares, vertices = np.zeros((n, capacity, 1)), np.zeros((n, capacity, len(labels)), np.int8)
+    starts = np.cumsum([0, *sizes, *[1] * n_alone])
+    merge_components(starts, labels, homes, wide, 0, shares, vertices)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    for number, part in enumerate(parts):
+        states = np.eye(2 ** len(part))
+        power = 1 << np.arange(len(part))
+        found = (states[vertices[:, :, part] @ power] * shares).sum(axis=1)
+        if number >= n_wide:
+            mean = old.means[:, part[0]]
+            expected = np.stack([1 - mean, mean], axis=1)
+        else:
+            expected = (states[wide.vertices[:, :, part] @ power] * wide.shares[:, :, number, None]).sum(
+                axis=1
+            )
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_with_too_few_places_the_largest_shares_stay():
+    shares = np.array([[[0.7, 0.6], [0.3, 0.4]]])
+    vertices = np.array([[[0, 0, 0, 0], [1, 1, 1, 1]]], np.int8)
+    dual = DualPoint(np.zeros((1, 4)), vertices, shares)
+    new_shares, new_vertices = np.zeros((1, 2, 1)), np.zeros((1, 2, 4), np.int8)
+    merge_components(np.array([0, 2, 4]), np.arange(4), np.array([0, 1]), dual, 0, new_shares, new_vertices)
+    assert new_vertices[0].tolist() == [[0, 0, 0, 0], [1, 1, 1, 1]]
+    np.testing.assert_allclose(new_shares[0, :, 0], [0.6 / 0.9, 0.3 / 0.9])

@@ -1,0 +1,154 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+
+from labelweave._loops.structured.proximal import group_multipliers
+from labelweave.problems.structured_margin import RoundPenalty, pair_scores, violations
+from labelweave.problems.structured_margin.clique_search import CliqueSearch
+from labelweave.solvers import Status
+from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
+from labelweave.solvers.clique_generation import CliqueGeneration
+from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent
+from reference.structured_problems import TRIANGLE, margin_data, proximal, rows, structured
+
+
+def _multipliers(norms, smoothness):
+    multipliers = np.empty(len(norms))
+    group_multipliers(np.square(norms), smoothness, multipliers)
+    return multipliers
+
+
+def _smoothed_penalty(norms, smoothness):
+    return 0.5 * (norms**2).sum() / smoothness + 0.5 * norms.sum() ** 2
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    norms=st.lists(st.floats(0, 5), min_size=1, max_size=6),
+    smoothness=st.sampled_from([0.3, 1.0, 10.0, 400.0]),
+)
+def test_algorithm_3_is_the_proximal_step(norms, smoothness):
+    norms = np.asarray(norms)
+
+    def value(weights):  # of norms along z: the minimiser has its directions
+        return _smoothed_penalty(weights, smoothness) - weights @ norms
+
+    found = _multipliers(norms, smoothness) * norms
+    best = minimize(
+        value, np.full(len(norms), 0.1), jac=lambda w: w / smoothness + w.sum() - norms,
+        bounds=[(0, None)] * len(norms), method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10},
+    )  # fmt: skip
+    assert value(found) <= best.fun + 1e-9
+
+
+def test_the_weights_are_the_gradient_of_the_conjugate():
+    random = np.random.default_rng(0)
+    z, groups, smoothness = random.normal(size=12), np.repeat([0, 1, 2], 4), 20.0
+
+    def norms(flat):
+        return np.sqrt(np.bincount(groups, flat**2))
+
+    def conjugate(flat):
+        weights = _multipliers(norms(flat), smoothness)[groups] * flat
+        return weights @ flat - _smoothed_penalty(norms(weights), smoothness)
+
+    weights = _multipliers(norms(z), smoothness)[groups] * z
+    np.testing.assert_allclose(approx_fprime(z, conjugate, 1e-7), weights, atol=1e-4)
+
+
+def _run(problem, tol=0.005, max_iter=200):
+    solver = ProximalDualAscent(tol, max_iter, np.random.RandomState(0))
+    return solver.run(problem, problem.data.n_rows, problem.graph.n_cliques)
+
+
+@pytest.mark.parametrize("penalty", [None, (0, 1, 1)])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_the_objective_falls_and_bounds_hold(penalty, missing):
+    X, Y = rows(1, missing=missing)
+    penalties = [penalty and RoundPenalty(penalty) for _ in range(2)]
+    problem = proximal(margin_data(X, Y), TRIANGLE, 0.05, penalties[0])
+    begin = problem.evaluate()
+    result = _run(problem)
+    assert result.status is Status.CONVERGED
+    exact = structured(margin_data(X, Y), TRIANGLE, 0.05, penalties[1])
+    BlockFrankWolfe(1e-5, 3000, np.random.RandomState(0)).run(exact, len(X), 3)
+    best = exact.evaluate()
+    end = result.trace[-1]
+    assert begin.dual == 0.0
+    assert end.primal < 0.8 * begin.primal
+    assert best.dual <= end.primal + 1e-9
+    assert 0.0 < end.dual <= best.primal + 1e-9
+
+
+def test_the_kept_weights_are_those_of_z():
+    X, Y = rows(2)
+    problem = proximal(margin_data(X, Y), TRIANGLE, 0.05, RoundPenalty([0, 1, 1]))
+    for seed in range(3):
+        problem.sweep(np.random.RandomState(seed).permutation(len(X)), 2.0)
+    kept = problem.weights()
+    problem.rebalance()
+    np.testing.assert_allclose(problem.weights(), kept, atol=1e-9)
+    norms = np.sqrt(problem.penalty.round_squares(problem.squares()[1]))
+    np.testing.assert_allclose(
+        problem.scales[5:], np.repeat(_multipliers(norms, problem.smoothness)[[0, 1, 1]], 4)
+    )
+
+
+def test_cliques_are_scored_by_the_steps_of_the_last_pass():
+    X, Y = rows(3)
+    problem = proximal(margin_data(X, Y), ((0, 1),), 0.05)
+    problem.sweep(np.arange(len(X)), 2.0)
+    # after one pass z is what the steps of that pass made
+    squares = np.square(problem.sums[:, 5:]).sum()
+    assert violations(problem, [(0, 1)])[0] == pytest.approx(squares)
+    assert pair_scores(problem)[0, 1] == pytest.approx(squares)
+    np.testing.assert_allclose(problem.moments().label_sums(), problem.sums[:, :5], atol=1e-10)
+
+
+def test_clique_generation_finds_the_tied_labels():
+    X, Y = rows(4, n=200)
+    problem = proximal(margin_data(X, Y), (), 0.02, RoundPenalty())
+    search = CliqueSearch(problem, 1, 2, lambda final: _run(problem))
+    result = CliqueGeneration(3, 0.0, lambda: np.nan, lambda record: False).run(search)
+    assert {0, 1, 2} >= set(problem.graph.cliques[0])
+    assert np.isnan(result.rounds[-1].dual)
+    assert result.rounds[-1].primal < result.rounds[0].primal
+
+
+def test_damping_doubles_when_the_objective_rises():
+    class Rising:
+        def __init__(self):
+            self.dampings = []
+
+        def sweep(self, order, damping):
+            self.dampings.append(damping)
+            return float(len(self.dampings))
+
+        def evaluate(self):
+            return type("Point", (), {"primal": 1.0, "dual": np.nan, "gap": np.nan})
+
+    problem = Rising()
+    result = ProximalDualAscent(0.0, 6, np.random.RandomState(0)).run(problem, 5, 0)
+    assert problem.dampings == [2.0, 2.0, 2.0, 4.0, 8.0, 16.0]
+    assert result.status is Status.ITERATION_LIMIT
+    assert result.trace[-1].iteration == 6
+
+
+def test_an_interrupt_gives_the_weights_so_far():
+    X, Y = rows(5)
+    problem = proximal(margin_data(X, Y), TRIANGLE)
+    sweep, calls = problem.sweep, []
+
+    def interrupted(order, damping):
+        calls.append(damping)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return sweep(order, damping)
+
+    problem.sweep = interrupted
+    result = _run(problem)
+    assert result.status is Status.INTERRUPTED
+    assert result.n_iter == 2
+    assert np.isfinite(result.trace[-1].primal)

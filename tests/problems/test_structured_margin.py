@@ -1,0 +1,217 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
+
+from labelweave.problems.structured_margin import RidgePenalty, RoundPenalty
+from labelweave.solvers import Status
+from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
+from reference.structured_problems import TRIANGLE, margin_data, rows, structured
+from reference.structured_twin import StructuredTwin
+
+
+def _solve(problem, tol=1e-4, max_iter=3000):
+    result = BlockFrankWolfe(tol, max_iter, np.random.RandomState(0)).run(
+        problem, problem.data.n_rows, problem.graph.n_cliques
+    )
+    assert result.status is Status.CONVERGED
+    return problem.evaluate()
+
+
+def _one_hot_weights(problem):
+    """The paper's two vectors a label, and one a state, from differences of scores."""
+    weights, n_labels = problem.weights(), problem.data.n_labels
+    labels = np.stack([-0.5 * weights[:, :n_labels], 0.5 * weights[:, :n_labels]], axis=2)
+    return np.hstack([labels.reshape(len(weights), -1), weights[:, n_labels:]])
+
+
+@pytest.mark.parametrize("rounds", [None, (0, 1), (0, 0)])
+@pytest.mark.parametrize("cliques", [((0, 1), (1, 2)), ((0, 1, 2), (0, 2))])
+def test_optimum_is_that_of_the_enumerated_dual(rounds, cliques):
+    X, Y = rows(1, n=8, d=2, n_labels=3)
+    costs = np.array([[1.0, 0.5, 2.0], [1.5, 1.0, 0.3]])
+    weights = np.arange(1.0, 9.0)
+    twin = StructuredTwin(X, Y, cliques, 0.1, costs, weights, rounds)
+    penalty = RidgePenalty(2) if rounds is None else RoundPenalty(rounds)
+    problem = structured(margin_data(X, Y, weights, costs), cliques, 0.1, penalty)
+    point, best = _solve(problem, 1e-6), twin.optimum()
+    assert point.primal == pytest.approx(twin.primal(_one_hot_weights(problem)), abs=1e-9)
+    assert point.dual <= best + 1e-6
+    assert best <= point.primal + 1e-6
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    capacity=st.sampled_from([2, 4, 16]),
+    missing=st.sampled_from([0.0, 0.3]),
+    search=st.booleans(),
+)
+def test_sweeps_keep_z_and_never_lower_the_dual(seed, capacity, missing, search):
+    X, Y = rows(seed, n=40, missing=missing)
+    problem = structured(margin_data(X, Y), (*TRIANGLE, (2, 3)), 0.01, capacity=capacity)
+    random, before = np.random.RandomState(seed), problem.evaluate()
+    for number in range(4):
+        estimate = problem.sweep(random.permutation(40), search or number == 0)
+        point, kept = problem.evaluate(), problem.sums.copy()
+        assert estimate >= 0
+        assert point.dual >= before.dual - 1e-10
+        assert point.primal >= point.dual - 1e-10
+        shares = problem.dual.shares
+        assert (shares >= 0).all()
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-9)
+        problem.recompute()
+        np.testing.assert_allclose(problem.sums, kept, atol=1e-8)
+        before = point
+
+
+def test_without_cliques_labels_are_linear_support_vector_machines():
+    X, Y = rows(2)
+    problem = structured(margin_data(X, Y), (), 0.02)
+    _solve(problem, 1e-7)
+    # half the score is to reach 1/2, and its penalty is |h|^2 / 4: with w = h, C = 1 / (lambda n)
+    C = 2.0 / (0.02 * len(X))
+    for label in range(Y.shape[1]):
+        peer = LinearSVC(loss="hinge", C=C / 2, fit_intercept=False, tol=1e-9, max_iter=10**6)
+        peer.fit(2 * X, Y[:, label])
+        scores = problem.weights()[:, label]
+        np.testing.assert_allclose(scores, 2 * peer.coef_[0], atol=2e-2)
+
+
+def test_sparse_features_give_the_dense_result():
+    X, Y = rows(3)
+    X[np.abs(X) < 0.7] = 0.0
+    ends = []
+    for features in (X, sp.csr_array(X)):
+        problem = structured(margin_data(features, Y), TRIANGLE)
+        for seed in range(5):
+            problem.sweep(np.random.RandomState(seed).permutation(len(X)))
+        ends.append(problem.weights())
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-8)
+
+
+def test_weights_are_repeated_rows():
+    X, Y = rows(4, n=30)
+    counts = np.random.default_rng(0).integers(0, 4, 30)
+    once = structured(margin_data(X, Y, counts), TRIANGLE)
+    repeated = structured(margin_data(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)), TRIANGLE)
+    assert _solve(once, 1e-6).primal == pytest.approx(_solve(repeated, 1e-6).primal, abs=3e-6)
+    np.testing.assert_allclose(once.weights(), repeated.weights(), atol=2e-2)
+
+
+def test_two_kept_labelings_are_enough():
+    X, Y = rows(5)
+    ends = [_solve(structured(margin_data(X, Y), TRIANGLE, capacity=room), 1e-3) for room in (2, 16)]
+    assert ends[0].dual <= ends[1].primal + 1e-9
+    assert ends[1].dual <= ends[0].primal + 1e-9
+
+
+def test_inexact_inference_keeps_the_order_of_bounds():
+    X, Y = rows(6)
+    exact = structured(margin_data(X, Y), TRIANGLE, 0.02)
+    best = _solve(exact, 1e-6)
+    rough = structured(
+        margin_data(X, Y), TRIANGLE, 0.02, inference={"method": "message_passing", "max_iter": 1}
+    )
+    for seed in range(40):
+        rough.sweep(np.random.RandomState(seed).permutation(len(X)))
+    point = rough.evaluate()
+    assert point.missed > 0
+    assert point.dual <= best.primal + 1e-9
+    assert point.primal >= best.dual - 1e-9
+    assert point.primal - point.missed <= point.primal
+
+
+def _latent_objective(problem):
+    """Both maxima by enumeration."""
+    data, n_labels = problem.data.arrays, problem.data.n_labels
+    targets = np.where(data.observed == 1, data.targets, np.nan)
+    twin = StructuredTwin(problem.data.products.data, targets, problem.graph.cliques, problem.regularization)
+    w = _one_hot_weights(problem)
+    scores = (problem.data.products.data @ w) @ twin.statistics.T
+    fits = ((twin.labelings[None] == data.targets[:, None]) | (data.observed == 0)[:, None]).all(axis=2)
+    worst = (scores + twin.cost).max(axis=1)
+    best = np.where(fits, scores, -np.inf).max(axis=1)
+    assert n_labels == 5
+    return 0.5 * problem.regularization * (w**2).sum() + (worst - best).mean()
+
+
+def test_completing_labels_never_raises_the_latent_objective():
+    X, Y = rows(7, n=50, missing=0.3)
+    problem = structured(margin_data(X, Y), TRIANGLE, 0.02)
+    values = []
+    for _ in range(6):
+        _solve(problem, 1e-6)
+        values.append(_latent_objective(problem))
+        if not problem.complete():
+            break
+    assert len(values) > 1
+    assert all(later <= value + 2e-6 for value, later in pairwise(values))
+
+
+def test_unobserved_labels_alone_drop_out():
+    X, Y = rows(8, n=40)
+    hidden = Y.copy()
+    hidden[:15, 4] = np.nan
+    whole = structured(margin_data(X, hidden), ((0, 1),), 0.05)
+    point = _solve(whole, 1e-6)
+    seen = structured(margin_data(X[15:], Y[15:]), ((0, 1),), 0.05 * 40 / 25)
+    _solve(seen, 1e-6)
+    np.testing.assert_allclose(whole.weights()[:, 4], seen.weights()[:, 4], atol=2e-2)
+    whole.complete()
+    assert _solve(whole, 1e-6).primal == pytest.approx(point.primal, abs=2e-6)
+
+
+def test_costs_of_labels_count():
+    X, Y = rows(9)
+    free = np.ones((2, 5))
+    free[:, 3] = 0.0
+    problem = structured(margin_data(X, Y, costs=free), TRIANGLE)
+    _solve(problem)
+    np.testing.assert_allclose(problem.weights()[:, 3], 0.0, atol=1e-12)
+    severe = np.ones((2, 5))
+    severe[1, 4] = 20.0
+    problem = structured(margin_data(X, Y, costs=severe), TRIANGLE, 1.0)
+    _solve(problem)
+    on = (X @ problem.weights()[:, 4] > 0)[Y[:, 4] == 1]
+    assert on.mean() > 0.9
+
+
+def test_growing_the_graph_keeps_expected_costs_and_goes_on():
+    X, Y = rows(10)
+    problem = structured(margin_data(X, Y), ((0, 1),), penalty=RoundPenalty([0]))
+    _solve(problem, 1e-3)
+    means = problem.dual.means.copy()
+    problem.regraph(type(problem.graph)(5, [(0, 1), (1, 2), (3, 4)]), problem.penalty.grown(2))
+    problem.moments()
+    np.testing.assert_allclose(problem.dual.means, means, atol=1e-9)
+    point = _solve(problem, 1e-4)
+    fresh = structured(margin_data(X, Y), problem.graph.cliques, penalty=RoundPenalty([0, 1, 1]))
+    assert _solve(fresh, 1e-4).primal == pytest.approx(point.primal, abs=3e-4)
+
+
+def test_shares_of_rounds_are_the_norms_of_their_weights():
+    penalty, squares = RoundPenalty([0, 1, 1], [0.5, 0.5]), np.array([4.0, 0.5, 0.5])
+    penalty.rebalance(squares)
+    np.testing.assert_allclose(penalty.shares, [2 / 3, 1 / 3])
+    assert penalty.primal(squares) == pytest.approx(0.5 * (2 * 2 / 3 + 1 / 3) ** 2)
+    assert penalty.dual(squares) == 2.0
+    # for given shares the penalty is a ridge: w^2 / d with w = d z
+    assert penalty.primal(squares) <= 0.5 * (penalty.shares[penalty.rounds] * squares).sum() + 1e-12
+    grown = penalty.grown(2)
+    assert grown.rounds.tolist() == [0, 1, 1, 2, 2]
+    assert grown.shares.sum() == pytest.approx(1.0)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    X, Y = rows(11)
+    ends = []
+    for _ in range(2):
+        problem = structured(margin_data(X, Y), TRIANGLE, penalty=RoundPenalty([0, 1, 2]))
+        _solve(problem, 1e-3)
+        ends.append(problem.weights())
+    assert (ends[0] == ends[1]).all()

@@ -1,0 +1,41 @@
+"""Small structured margin problems for tests."""
+
+import numpy as np
+
+from labelweave.arrays import Workers
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin import MarginData, ProximalMargin, RidgePenalty, StructuredMargin
+
+TRIANGLE = ((0, 1), (1, 2), (0, 2))
+
+
+def rows(seed=0, n=60, d=4, n_labels=5, missing=0.0):
+    """Features and labels that depend on them and, the first three, on each other."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    W = random.normal(size=(d, n_labels))
+    Y = (X @ W + random.normal(size=(n, n_labels)) > 0).astype(float)
+    if n_labels > 2:
+        Y[:, 2] = Y[:, 0] != Y[:, 1]
+    Y[random.random(Y.shape) < missing] = np.nan
+    return X, Y
+
+
+def margin_data(X, Y, weights=None, costs=None):
+    costs = np.ones((2, Y.shape[1])) if costs is None else costs
+    weights = np.ones(len(Y)) if weights is None else weights
+    return MarginData(FeatureMatrix(X), LabelMatrix.from_any(Y), weights, costs)
+
+
+def structured(data, cliques, regularization=0.05, penalty=None, capacity=16, inference=None):
+    graph = CliqueGraph(data.n_labels, cliques)
+    penalty = RidgePenalty(graph.n_cliques) if penalty is None else penalty
+    return StructuredMargin(data, graph, penalty, regularization, inference or {}, capacity, Workers(1))
+
+
+def proximal(data, cliques, regularization=0.05, penalty=None, accuracy=0.005):
+    graph = CliqueGraph(data.n_labels, cliques)
+    penalty = RidgePenalty(graph.n_cliques) if penalty is None else penalty
+    return ProximalMargin(data, graph, penalty, regularization, {}, accuracy, Workers(1))

@@ -1,0 +1,187 @@
+"""The page in a headless Chromium: read, measured and photographed, with scripts and without.
+
+``make browser`` installs one where apt-get can; the tests are skipped where there is none.  With
+LABELWEAVE_SCREENSHOTS=FOLDER the pictures are kept there, to be looked at.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelweave import LabelCovariance, LabelMatrix, LowRankClassifier, MaxMarginClassifier
+from labelweave.report import ReportOptions, write_report
+
+BROWSERS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
+EVIL = "<script>document.title='owned'</script>"
+WIDTHS = {"desktop": 1280, "phone": 390}
+MEASURE = """<script>
+const wide = [...document.querySelectorAll("main *")].filter((part) => !part.closest(".scrolled, svg, .unseen")
+  && part.getBoundingClientRect().right > document.documentElement.clientWidth + 1);
+document.title = JSON.stringify({over: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  width: document.documentElement.clientWidth, wide: wide.slice(0, 5).map((part) => part.className || part.tagName)});
+</script>"""
+SORT = """<script>
+const table = document.querySelector("table.sortable");
+table.tHead.rows[0].cells[1].querySelector("button").click();
+const counts = [...table.tBodies[0].rows].map((row) => row.cells[1].textContent);
+table.tHead.rows[0].cells[1].querySelector("button").click();
+const turned = [...table.tBodies[0].rows].map((row) => row.cells[1].textContent);
+const filter = document.querySelector(".filter input");
+filter.value = "TAG 3";
+filter.dispatchEvent(new Event("input"));
+const shown = [...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[0].textContent);
+document.title = [counts.join(","), turned.join(","), shown.join(",")].join(";");
+</script>"""
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Run the browser with some flags on a file; give what it writes."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip("no Chromium here; `make browser` installs one where apt-get can")
+    home = tmp_path_factory.mktemp("browser")
+
+    def call(page, *flags):
+        words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        words += [f"--user-data-dir={home}", "--disable-dev-shm-usage", *flags, page.as_uri()]
+        done = subprocess.run(words, capture_output=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-2000:]
+        return done.stdout.decode()
+
+    return call
+
+
+def labeled(n_labels, names=None):
+    """Draw rows whose labels depend on a few features."""
+    rng = np.random.default_rng(n_labels)
+    X = rng.normal(size=(300, 20))
+    scores = X @ rng.normal(size=(20, n_labels)) - rng.uniform(2, 9, n_labels)
+    positives = sp.csr_array((scores + rng.normal(size=scores.shape) > 0).astype(np.int8))
+    return X, LabelMatrix(positives, None, names or [f"tag {k}" for k in range(n_labels)])
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Reports of 6, 100 and 983 labels, and one of names that are hard to show."""
+    folder, made = tmp_path_factory.mktemp("pages"), {}
+    hard = [EVIL, "n" * 300, "a label with a name of several words, " * 4, "ünï 中文", "x::y", "{{ 7 }}"]
+    for name, size in {"6": 6, "100": 100, "983": 983, "hard": 6}.items():
+        X, Y = labeled(size, hard if name == "hard" else None)
+        prior = LabelCovariance.from_labels(Y).shrink(0.2)
+        model = (
+            LowRankClassifier(rank=10, max_iter=3, tol=1.0)
+            if size > 100
+            else MaxMarginClassifier(label_covariance=prior, tol=0.1)
+        )
+        made[name] = folder / f"{name}.html"
+        write_report(
+            model.fit(X[:200], Y[:200]), X[200:], Y[200:], made[name], options=ReportOptions(title=name)
+        )
+    return made
+
+
+def title(dom):
+    return html.unescape(re.search("<title>(.*?)</title>", dom, re.S)[1])
+
+
+def with_script(page, script):
+    """Copy a page without its policy, with another script at the end."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub("<meta http-equiv=[^>]*>", "", text).replace("</body>", f"{script}</body>")
+    copy = page.with_name(f"measured-{page.name}")
+    copy.write_text(text, encoding="utf-8")
+    return copy
+
+
+@pytest.mark.parametrize("name", ["6", "983", "hard"])
+def test_reads_the_same_without_scripts(browser, pages, name):
+    flags = ("--dump-dom", "--blink-settings=scriptEnabled=false")
+    without, given = browser(pages[name], *flags), pages[name].read_text(encoding="utf-8")
+    words = [" ".join(re.sub("<[^>]*>", " ", html.unescape(text)).split()) for text in (without, given)]
+    assert words[0] == words[1]
+    assert "<button" not in without
+    with_scripts = browser(pages[name], "--dump-dom")
+    assert "<button" in with_scripts  # the policy lets the page's own script run
+    assert title(with_scripts) == name  # and no other: not the one in a label's name
+
+
+def test_another_script_is_refused(browser, pages):
+    text = pages["6"].read_text(encoding="utf-8").replace("</main>", f"</main>{EVIL}")
+    tampered = pages["6"].with_name("tampered.html")
+    tampered.write_text(text, encoding="utf-8")
+    assert title(browser(tampered, "--dump-dom")) == "6"
+
+
+@pytest.mark.parametrize("name", ["6", "100", "983", "hard"])
+@pytest.mark.parametrize("device", WIDTHS)
+def test_nothing_sticks_out(browser, pages, name, device):
+    copy = with_script(pages[name], MEASURE)
+    found = title(browser(copy, "--dump-dom", f"--window-size={WIDTHS[device]},900"))
+    assert '"over":0' in found, found
+    assert '"wide":[]' in found, found
+
+
+def test_tables_are_sorted_and_filtered(browser, pages):
+    down, up, shown = title(browser(with_script(pages["100"], SORT), "--dump-dom")).split(";")
+    counts = [int(count) for count in down.split(",")]
+    assert counts == sorted(counts, reverse=True)
+    assert [int(count) for count in up.split(",")] == counts[::-1] or sorted(counts) == list(
+        map(int, up.split(","))
+    )
+    assert {name.strip() for name in shown.split(",")} == {"tag 3", *(f"tag {k}" for k in range(30, 40))}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("device", WIDTHS)
+@pytest.mark.parametrize("name", ["6", "100", "983", "hard"])
+def test_screenshots(browser, pages, tmp_path, name, device, scheme):
+    image = pytest.importorskip("matplotlib.image")
+    folder = Path(os.environ.get("LABELWEAVE_SCREENSHOTS", tmp_path)).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-{device}-{scheme}.png"
+    size = (WIDTHS[device], 3000)
+    browser(
+        pages[name], f"--screenshot={path}", f"--window-size={size[0]},{size[1]}",
+        f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}",
+    )  # fmt: skip
+    pixels = image.imread(path)[..., :3]
+    assert pixels.shape[:2] == (size[1], size[0])
+    ground = pixels[:5].mean()
+    assert ground < 0.2 if scheme == "dark" else ground > 0.9
+    assert (abs(pixels - pixels[0, 0]).max(axis=2) > 0.3).mean() > 0.01  # there is something to see
+    quarters = [abs(part - part[0, 0]).max() for part in np.array_split(pixels, 4)]
+    assert min(quarters) > 0.3
+
+
+def test_prints_with_all_parts_open(browser, pages, tmp_path):
+    closed, printed = tmp_path / "closed.pdf", tmp_path / "printed.pdf"
+    text = pages["100"].read_text(encoding="utf-8")
+    without = pages["100"].with_name("closed.html")
+    without.write_text(
+        re.sub("@media print.*", "}", text.split("</style>")[0], flags=re.S)
+        + "</style>"
+        + text.split("</style>")[1]
+    )
+    flags = ("--blink-settings=scriptEnabled=false",)
+    browser(without, f"--print-to-pdf={closed}", *flags)
+    browser(pages["100"], f"--print-to-pdf={printed}", *flags)
+    n_pages = [len(re.findall(rb"/Type /Page\b", path.read_bytes())) for path in (closed, printed)]
+    assert n_pages[1] > n_pages[0] + 5
