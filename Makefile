@@ -7,13 +7,22 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-peers/pyvenv.cfg
 BENCHMARK_PROBLEM := $(if $(wildcard ../shared/data/rcv1),rcv1,debtags)
 
-.PHONY: demo test lint papers benchmark peers clean
+.PHONY: demo test browser lint papers benchmark peers clean
 
 demo: $(STAMP)
 	$(BIN)/labelweave demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not paper" -n 2 --dist loadfile $(PYTEST_ARGS)
+
+# A headless Chromium for the tests that look at the report, where apt-get may install one; they skip without it.
+browser:
+	@for name in chromium-headless-shell chromium chromium-browser google-chrome; do \
+		if command -v $$name >/dev/null; then echo "the browser is $$name"; exit 0; fi; \
+	done; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	timeout 120 apt-get update -qq && timeout 600 apt-get install -y -qq --no-install-recommends \
+		chromium-headless-shell fonts-dejavu-core >/dev/null
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -141,6 +141,16 @@ def test_thin_leaves_are_named_beside_by_their_wrong_rows():
     assert any(text.get_text().startswith(f"{worst}  ") for text in beside)
 
 
+def test_names_beside_are_whole_or_end_as_they_do():
+    tree = Taxonomy.from_paths([f"animal/group {k % 40}/{k}" for k in range(400)])
+    display = TaxonomyDisplay.from_predictions(tree, tree.leaves, tree.leaves[1:] + tree.leaves[:1])
+    inside = set(inside_texts(display))
+    beside = [text.get_text() for text in display.ax_.texts if text not in inside]
+    leaves = set(tree.leaves)
+    assert all(any(leaf.endswith(text.split("  ")[0].lstrip("…")) for leaf in leaves) for text in beside)
+    assert all("group" in text or text.startswith("…") for text in beside)
+
+
 def test_deep_trees_are_drawn():
     display = TaxonomyDisplay.from_predictions(*random_case(60, deep=True), colorbar=False, limit=1.0)
     assert display.ax_.collections[0].get_clim() == (0, 1)
@@ -165,7 +175,7 @@ def test_lower_levels_are_left_out_where_there_is_no_room():
 def test_nodes_without_rows_are_grey():
     display = TaxonomyDisplay.from_predictions(TREE, ["cat", "cat"], ["cat", "plant"])
     assert display.errors_ == {"all": 0.0, "animal": 0.5, "cat": 0.5}
-    assert display.ax_.get_title() == "6 nodes; 4 without rows are grey"
+    assert display.ax_.get_title() == "6 nodes; 4 without rows (grey)"
     assert display.ax_.collections[0].get_array().mask.sum() == 4
 
 

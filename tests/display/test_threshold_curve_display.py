@@ -18,7 +18,14 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from labelweave import LabelMatrix, LowRankClassifier, MaxMarginClassifier, TunedThresholdClassifier  # noqa: E402
+from labelweave import (  # noqa: E402
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    LabelMatrix,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+)
 from labelweave.display import ThresholdCurveDisplay  # noqa: E402
 from labelweave.metrics import f1_score, precision_score, recall_score  # noqa: E402
 
@@ -96,6 +103,7 @@ def test_models_are_marked_where_they_decide(rows):
         LowRankClassifier(rank=2),
         ones,
         piped,
+        ConformalLabelClassifier(CalibratedLabelClassifier(MaxMarginClassifier()), level=0.2),
     ):
         model.fit(X, Y)
         display = ThresholdCurveDisplay.from_estimator(model, X, Y)
@@ -115,6 +123,13 @@ def test_thresholds_on_another_scale_are_not_marked(rows):
     plain = tuned.estimator_
     display = ThresholdCurveDisplay.from_estimator(plain, X, Y, response_method="predict_proba")
     assert display.curves[0].chosen == 0.5
+
+
+def test_infinite_thresholds_are_refused(rows):
+    model = TunedThresholdClassifier(MaxMarginClassifier()).fit(*rows)
+    model.thresholds_ = np.array([0.0, np.inf, 0.0])
+    with pytest.raises(ValueError, match="A threshold of the TunedThresholdClassifier is infinite"):
+        ThresholdCurveDisplay.from_estimator(model, *rows)
 
 
 def test_two_classes_and_many(rows):

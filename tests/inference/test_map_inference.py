@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
-from reference import map_twin
 
 from labelweave._loops.map.arrays import Limits, allocate_workspace
 from labelweave._loops.map.solve import solve_one
@@ -13,6 +12,7 @@ from labelweave.arrays import Workers
 from labelweave.inference.map import MapInference, shift_by_costs
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
+from reference import map_twin
 
 _WIDTH, _STATES = 6, 256
 

@@ -18,35 +18,26 @@ def _point(random, n, capacity, parts):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(0, 3))
-def test_margins_of_parts_are_kept(seed, n_wide, n_alone):
-    random, n = np.random.default_rng(seed), 6
-    sizes = [2] * n_wide
+@given(st.integers(0, 2**32), st.sampled_from([(1, 1), (2, 0), (3, 2), (1, 3)]), st.booleans())
+def test_margins_of_parts_are_kept(seed, counts, is_tight):
+    random, (n_wide, n_alone), n = np.random.default_rng(seed), counts, 6
     labels = np.arange(2 * n_wide + n_alone)
     parts = [labels[2 * k : 2 * k + 2] for k in range(n_wide)] + [[label] for label in labels[2 * n_wide :]]
     old = _point(random, n, 4, parts)
     homes = np.concatenate([np.arange(n_wide), np.full(n_alone, -1)]).astype(np.int64)
-    # three times four vertices laid along one line, and two for a label alone, always find room
-    capacity = 4 * n_wide + 2 * n_alone + 2
-    wide = DualPoint(
-        old.means, np.zeros((n, capacity, len(labels)), np.int8), np.zeros((n, capacity, n_wide))
-    )
-    wide.vertices[:, :4], wide.shares[:, :4] = old.vertices, old.shares[:, :, :n_wide]
+    # room for independent parts, or for the shares of two parts along one line
+    capacity = 7 if is_tight and len(parts) == 2 else 4**n_wide * 2**n_alone
     shares, vertices = np.zeros((n, capacity, 1)), np.zeros((n, capacity, len(labels)), np.int8)
-    starts = np.cumsum([0, *sizes, *[1] * n_alone])
-    merge_components(starts, labels, homes, wide, 0, shares, vertices)
+    starts = np.cumsum([0] + [len(part) for part in parts])
+    merge_components(starts, labels, homes, old, 0, shares, vertices)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     for number, part in enumerate(parts):
-        states = np.eye(2 ** len(part))
-        power = 1 << np.arange(len(part))
+        states, power = np.eye(2 ** len(part)), 1 << np.arange(len(part))
         found = (states[vertices[:, :, part] @ power] * shares).sum(axis=1)
-        if number >= n_wide:
-            mean = old.means[:, part[0]]
-            expected = np.stack([1 - mean, mean], axis=1)
-        else:
-            expected = (states[wide.vertices[:, :, part] @ power] * wide.shares[:, :, number, None]).sum(
-                axis=1
-            )
+        expected = np.stack([1 - old.means[:, part[0]], old.means[:, part[0]]], axis=1)
+        if number < n_wide:
+            own = old.shares[:, :, number, None]
+            expected = (states[old.vertices[:, :, part] @ power] * own).sum(axis=1)
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 

@@ -73,13 +73,11 @@ def test_without_cliques_labels_are_linear_support_vector_machines():
     X, Y = rows(2)
     problem = structured(margin_data(X, Y), (), 0.02)
     _solve(problem, 1e-7)
-    # half the score is to reach 1/2, and its penalty is |h|^2 / 4: with w = h, C = 1 / (lambda n)
-    C = 2.0 / (0.02 * len(X))
+    # the hinge of h with the penalty lambda / 4 |h|^2: C = 2 / (lambda n)
     for label in range(Y.shape[1]):
-        peer = LinearSVC(loss="hinge", C=C / 2, fit_intercept=False, tol=1e-9, max_iter=10**6)
-        peer.fit(2 * X, Y[:, label])
-        scores = problem.weights()[:, label]
-        np.testing.assert_allclose(scores, 2 * peer.coef_[0], atol=2e-2)
+        peer = LinearSVC(loss="hinge", C=2.0 / (0.02 * len(X)), fit_intercept=False, tol=1e-9, max_iter=10**6)
+        peer.fit(X, Y[:, label])
+        np.testing.assert_allclose(problem.weights()[:, label], peer.coef_[0], atol=1e-2)
 
 
 def test_sparse_features_give_the_dense_result():
@@ -103,11 +101,17 @@ def test_weights_are_repeated_rows():
     np.testing.assert_allclose(once.weights(), repeated.weights(), atol=2e-2)
 
 
-def test_two_kept_labelings_are_enough():
+@pytest.mark.parametrize("penalty", [RidgePenalty(3), RoundPenalty([0, 1, 1])])
+def test_two_kept_labelings_come_near_with_a_true_certificate(penalty):
     X, Y = rows(5)
-    ends = [_solve(structured(margin_data(X, Y), TRIANGLE, capacity=room), 1e-3) for room in (2, 16)]
-    assert ends[0].dual <= ends[1].primal + 1e-9
-    assert ends[1].dual <= ends[0].primal + 1e-9
+    best = structured(margin_data(X, Y), TRIANGLE, penalty=penalty)
+    best_point = _solve(best, 1e-4)
+    few = structured(margin_data(X, Y), TRIANGLE, penalty=penalty, capacity=2)
+    BlockFrankWolfe(1e-4, 60, np.random.RandomState(0)).run(few, len(X), 3)
+    point = few.evaluate()
+    assert point.gap < 0.05
+    assert point.dual <= best_point.primal + 1e-9
+    assert best_point.dual <= point.primal + 1e-9
 
 
 def test_inexact_inference_keeps_the_order_of_bounds():
@@ -145,12 +149,12 @@ def test_completing_labels_never_raises_the_latent_objective():
     problem = structured(margin_data(X, Y), TRIANGLE, 0.02)
     values = []
     for _ in range(6):
-        _solve(problem, 1e-6)
+        point = _solve(problem, 1e-4)
         values.append(_latent_objective(problem))
         if not problem.complete():
             break
     assert len(values) > 1
-    assert all(later <= value + 2e-6 for value, later in pairwise(values))
+    assert all(later <= value + 1e-4 * max(1, point.primal) for value, later in pairwise(values))
 
 
 def test_unobserved_labels_alone_drop_out():
@@ -168,17 +172,20 @@ def test_unobserved_labels_alone_drop_out():
 
 def test_costs_of_labels_count():
     X, Y = rows(9)
+    X = np.hstack([X, np.ones((len(X), 1))])
     free = np.ones((2, 5))
     free[:, 3] = 0.0
     problem = structured(margin_data(X, Y, costs=free), TRIANGLE)
     _solve(problem)
     np.testing.assert_allclose(problem.weights()[:, 3], 0.0, atol=1e-12)
-    severe = np.ones((2, 5))
-    severe[1, 4] = 20.0
-    problem = structured(margin_data(X, Y, costs=severe), TRIANGLE, 1.0)
-    _solve(problem)
-    on = (X @ problem.weights()[:, 4] > 0)[Y[:, 4] == 1]
-    assert on.mean() > 0.9
+    recalls = []
+    for cost in (0.1, 1.0, 20.0):
+        severe = np.ones((2, 5))
+        severe[1, 4] = cost
+        problem = structured(margin_data(X, Y, costs=severe), TRIANGLE, 1.0)
+        _solve(problem)
+        recalls.append((X @ problem.weights()[:, 4] > 0)[Y[:, 4] == 1].mean())
+    assert recalls[0] < recalls[1] < recalls[2]
 
 
 def test_growing_the_graph_keeps_expected_costs_and_goes_on():

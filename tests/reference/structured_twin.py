@@ -1,4 +1,4 @@
-"""The structured support vector machine by enumeration of all labelings, with the paper's one-hot features."""
+"""The structured support vector machine by enumeration of labelings, with the paper's one-hot features."""
 
 import itertools
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import LowRankClassifier, MaxMarginClassifier, TunedThresholdClassifier
+from labelweave import LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier, TunedThresholdClassifier
 from labelweave.baselines import PLST, BinaryRelevance
-from labelweave.datasets import TableVectorizer
+from labelweave.datasets import TableVectorizer, make_clique_toy
 from labelweave.estimators import TableModel
 from labelweave.report.linear_scores import LinearScores
 from labelweave.report.outcomes import Outcomes
@@ -55,6 +55,17 @@ def test_of_two_classes_each_has_its_sign(data):
     no, yes = (linear.explain(X[[0]], label) for label in (0, 1))
     assert yes.score == pytest.approx(linear.classifier.decision_function(X[[0]])[0])
     assert no.score == pytest.approx(-yes.score)
+
+
+def test_a_label_graph_adds_what_other_labels_do():
+    data, edges = make_clique_toy(200)
+    model = LabelGraphClassifier(graph=edges, tol=1e-2).fit(data.X, data.Y)
+    linear, scores = LinearScores(model), model.decision_function(data.X[:5])
+    found = linear.explain(data.X[[0]], 0)
+    own = found.intercept + sum(part.amount for part in found.contributions)
+    assert own == pytest.approx(float(data.X[0] @ model.coef_[0]) + model.intercept_[0])
+    assert found.others == pytest.approx(scores[0, 0] - own)
+    assert found.others != 0
 
 
 def test_lines_of_an_example_add_up(data):

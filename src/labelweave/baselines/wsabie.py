@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData, with_constant
 from labelweave.baselines.ranking_fit import RankingFit, RankingSettings
 from labelweave.estimators.factor_rank import RANKS, columns_for_rank
-from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.solvers import TraceRecord
@@ -246,8 +246,9 @@ class WSABIE(FactorClassifier):
             rows = np.sort(np.random.default_rng(seed).permutation(n)[:most])
             features, labels = features.rows(rows), labels[rows]
         self.threshold_ = 0.0
-        scores = self._wide_scores(features)
-        return float(best_thresholds(labels, scores, by_label=False, fallback=0.0)[0])
+        if not labels.positives.nnz:
+            return 0.0
+        return float(choose_thresholds(labels, self._wide_scores(features), scope="global").thresholds[0])
 
 
 def _both_classes(labels: LabelMatrix) -> LabelMatrix:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from labelweave.arrays import panels
 from labelweave.features import FeatureMatrix
@@ -25,6 +26,7 @@ __all__ = [
     "similar_labels",
     "singular_words",
     "threshold_words",
+    "tuned_threshold_words",
 ]
 
 Array = npt.NDArray[Any]
@@ -94,7 +96,7 @@ def gap_words(classifier: Any) -> str:
 
 
 def threshold_words(classifier: Any) -> str | None:
-    """Say from which scores on labels are predicted.
+    """Say from which scores on labels are predicted, or probabilities of models that have them.
 
     Parameters
     ----------
@@ -109,8 +111,26 @@ def threshold_words(classifier: Any) -> str | None:
     found = getattr(classifier, "thresholds_", getattr(classifier, "threshold_", None))
     if found is None:
         return None
-    low, high = float(np.min(found)), float(np.max(found))
-    return f"{low:.4g}" if low == high else f"one a label, from {low:.4g} to {high:.4g}"
+    has_probabilities = hasattr(classifier, "predict_proba")
+    low, high = (float(expit(f(found)) if has_probabilities else f(found)) for f in (np.min, np.max))
+    words = f"{low:.4g}" if low == high else f"one a label, from {low:.4g} to {high:.4g}"
+    return f"probability {words}" if has_probabilities else words
+
+
+def tuned_threshold_words(classifier: Any) -> str | None:
+    """Say from which scores on labels are predicted, where these are not the usual ones.
+
+    Parameters
+    ----------
+    classifier : LabelClassifier
+        The classifier.
+
+    Returns
+    -------
+    str or None
+        As :func:`threshold_words` does; None where nothing else than "auto" was asked for.
+    """
+    return None if getattr(classifier, "threshold", "auto") == "auto" else threshold_words(classifier)
 
 
 def factor_facts(classifier: Any) -> Facts:

@@ -7,7 +7,13 @@ from typing import Any
 import click
 
 from labelweave.cli.choice_words import choice_words, fits_to_folds, has_choice
-from labelweave.cli.factor_words import gap_words, has_factors, rank_words, threshold_words
+from labelweave.cli.factor_words import (
+    gap_words,
+    has_factors,
+    rank_words,
+    threshold_words,
+    tuned_threshold_words,
+)
 from labelweave.cli.messages import note, size_of
 from labelweave.cli.model_words import hyperparameter_words, kernel_words, learning_words, n_support_rows
 
@@ -54,7 +60,9 @@ def _convex_lines(model: Any) -> Lines:
     steps = {"rounds" if learning is None else "steps": str(model.n_iter_)}
     if not hasattr(model, "duality_gap_"):
         return steps
-    return prior | steps | {"gap": f"{model.duality_gap_:.2e} (asked for {model.tol:g})"}
+    threshold = tuned_threshold_words(model)
+    chosen = {} if threshold is None else {"threshold": threshold}
+    return prior | steps | {"gap": f"{model.duality_gap_:.2e} (asked for {model.tol:g})"} | chosen
 
 
 def _factor_lines(model: Any) -> Lines:

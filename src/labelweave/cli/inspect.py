@@ -134,6 +134,7 @@ def _print_facts(facts: Facts) -> None:
         "features": f"{facts['features']}, {'with' if facts['feature_names'] else 'without'} names",
         **({"taxonomy": facts["taxonomy"]["summary"]} if "taxonomy" in facts else {}),
         "kernel": _kernel_line(facts),
+        **({"threshold": facts["threshold"]} if "threshold" in facts else {}),
         **(_factor_lines(facts["factors"]) if "factors" in facts else {}),
         **({"chosen": facts["choice"]["summary"]} if "choice" in facts else {}),
         **(_learning_lines(facts) if "learning" in facts else {}),

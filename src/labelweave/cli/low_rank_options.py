@@ -72,11 +72,13 @@ def low_rank_options(command: Command) -> Command:
         click.option("--start", type=click.Choice(["svd", "random"]),
                      help="low-rank: where the labels' factor starts [svd]."),
         click.option("--threshold", metavar="auto|f1|label_f1|NUMBER", callback=_threshold,
-                     help="low-rank: scores above it are predicted: 1/2 or 0 by the loss (auto), the one of "
-                     "the best micro F1 on held-out rows (f1), the best of every label (label_f1) [auto]."),
+                     help="max-margin, kernel-logistic, low-rank: scores, of kernel-logistic probabilities, "
+                     "above it are predicted: 0, low-rank 1/2 or 0 by the loss, kernel-logistic 1/2 (auto), the "
+                     "one of the best micro F1 on held-out rows (f1), the best of every label (label_f1) "
+                     "[auto]."),
         click.option("--validation-fraction", metavar="SHARE",
                      type=click.FloatRange(0, 1, min_open=True, max_open=True),
-                     help="low-rank: share of rows held out for these thresholds [0.1]."),
+                     help="Share of rows held out for these thresholds [0.1]."),
         choice_options,
     )(command)  # fmt: skip
 
@@ -103,8 +105,6 @@ def check_low_rank_options(options: Options) -> None:
     learns, penalised = options["hyperparameters"] == "learn", (options["loss"], options["penalty"])
     if learns and not chooses_rank(options) and penalised not in (("squared", "ridge"), (None, "ridge")):
         raise click.UsageError("--hyperparameters learn goes with --loss squared and --penalty ridge only.")
-    if options["validation_fraction"] is not None and options["threshold"] not in ("f1", "label_f1"):
-        raise click.UsageError("--validation-fraction goes with --threshold f1 or label_f1.")
     if options["intercept_scaling"] is not None and options["no_intercept"]:
         raise click.UsageError(
             "--intercept-scaling has no intercept to scale, which --no-intercept rules out."

@@ -9,7 +9,7 @@ import numpy as np
 
 from labelweave import Taxonomy
 from labelweave.cli.choice_words import choice_facts, has_choice
-from labelweave.cli.factor_words import factor_facts, gap_words, has_factors
+from labelweave.cli.factor_words import factor_facts, gap_words, has_factors, tuned_threshold_words
 from labelweave.cli.model_rows import Model, classifier_of
 from labelweave.cli.model_words import (
     hyperparameter_words,
@@ -60,6 +60,8 @@ def model_facts(model: Model, path: str) -> Facts:
         "support_rows": n_support_rows(classifier),
         "fit": _fit_facts(classifier),
     }
+    threshold = None if has_factors(classifier) else tuned_threshold_words(classifier)
+    facts |= {} if threshold is None else {"threshold": threshold}
     facts |= {"columns": _columns(model)} if isinstance(model, TableModel) else {}
     facts |= {"factors": factor_facts(classifier)} if has_factors(classifier) else {}
     facts |= {"choice": choice_facts(classifier)} if has_choice(classifier) else {}

@@ -145,6 +145,7 @@ def check_model_options(context: click.Context, options: Options) -> None:
     check_model_flags(context, options["model"])
     check_low_rank_options(options)
     _check_learning(options)
+    _check_threshold(options)
     if options["model"] == "kernel-logistic":
         _check_structure(options)
 
@@ -164,6 +165,17 @@ def _check_learning(options: Options) -> None:
             "--cv is about learning; give --hyperparameters learn too, or --ranks or --regularizations."
         )
     raise click.UsageError(f"{flag_of(given)} is about learning; give --hyperparameters learn too.")
+
+
+def _check_threshold(options: Options) -> None:
+    threshold = options["threshold"]
+    if options["validation_fraction"] is not None and threshold not in ("f1", "label_f1"):
+        raise click.UsageError("--validation-fraction goes with --threshold f1 or label_f1.")
+    is_level = isinstance(threshold, float)
+    if options["model"] == "kernel-logistic" and is_level and not 0 < threshold < 1:
+        raise click.UsageError(
+            f"--threshold {threshold:g}: of kernel-logistic it is a probability, between 0 and 1."
+        )
 
 
 def _check_structure(options: Options) -> None:

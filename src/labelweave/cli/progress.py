@@ -4,7 +4,8 @@ The estimators report ten subtasks "duality gap" for each tenfold smaller gap, s
 number tells the gap.  Between two of its measurements some solvers report an estimate; the gap
 that a fit ends with is measured.  Estimators that learn hyper-parameters report each evaluation
 of their loss before, as a subtask "cross-validation"; where fewer were needed than
-there could be, the rest are reported as done at once when the final fit begins.  Models of two factors
+there could be, the rest are reported as done at once when the final fit begins.  A fit of a part of the
+rows, by which thresholds are chosen, has subtasks of its own before the final ones.  Models of two factors
 report rounds or epochs, whose number is all that is known of how far they are, and fits to folds before
 them where rank and regularization are chosen.
 """
@@ -25,6 +26,7 @@ __all__ = ["GapBar", "GapLines", "show_progress"]
 _STEPS_A_DECADE = 10
 _LEARNING = "cross-validation"
 _ROUNDS = ("round", "epoch")
+_PART = "duality gap of a part"
 _FOLD_FIT = "fit to a fold"
 _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
@@ -58,6 +60,7 @@ class _GapCallback:
         self.steps: int | None = 1  # None where nobody knows
         self.learned, self.most_learned = 0, 0
         self.fits, self.most_fits = 0, 0
+        self.parts = 0
         self.rounds = ""
 
     @property
@@ -68,13 +71,19 @@ class _GapCallback:
             return f"{self.rounds} {self.done - self.learned - self.fits}{most}"
         if self.fits:
             return f"fit {self.fits}{self._at_most(self.steps and self.most_fits)} to folds"
-        if self.done > self.learned:
-            return f"gap about {10 ** ((self.learned - self.done) / _STEPS_A_DECADE):.1e}"
+        if self.done > self.learned + self.parts:
+            return self._gap_words(self.done - self.learned - self.parts)
+        if self.parts:
+            return f"{self._gap_words(self.parts)} on a part of the rows"
         if not self.learned:
             return ""
         if self.learned >= self.most_learned:  # all, or the rest at once
             return "at the end of learning"
         return f"learning {self.learned} of at most {self.most_learned}"
+
+    @staticmethod
+    def _gap_words(steps: int) -> str:
+        return f"gap about {10 ** (-steps / _STEPS_A_DECADE):.1e}"
 
     @staticmethod
     def _at_most(steps: int | None, others: int = 0) -> str:
@@ -90,7 +99,7 @@ class _GapCallback:
         context : CallbackContext
             The task.
         """
-        self.done = self.learned = self.fits = 0
+        self.done = self.learned = self.fits = self.parts = 0
         self.rounds = ""
         learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
         self.most_learned = int(estimator.max_learning_iter) if learns else 0
@@ -122,6 +131,7 @@ class _GapCallback:
         if context.parent is not None:
             self.done += 1
             self.learned += context.task_name == _LEARNING
+            self.parts += context.task_name == _PART
             self.fits += context.task_name == _FOLD_FIT
             self.rounds = context.task_name if context.task_name in _ROUNDS else ""
             self.show()

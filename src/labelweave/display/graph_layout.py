@@ -137,7 +137,7 @@ def _in_rows(parts: list[list[int]], placed: list[Floats], boxes: Floats) -> Lay
     for nodes, found, corner, low, high in zip(parts, placed, corners, lows, highs, strict=True):
         # corners count downwards from the upper edge
         left, top = corner[0] + _BETWEEN / 2, whole[1] - corner[1] - _BETWEEN / 2
-        places[nodes] = found + [left - low[0], top - high[1]]
+        places[nodes] = found + np.array([left - low[0], top - high[1]])
     return Layout(places, whole)
 
 

@@ -33,8 +33,8 @@ _MOST_LISTED = 12
 _KINDS: dict[
     int, tuple[str, Any, str]
 ] = {  # colour, line and words of a sign; lines differ in print without colours too
-    1: ("#14538f", "solid", "alike"),
-    -1: ("#c0392b", (0, (4, 2)), "opposite"),
+    1: ("#14538f", "solid", "together"),
+    -1: ("#c0392b", (0, (4, 2)), "apart"),
     0: ("#777777", (0, (1, 1.5)), "depends on the row"),
 }
 

@@ -153,18 +153,13 @@ class LabelGraphPathDisplay:
         legend.set_in_layout(False)
 
     def _name_rounds(self, counts: Array) -> None:
-        if len(self.rounds) > _MOST_NAMED:
+        if len(self.rounds) > _MOST_NAMED or any(len(record.cliques) > 1 for record in self.rounds):
             self.ax_.set_xlabel("Cliques in the graph")
             return
-        texts = [
-            f"{self._clique_words(record)}  {count}"
-            for record, count in zip(self.rounds, counts.tolist(), strict=True)
-        ]
+        texts = [f"{self._words(record)}  {count}" for record, count in zip(self.rounds, counts, strict=True)]
         self.ax_.set_xticks(counts, texts, rotation=90, fontsize="small")
-        self.ax_.set_xlabel("Cliques in the graph, with those that each round added")
+        self.ax_.set_xlabel("Cliques in the graph, with the one that each round added")
 
-    def _clique_words(self, record: Any) -> str:
-        if len(record.cliques) != 1:
-            return f"{len(record.cliques)} cliques" if record.cliques else "none"
-        (clique,) = record.cliques
-        return ", ".join(short_text(self.label_names[label], _LONGEST_NAME) for label in clique)
+    def _words(self, record: Any) -> str:
+        labels = record.cliques[0] if record.cliques else ()
+        return ", ".join(short_text(self.label_names[label], _LONGEST_NAME) for label in labels) or "none"

@@ -35,6 +35,11 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
         The scores.
     thresholds : ndarray of float64, shape (L,), or None
         Scores above are predicted; None if the model's thresholds are on another scale.
+
+    Raises
+    ------
+    ValueError
+        If the model has no such scores, or an infinite threshold.
     """
     model = last_step(estimator)
     own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
@@ -43,6 +48,11 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
     if own is None:
         return scores, np.full(n_labels, decision_level(model, response))
     thresholds = np.broadcast_to(np.asarray(own, dtype=np.float64), (n_labels,))
+    if not np.isfinite(thresholds).all():
+        raise ValueError(
+            f"A threshold of the {type(model).__name__} is infinite: it predicts a label always or never, "
+            "wherever the curve is; draw the scores of the estimator inside it with from_predictions."
+        )
     if is_decision:
         return scores + thresholds, thresholds
     return scores, thresholds if _compares_probabilities(model) else None

@@ -41,6 +41,8 @@ class NodeTexts:
         Where the nodes stand.
     names : list of str
         Their names, in the order of ``layout.nodes``.
+    short_names : list of str
+        What names them in a column right of their parents.
     rows : ndarray of float64, shape (k,)
         Their rows.
     wrong : ndarray of float64, shape (k,)
@@ -50,6 +52,7 @@ class NodeTexts:
     ax: Any
     layout: Icicle
     names: list[str]
+    short_names: list[str]
     rows: Floats
     wrong: Floats
 
@@ -111,7 +114,7 @@ class NodeTexts:
 
     def _candidates(self, k: int) -> Iterator[tuple[str, int]]:
         """List texts and their rotations, the best first."""
-        name, share, rows = self.names[k], self._share(k), grouped_count(self.rows[k])
+        name, share, rows = self.short_names[k], self._share(k), grouped_count(self.rows[k])
         of_rows = f"{share} of {rows}" if share else "no rows"
         yield f"{short_text(name)}  {of_rows}", 0
         yield f"{short_text(name)}\n{of_rows}", 0
@@ -152,9 +155,14 @@ class NodeTexts:
         numbers = f"{self._share(k)} of {grouped_count(self.rows[k])}"
         width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi * beside / self.ax.get_xlim()[1]
         letters = int(0.86 * width / _LETTER_WIDTH) - len(numbers) - 2
-        written = f"{short_text(self.names[k], max(4, letters))}  {numbers}"
+        written = f"{_end_of(self.names[k], max(4, letters))}  {numbers}"
         text = self.ax.text(end + 0.14 * beside, at, written, va="center", fontsize=_BESIDE_SIZE)
         text.set_in_layout(False)
+
+
+def _end_of(name: str, longest: int) -> str:
+    """Shorten a name from the front: paths end with what tells them apart."""
+    return short_text(name if len(name) <= longest else "…" + name[1 - longest :])
 
 
 def _fits(text: Any, width: float, height: float) -> bool:

@@ -241,12 +241,12 @@ class TaxonomyDisplay:
         if layout.n_columns < n_levels:
             notes = [f"{layout.n_columns} of {n_levels} levels: {notes[0]}"]
         if unseen:
-            notes.append(f"{unseen} without rows are grey")
+            notes.append(f"{unseen} without rows (grey)")
         self.ax_.set_title("; ".join(notes), fontsize="medium")
         settle_layout(self.ax_)  # only then is known how large the axes are
         tails = tail_names(self.taxonomy)
-        names = [tails[k] for k in layout.nodes]
-        texts = NodeTexts(self.ax_, layout, names, self.rows[layout.nodes], self.wrong[layout.nodes])
+        names, short = ([source[k] for k in layout.nodes] for source in (self.taxonomy.nodes, tails))
+        texts = NodeTexts(self.ax_, layout, names, short, self.rows[layout.nodes], self.wrong[layout.nodes])
         heights = texts.heights()
         cells.set_linewidth(np.where(heights > 4.0, 0.8, np.where(heights > 1.5, 0.2, 0.0)))
         if texts.thin_leaves().any():

@@ -42,12 +42,19 @@ class GapProgress:
         The gap at which the fit is done.
     extra_steps : int, default=0
         Subtasks of another kind that come before.
+    has_part : bool, default=False
+        Whether a fit of a part of the rows comes first; its subtasks have another name.
     """
 
-    def __init__(self, estimator: LabelClassifier, tol: float, extra_steps: int = 0) -> None:
+    def __init__(
+        self, estimator: LabelClassifier, tol: float, extra_steps: int = 0, *, has_part: bool = False
+    ) -> None:
         self.estimator, self.done = estimator, 0
+        self.name = "duality gap of a part" if has_part else "duality gap"
         self.steps = max(1, math.ceil(-_STEPS_A_DECADE * math.log10(min(tol, 0.5))))
-        self.context = estimator._init_callback_context(max_subtasks=self.steps + extra_steps)
+        self.context = estimator._init_callback_context(
+            max_subtasks=self.steps * (1 + has_part) + extra_steps
+        )
         self.context.call_on_fit_task_begin(estimator=estimator)
 
     def __call__(self, record: TraceRecord) -> bool:
@@ -58,8 +65,15 @@ class GapProgress:
         stop = False
         while self.done < min(self.steps, int(reached)):
             self.done += 1
-            stop |= self.subtask("duality gap")
+            stop |= self.subtask(self.name)
         return stop
+
+    def end_part(self) -> None:
+        """Go on to the fit of all rows."""
+        while self.done < self.steps:  # the part ended early
+            self.done += 1
+            self.subtask(self.name)
+        self.name, self.done = "duality gap", 0
 
     def subtask(self, name: str) -> bool:
         """Report a subtask as done.

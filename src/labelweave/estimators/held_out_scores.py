@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.arrays import Workers, panels
-from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.estimators.thresholded_classifier import best_f1_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.metrics import average_auc, f1_score, precision_at_k
@@ -154,8 +154,7 @@ def _thresholds(rows: HeldOutRows, settings: ScoreSettings) -> Array:
     fallback = ENTRY_LOSSES[settings.loss]().threshold
     if settings.threshold in ("f1", "label_f1"):
         scores = np.concatenate([block for _, block in rows.blocks()])
-        by_label = settings.threshold == "label_f1"
-        return best_thresholds(rows.labels, scores, by_label=by_label, fallback=fallback)
+        return best_f1_thresholds(settings.threshold, rows.labels, scores, rows.weights, fallback)
     level = fallback if settings.threshold == "auto" else float(settings.threshold)
     return np.full(rows.labels.n_labels, level)
 

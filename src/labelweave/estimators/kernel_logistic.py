@@ -24,7 +24,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER
+from labelweave.estimators.base import CALLER, Array
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows, reusable_splits
 from labelweave.estimators.kernel_expansion import expansion
 from labelweave.estimators.kernel_probabilities import KernelProbabilities
@@ -32,10 +32,12 @@ from labelweave.estimators.likelihood_data import LikelihoodData, read_likelihoo
 from labelweave.estimators.likelihood_fit import FitSettings, FittedLikelihood, LikelihoodFit
 from labelweave.estimators.likelihood_progress import LikelihoodProgress
 from labelweave.estimators.prior_choice import TIES, PriorChoice, prior_family
+from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
-from labelweave.hyperparameters import SearchRecord
+from labelweave.hyperparameters import LearnedParameters, SearchRecord
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import storable
+from labelweave.solvers import SolverResult, Status
 
 __all__ = ["KernelLogisticClassifier"]
 
@@ -45,6 +47,7 @@ _COUNT = Interval(Integral, 1, None, closed="left")
 _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may show
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
 _RANK = 100  # of the preconditioner
+Searched = tuple[LearnedParameters | None, Array | None]  # what was learned, and where fits start
 
 
 @storable("KernelLogisticClassifier")
@@ -114,6 +117,14 @@ class KernelLogisticClassifier(KernelProbabilities):
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
         How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
         loss, or the most probable under the parent of the greatest mass (section 6.1).
+    threshold : {"auto", "f1", "label_f1"} or float, default="auto"
+        Labels of a higher probability are predicted: 1/2, or a given one; or, on the observed entries of rows
+        that are held out, the one of best micro-averaged F1 score ("f1"), or the one of best F1 score of
+        every label ("label_f1"), drawn to the former where few held-out rows have the label; after that
+        the model is fitted to all rows.  Hyper-parameters are learned before, on all rows.  Only
+        "auto" where a row has one of three classes or more.
+    validation_fraction : float, default=0.1
+        The share of rows held out for ``threshold="f1"`` and "label_f1", every label spread evenly.
     low_rank : int or None, default=None
         Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true
         diagonal (section 7.4.3); the model then keeps so many rows.  None for the exact matrices.
@@ -158,6 +169,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         Their features; not with a precomputed kernel.
     intercept_ : ndarray of shape (L,)
         The intercepts.
+    thresholds_ : ndarray of shape (L,)
+        Scores (logarithms of odds) above are positive; ``decision_function`` gives scores less these, and
+        probabilities do not depend on them.
     taxonomy_ : Taxonomy or None
         The tree.
     kernel_products_ : float
@@ -209,6 +223,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         "learning_blocks": [_COUNT],
         "max_learning_iter": [_COUNT],
         "decision": [StrOptions(_DECISIONS)],
+        **KernelProbabilities._threshold_constraints,
+        "threshold": [StrOptions({"auto", "f1", "label_f1"}), Interval(Real, 0, 1, closed="neither")],
         "low_rank": [_COUNT, None],
         "tol": [_POSITIVE],
         "max_iter": [_COUNT],
@@ -237,6 +253,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         learning_blocks=1,
         max_learning_iter=100,
         decision="most_probable",
+        threshold="auto",
+        validation_fraction=0.1,
         low_rank=None,
         tol=1e-4,
         max_iter=100,
@@ -261,6 +279,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.learning_blocks = learning_blocks
         self.max_learning_iter = max_learning_iter
         self.decision = decision
+        self.threshold = threshold
+        self.validation_fraction = validation_fraction
         self.low_rank = low_rank
         self.tol = tol
         self.max_iter = max_iter
@@ -306,13 +326,15 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._forget_expansion()
         blocks = self._blocks(data, seed)
         iterations = self.max_learning_iter if blocks else 0
-        progress = LikelihoodProgress(self, self.tol, iterations)
+        progress = LikelihoodProgress(self, self.tol, iterations, has_part=self._holds_out)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running():
-            settings = self._settings(progress, workers, seed, iterations)
-            fitted = LikelihoodFit(family, data, settings).run(blocks)
+            task = LikelihoodFit(family, data, self._settings(progress, workers, seed, iterations))
+            learned, start = task.learn(blocks) if blocks else (None, None)
+            result = self._fit(task, features, (learned, start), progress)
         progress.close()
-        self._keep(fitted, features, family.values(fitted.theta))
+        self.hyperparameters_ = family.values(family.start if learned is None else learned.theta)
+        self._keep(result, learned)
         return self
 
     @property
@@ -329,6 +351,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         )
         self.classes_ = self._form.classes
         self._check_decision()
+        self._check_threshold()
         if not data.weights.any():
             raise ValueError(
                 "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
@@ -398,22 +421,44 @@ class KernelLogisticClassifier(KernelProbabilities):
             on_search=progress.on_search,
         )
 
-    def _keep(self, fitted: FittedLikelihood, features: FeatureMatrix, values: dict[str, float]) -> None:
-        self.prior_, self.hyperparameters_ = fitted.prior, values
-        learned = fitted.learned
-        self.cross_validation_loss_ = np.nan if learned is None else learned.value
-        self.learning_status_ = "fixed" if learned is None else learned.status
-        self.learning_trace_ = [] if learned is None else learned.trace
+    def _fit(
+        self, task: LikelihoodFit, features: FeatureMatrix, searched: Searched, progress: LikelihoodProgress
+    ) -> SolverResult:
+        """Choose thresholds, fit with learned hyper-parameters, and keep what makes the scores."""
+        data, (learned, start) = task.data, searched
+
+        def fit_part(kept: Array) -> SolverResult:
+            fitted = task.part(kept).fit(learned, None if start is None else start[kept])
+            self._keep_scores(fitted, features, kept)
+            return fitted.result
+
+        weights, seed = data.certain_weights(), task.settings.seed
+        part = self._set_thresholds(features, data.label_matrix, weights, seed, fit_part)
+        whole = fit_after(part, progress, lambda: task.fit(learned, start))
+        if whole is None:
+            assert part is not None, "only a fit after another one gives way to it"
+            return replace(part, status=Status.INTERRUPTED)
+        self._keep_scores(whole, features, np.arange(len(features)))
+        return whole.result
+
+    def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
+        """Keep a model of some rows."""
+        self.prior_ = fitted.prior
         self.kernel_products_ = fitted.gram.products
         self.intercept_ = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
         support, self.expansion_ = expansion(fitted.prior, fitted.gram, fitted.dual)
-        self._keep_support(features, support, fitted.dual[support])
+        self._keep_support(features, rows[support], fitted.dual[support])
+
+    def _keep(self, result: SolverResult, learned: LearnedParameters | None) -> None:
+        self.cross_validation_loss_ = np.nan if learned is None else learned.value
+        self.learning_status_ = "fixed" if learned is None else learned.status
+        self.learning_trace_ = [] if learned is None else learned.trace
         if self.learning_status_ == "interrupted":
             message = (
                 "The search for hyper-parameters was interrupted; the model has the best ones that were met."
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=CALLER - 1)
-        self._keep_result(fitted.result)
+        self._keep_result(result)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`KernelProbabilities.to_state`."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.arrays import panels
 from labelweave.estimators.base import Array
 from labelweave.estimators.class_targets import node_name
-from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.kernel_expansion import KernelExpansion
+from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import Taxonomy
@@ -22,14 +22,18 @@ __all__ = ["KernelProbabilities"]
 _KERNEL_VALUES_AT_ONCE = 8_000_000
 
 
-class KernelProbabilities(KernelClassifier):
+class KernelProbabilities(ThresholdedClassifier):
     """Base of such classifiers; a fit sets ``expansion_``, ``intercept_``, ``support_`` and ``taxonomy_``."""
 
     decision: str
     expansion_: list[KernelExpansion]
     taxonomy_: Taxonomy | None
 
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
+    @property
+    def _level(self) -> float:
+        return 0.0 if isinstance(self.threshold, str) else float(logit(self.threshold))
+
+    def _raw_scores(self, features: FeatureMatrix) -> Array:
         scores = np.tile(self.intercept_, (len(features), 1))
         for term in self.expansion_:
             rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(term.rows)))
@@ -65,7 +69,8 @@ class KernelProbabilities(KernelClassifier):
         Returns
         -------
         ndarray of shape (n, C) or (n, L)
-            One distribution over the classes a row, or the probability of each label.
+            One distribution over the classes a row, or the probability of each label; they do not depend on
+            thresholds.
         """
         return np.exp(self.predict_log_proba(X))
 
@@ -83,7 +88,7 @@ class KernelProbabilities(KernelClassifier):
             The logarithms, exact where probabilities are too small for floating point.
         """
         check_is_fitted(self)
-        scores = np.concatenate(list(self._score_blocks(X)))
+        scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
         if self._form.kind == "labels":
             return np.asarray(log_expit(scores))
         if self._form.kind == "binary":

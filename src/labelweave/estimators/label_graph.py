@@ -113,9 +113,9 @@ class LabelGraphClassifier(LabelGraphModel):
     Attributes
     ----------
     label_graph_ : CliqueGraph
-        The graph with names, weights (the norm of a clique's weight vectors) and signs: 1 where being
-        alike, both on or both off, gains in two thirds of the training rows, -1 where it loses in as many,
-        else 0.
+        The graph with names, weights (the norm of a clique's weight vectors) and signs: of the training
+        rows that have one label of a pair or both, two thirds or more gain by both alike (1) or lose by it
+        (-1), or neither (0).
     graph_trace_ : list of GraphRecord
         Cliques in the order chosen, with the objective and the held-out loss after each round; empty for a
         given graph.  With held-out rows these are the rounds on the other rows, and the graph has the
@@ -328,8 +328,7 @@ class LabelGraphClassifier(LabelGraphModel):
         self.label_graph_ = graph_with_strengths(
             fitted.graph,
             fitted.weights[:, n_labels:],
-            data.features,
-            data.weights,
+            data,
             self._graph_names(n_labels),
         )
         self.graph_trace_, self.graph_reason_ = fitted.rounds, fitted.reason

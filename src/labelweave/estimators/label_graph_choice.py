@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import panels
-from labelweave.features import FeatureMatrix
+from labelweave.estimators.label_graph_fit import GraphData
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
@@ -118,7 +118,7 @@ def _costs(name: str, given: Any, n_labels: int) -> Array:
 
 
 def graph_with_strengths(
-    graph: CliqueGraph, weights: Array, features: FeatureMatrix, row_weights: Array, names: Array | None
+    graph: CliqueGraph, weights: Array, data: GraphData, names: Array | None
 ) -> CliqueGraph:
     """Give the graph with the norm of every clique's weights, and signs of pairs.
 
@@ -128,18 +128,17 @@ def graph_with_strengths(
         The graph.
     weights : ndarray of shape (d, states)
         The weights of its states.
-    features : FeatureMatrix of shape (n, d)
+    data : GraphData
         The training rows.
-    row_weights : ndarray of shape (n,)
-        Their weights.
     names : ndarray of str, shape (L,), or None
         The labels' names.
 
     Returns
     -------
     CliqueGraph
-        The graph; a pair attracts (1) if in two thirds of the rows being alike scores more, and excludes
-        (-1) if in as many it scores less.
+        The graph.  Of a pair those rows count that have one of its labels or both: it attracts (1) if in
+        two thirds of them being alike scores more than being different, and excludes (-1) if in as many it
+        scores less.
     """
     starts = graph.table_starts
     tables = [weights[:, starts[k] : starts[k + 1]] for k in range(graph.n_cliques)]
@@ -147,17 +146,19 @@ def graph_with_strengths(
     signs = np.zeros(graph.n_cliques, np.int8)
     if pairs:
         agreements = np.column_stack([tables[k] @ _AGREEMENT for k in pairs])
-        signs[pairs] = _usual_signs(agreements, features, row_weights)
+        signs[pairs] = _usual_signs(np.array(graph.edges), agreements, data)
     norms = [float(np.linalg.norm(table)) for table in tables]
     return CliqueGraph(graph.n_labels, graph.cliques, names, norms, signs)
 
 
-def _usual_signs(weights: Array, features: FeatureMatrix, row_weights: Array) -> Array:
-    """Give the sign that the columns' scores have in most rows, 0 if neither has most."""
-    above, below = np.zeros(weights.shape[1]), np.zeros(weights.shape[1])
-    for rows in panels(len(features), max(1, _VALUES_AT_ONCE // weights.shape[1])):
-        scores = features.rows(rows).matmul(weights)
-        above += row_weights[rows] @ (scores > 0)
-        below += row_weights[rows] @ (scores < 0)
-    most = _MOST * row_weights.sum()
-    return (above >= most).astype(np.int8) - (below >= most)
+def _usual_signs(pairs: Array, weights: Array, data: GraphData) -> Array:
+    """Give the sign that the pairs' scores have in most rows with one of their labels, else 0."""
+    above, below = np.zeros(len(pairs)), np.zeros(len(pairs))
+    for rows in panels(len(data.labels), max(1, _VALUES_AT_ONCE // (len(pairs) + data.labels.n_labels))):
+        is_on = data.labels.positives[rows].toarray() > 0
+        counts = (is_on[:, pairs[:, 0]] | is_on[:, pairs[:, 1]]) * data.weights[rows, None]
+        scores = data.features.rows(rows).matmul(weights)
+        above += (counts * (scores > 0)).sum(axis=0)
+        below += (counts * (scores <= 0)).sum(axis=0)
+    most = _MOST * (above + below)
+    return (above >= most).astype(np.int8) - (below >= most) * (above < most)

@@ -12,7 +12,7 @@ from labelweave.estimators.class_targets import read_classes
 from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram_sources import GramSource, KernelSource, PrecomputedSource
-from labelweave.labels import Taxonomy
+from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.losses import LogisticLoss, ScoreLoss, SoftmaxLoss
 
 __all__ = ["LikelihoodData", "read_likelihood_data"]
@@ -99,6 +99,30 @@ class LikelihoodData:
         if kernel is None:
             return PrecomputedSource(np.asarray(self.features.data))
         return KernelSource(kernel, self.features)
+
+    def label_matrix(self) -> LabelMatrix:
+        """Give the labels, or the second of two classes.
+
+        Returns
+        -------
+        LabelMatrix of shape (n, L), or (n, 1) for two classes
+            The labels; entries of rows that are not certain mean nothing.
+        """
+        if self.signs is None:
+            return LabelMatrix.from_any(self.targets[:, None])
+        return LabelMatrix.from_any(np.where(self.signs == 0, np.nan, self.signs))
+
+    def certain_weights(self) -> Array:
+        """Give the weights of the rows whose labels are known in whole, as far as they are observed.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            The weights; 0 for other rows.
+        """
+        weights = np.zeros(len(self.weights))
+        weights[self.certain()] = self.weights[self.certain()]
+        return weights
 
     def certain(self) -> Array:
         """List the rows whose labels are known in whole, as far as they are observed.

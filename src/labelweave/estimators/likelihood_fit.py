@@ -1,4 +1,4 @@
-"""Fits of the kernel logistic model: learn hyper-parameters if asked, then fit all rows."""
+"""Fits of the kernel logistic model: of hyper-parameters, and of rows with given ones."""
 
 from __future__ import annotations
 
@@ -141,22 +141,36 @@ class LikelihoodFit:
         self.evaluations_left = settings.learning_iterations
         self.n_terms = len(family.prior(family.start).terms)
 
-    def run(self, blocks: list[LearningBlock]) -> FittedLikelihood:
-        """Learn the hyper-parameters on some rows, and fit all.
+    def part(self, kept: Array) -> LikelihoodFit:
+        """Keep some rows.
 
         Parameters
         ----------
-        blocks : list of LearningBlock
-            Rows on which hyper-parameters are learned, and how they are cross-validated.
+        kept : ndarray of int
+            The rows.
+
+        Returns
+        -------
+        LikelihoodFit
+            A fit of these rows.
+        """
+        return LikelihoodFit(self.family, self.data.rows(kept), self.settings)
+
+    def fit(self, learned: LearnedParameters | None, start: Array | None) -> FittedLikelihood:
+        """Fit all rows.
+
+        Parameters
+        ----------
+        learned : LearnedParameters or None
+            The hyper-parameters; None for those that are given.
+        start : ndarray of shape (n, groups, columns), or None
+            Dual variables to start from.
 
         Returns
         -------
         FittedLikelihood
             The model.
         """
-        learned, start = None, None
-        if self.settings.learning_iterations and blocks:
-            learned, start = self.learn(blocks)
         theta = self.family.start if learned is None else learned.theta
         prior = self.family.prior(theta)
         gram = coupled_gram(prior, self._final_gram, self.settings.workers, ties_labels=self.ties_labels)

@@ -22,11 +22,15 @@ class LikelihoodProgress:
         The gap at which the fit is done.
     learning_iterations : int
         The largest number of evaluations; 0 for none.
+    has_part : bool, default=False
+        Whether a fit of a part of the rows comes before the final one.
     """
 
-    def __init__(self, estimator: Any, tol: float, learning_iterations: int) -> None:
+    def __init__(
+        self, estimator: Any, tol: float, learning_iterations: int, *, has_part: bool = False
+    ) -> None:
         self.estimator, self.evaluations = estimator, learning_iterations
-        self.gap = GapProgress(estimator, tol, extra_steps=learning_iterations)
+        self.gap = GapProgress(estimator, tol, extra_steps=learning_iterations, has_part=has_part)
         self.done = 0
 
     def on_search(self, record: SearchRecord) -> bool:
@@ -64,6 +68,10 @@ class LikelihoodProgress:
             self.done += 1
             self.gap.subtask("cross-validation")
         return self.gap(record)
+
+    def end_part(self) -> None:
+        """Go on to the fit of all rows."""
+        self.gap.end_part()
 
     def close(self) -> None:
         """End the task."""

@@ -104,9 +104,11 @@ class LowRankClassifier(LowRankModel):
         entries as 0), or normal random numbers.  The squared loss of labels that are all observed with
         ``penalty="ridge"`` needs none where it is solved exactly, as it is if that is cheaper.
     threshold : {"auto", "f1", "label_f1"} or float, default="auto"
-        Scores above it are predicted: 1/2 for the squared loss and 0 for others; or the
-        one of best micro-averaged F1 score, or the best of every label, on the observed entries of
-        rows that are held out, after which the model is fitted to all rows.
+        Scores above it are predicted: 1/2 for the squared loss and 0 for others; or, on the observed entries
+        of rows that are held out, the one of best micro-averaged F1 score ("f1"), or the one of best F1
+        score of every label ("label_f1"), drawn to the former where few held-out rows have the label;
+        after that the model is fitted to all rows.  Only "auto" where a row has one of three classes or
+        more.
     validation_fraction : float, default=0.1
         The share of rows held out for ``threshold="f1"`` and "label_f1".
     tol : float, default=1e-4
@@ -200,8 +202,7 @@ class LowRankClassifier(LowRankModel):
         "negative_weight": [_POSITIVE],
         **LowRankModel._learning_constraints,
         "start": [StrOptions({"svd", "random"})],
-        "threshold": [StrOptions({"auto", "f1", "label_f1"}), Interval(Real, None, None, closed="neither")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        **LowRankModel._threshold_constraints,
         "tol": [_NON_NEGATIVE],
         "max_iter": [_COUNT],
         "precision": [StrOptions({"float32", "float64"})],
@@ -296,6 +297,7 @@ class LowRankClassifier(LowRankModel):
         labels, self._form = read_targets(y)
         self._check_lengths(features, labels)
         self.classes_ = self._form.classes
+        self._check_threshold()
         weights = _check_sample_weight(
             sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
         )

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import Workers
-from labelweave.features.gram_sources import GramSource
+from labelweave.features import FeatureMatrix
+from labelweave.features.gram_sources import GramSource, RowsOfSource
 from labelweave.problems import (
     BlockMargins,
     GramMargins,
@@ -40,7 +41,7 @@ from labelweave.solvers import (
     WorkingSetAscent,
 )
 
-__all__ = ["MarginFit", "MarginSettings", "fit_explicit", "fit_kernel"]
+__all__ = ["MarginFit", "MarginSettings", "MarginTask", "fit_explicit", "fit_kernel"]
 
 Array = npt.NDArray[Any]
 
@@ -113,6 +114,62 @@ class MarginFit:
     weights: Array | None = None
     dual_coefficients: Array | None = None
     support: Array | None = None
+
+
+@dataclass(frozen=True)
+class MarginTask:
+    """Rows to fit, with their kernel.
+
+    Parameters
+    ----------
+    data : MarginData
+        The problem.
+    source : GramSource
+        The kernel matrix of the rows.
+    explicit : FeatureMatrix or None
+        The features that the kernel is the dot product of, if it has them.
+    settings : MarginSettings
+        How to solve.
+    """
+
+    data: MarginData
+    source: GramSource
+    explicit: FeatureMatrix | None
+    settings: MarginSettings
+
+    def part(self, kept: Array) -> MarginTask:
+        """Keep some rows.
+
+        Parameters
+        ----------
+        kept : ndarray of int
+            The rows.
+
+        Returns
+        -------
+        MarginTask
+            These rows.
+        """
+        data = replace(
+            self.data,
+            features=self.data.features.rows(kept),
+            labels=self.data.labels[kept],
+            upper=self.data.upper[kept],
+        )
+        explicit = None if self.explicit is None else self.explicit.rows(kept)
+        return replace(self, data=data, source=RowsOfSource(self.source, kept), explicit=explicit)
+
+    def solve(self) -> MarginFit:
+        """Fit them.
+
+        Returns
+        -------
+        MarginFit
+            The model.
+        """
+        if self.explicit is None:
+            return fit_kernel(self.data, self.source, self.settings)
+        return fit_explicit(replace(self.data, features=self.explicit), self.source, self.settings)
 
 
 def fit_explicit(data: MarginData, source: GramSource, settings: MarginSettings) -> MarginFit:

@@ -21,13 +21,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.estimators.base import Array, GapProgress
-from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.margin_fit import MarginFit, MarginSettings, fit_explicit, fit_kernel
+from labelweave.estimators.margin_fit import MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.targets import read_targets
+from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.model_files import storable
 from labelweave.problems import MarginData
+from labelweave.solvers import SolverResult, Status
 
 __all__ = ["MaxMarginClassifier"]
 
@@ -37,7 +38,7 @@ _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 @storable("MaxMarginClassifier")
-class MaxMarginClassifier(KernelClassifier):
+class MaxMarginClassifier(ThresholdedClassifier):
     """Max-margin classifier for many related labels, linear or with a kernel, with a certificate.
 
     It minimises (M3L, Hariharan et al. 2012, equations 11 to 14)
@@ -76,6 +77,13 @@ class MaxMarginClassifier(KernelClassifier):
         Cost of missing a label that is there, half of the paper's loss (equation 5).
     false_positive_cost : float or array-like of shape (L,), default=1.0
         Cost of predicting a label that is not there.
+    threshold : {"auto", "f1", "label_f1"} or float, default="auto"
+        Scores above it are predicted: 0, or a given one; or, on the observed entries of rows that are held
+        out, the one of best micro-averaged F1 score ("f1"), or the one of best F1 score of every label
+        ("label_f1"), drawn to the former where few held-out rows have the label; after that the model
+        is fitted to all rows.  Only "auto" where a row has one of three classes or more.
+    validation_fraction : float, default=0.1
+        The share of rows held out for ``threshold="f1"`` and "label_f1", every label spread evenly.
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
     max_iter : int, default=1000
@@ -121,6 +129,8 @@ class MaxMarginClassifier(KernelClassifier):
         R.
     intercept_ : ndarray of shape (L,)
         The intercepts.
+    thresholds_ : ndarray of shape (L,)
+        Scores above are positive; ``decision_function`` gives scores less these.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     n_features_in_ : int
@@ -154,11 +164,12 @@ class MaxMarginClassifier(KernelClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        **KernelClassifier._kernel_constraints,
+        **ThresholdedClassifier._kernel_constraints,
         "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
         "fit_intercept": ["boolean"],
         "false_negative_cost": [_NON_NEGATIVE, "array-like"],
         "false_positive_cost": [_NON_NEGATIVE, "array-like"],
+        **ThresholdedClassifier._threshold_constraints,
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions(_SOLVERS)],
@@ -181,6 +192,8 @@ class MaxMarginClassifier(KernelClassifier):
         fit_intercept=True,
         false_negative_cost=1.0,
         false_positive_cost=1.0,
+        threshold="auto",
+        validation_fraction=0.1,
         tol=1e-3,
         max_iter=1000,
         solver="auto",
@@ -199,6 +212,8 @@ class MaxMarginClassifier(KernelClassifier):
         self.fit_intercept = fit_intercept
         self.false_negative_cost = false_negative_cost
         self.false_positive_cost = false_positive_cost
+        self.threshold = threshold
+        self.validation_fraction = validation_fraction
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
@@ -237,6 +252,7 @@ class MaxMarginClassifier(KernelClassifier):
         labels, self._form = read_targets(y)
         self._check_lengths(features, labels)
         self.classes_ = self._form.classes
+        self._check_threshold()
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
         self.label_covariance_ = self._covariance(labels)
         data = MarginData(
@@ -248,17 +264,33 @@ class MaxMarginClassifier(KernelClassifier):
             intercept=self.fit_intercept,
         )
         self._forget_expansion()
-        progress = GapProgress(self, self.tol)
-        fitted = self._solve(data, self._settings(progress))
-        progress.close()
-        self._keep(fitted, features)
+        self._fit(data, weights)
         return self
 
-    def _solve(self, data: MarginData, settings: MarginSettings) -> MarginFit:
-        source, explicit = self._read_kernel(data.features, settings.seed)
-        if explicit is None:
-            return fit_kernel(data, source, settings)
-        return fit_explicit(replace(data, features=explicit), source, settings)
+    def _fit(self, data: MarginData, weights: Array) -> None:
+        progress = GapProgress(self, self.tol, has_part=self._holds_out)
+        result = self._solve(data, weights, progress)
+        progress.close()
+        self._keep_result(result)
+
+    def _solve(self, data: MarginData, weights: Array, progress: GapProgress) -> SolverResult:
+        """Choose thresholds, fit, and keep what makes the scores."""
+        features, settings = data.features, self._settings(progress)
+        task = MarginTask(data, *self._read_kernel(features, settings.seed), settings)
+
+        def fit_part(kept: Array) -> SolverResult:
+            fitted = task.part(kept).solve()
+            support = None if fitted.support is None else kept[fitted.support]
+            self._keep_scores(replace(fitted, support=support), features)
+            return fitted.result
+
+        part = self._set_thresholds(features, lambda: data.labels, weights, settings.seed, fit_part)
+        whole = fit_after(part, progress, task.solve)
+        if whole is None:
+            assert part is not None, "only a fit after another one gives way to it"
+            return replace(part, status=Status.INTERRUPTED)
+        self._keep_scores(whole, features)
+        return whole.result
 
     def _settings(self, progress: GapProgress) -> MarginSettings:
         return MarginSettings(
@@ -273,13 +305,12 @@ class MaxMarginClassifier(KernelClassifier):
             on_check=progress,
         )
 
-    def _keep(self, fitted: MarginFit, features: FeatureMatrix) -> None:
+    def _keep_scores(self, fitted: MarginFit, features: FeatureMatrix) -> None:
         self.intercept_ = fitted.intercepts
         if fitted.weights is not None:
             self.coef_ = fitted.weights
         elif fitted.support is not None and fitted.dual_coefficients is not None:
             self._keep_support(features, fitted.support, fitted.dual_coefficients)
-        self._keep_result(fitted.result)
 
     def _covariance(self, labels: LabelMatrix) -> LabelCovariance:
         covariance = self._given_covariance(labels)

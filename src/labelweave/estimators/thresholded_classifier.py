@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -15,11 +15,23 @@ from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
+from labelweave.solvers import SolverResult, Status
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["ThresholdedClassifier", "best_f1_thresholds"]
+__all__ = ["ThresholdedClassifier", "best_f1_thresholds", "fit_after"]
+
+
+class _Solved(Protocol):
+    @property
+    def result(self) -> SolverResult: ...
+
+
+class _Progress(Protocol):
+    def end_part(self) -> None: ...
+
 
 Fitted = TypeVar("Fitted")
+Solved = TypeVar("Solved", bound=_Solved)
 
 _RULES = ("f1", "label_f1")
 _POOLING = 50.0  # so many positive rows make a label's own threshold count as much as the one for all
@@ -57,6 +69,36 @@ def best_f1_thresholds(
     return choose_thresholds(
         labels, scores, "macro_f1", pooling=_POOLING, sample_weight=weights
     ).thresholds  # fmt: skip
+
+
+def fit_after(part: SolverResult | None, progress: _Progress, fit: Callable[[], Solved]) -> Solved | None:
+    """Fit all rows, where the fit of a part of them was not interrupted.
+
+    Parameters
+    ----------
+    part : SolverResult or None
+        How the fit of a part of the rows ended, if there was one.
+    progress : GapProgress or LikelihoodProgress
+        Is told that the part is done.
+    fit : callable
+        Fits all rows.
+
+    Returns
+    -------
+    object or None
+        What ``fit`` gives; None if the model of the part is to be kept, as one of the two fits was
+        interrupted.
+    """
+    if part is None:
+        return fit()
+    if part.status is Status.INTERRUPTED:
+        return None
+    progress.end_part()
+    try:
+        whole = fit()
+    except KeyboardInterrupt:
+        return None
+    return None if whole.result.status is Status.INTERRUPTED else whole
 
 
 class ThresholdedClassifier(KernelClassifier):
@@ -120,7 +162,7 @@ class ThresholdedClassifier(KernelClassifier):
         return part
 
     def _parts(self, labels: LabelMatrix, weights: Array, seed: int) -> tuple[Array, Array]:
-        """Split the rows that have a weight: those to fit, and those to hold out, with labels spread evenly."""
+        """Split the rows that have a weight: those to fit, and those to hold out, stratified by labels."""
         rows = np.flatnonzero(weights)
         n_held = max(1, round(self.validation_fraction * len(rows)))
         if n_held >= len(rows):

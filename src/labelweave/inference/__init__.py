@@ -9,6 +9,7 @@ from labelweave.inference.calibration import (
 from labelweave.inference.conformal import ConformalThreshold, control_mistakes
 from labelweave.inference.decisions import best_parent, least_expected_loss, most_probable, rejected
 from labelweave.inference.expected_f1 import ExpectedF1Sizes, expected_f1_sizes
+from labelweave.inference.map import MapInference, MapResult
 from labelweave.inference.thresholds import (
     ThresholdChoice,
     TopKChoice,
@@ -22,6 +23,8 @@ __all__ = [
     "ExpectedF1Sizes",
     "IsotonicCalibration",
     "LabelCalibration",
+    "MapInference",
+    "MapResult",
     "SigmoidCalibration",
     "ThresholdChoice",
     "TopKChoice",

@@ -115,7 +115,7 @@ def _structure_lines(rows: ReportedRows) -> dict[str, str]:
 
 def _threshold_line(classifier: Any) -> dict[str, str]:
     found = getattr(classifier, "thresholds_", getattr(classifier, "threshold_", None))
-    if found is None:
+    if found is None or not np.any(found):
         return {}
     low, high = float(np.min(found)), float(np.max(found))
     return {"Thresholds": f"{low:.3g}" if low == high else f"one a label, from {low:.3g} to {high:.3g}"}

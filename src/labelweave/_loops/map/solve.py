@@ -16,6 +16,7 @@ from labelweave._loops.map.arrays import (
     CLIQUE,
     FIXED,
     INCUMBENT,
+    INNER,
     LABELS,
     LOOP,
     SINGLE,

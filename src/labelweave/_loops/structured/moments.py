@@ -45,7 +45,8 @@ def expected_costs(data, dual):  # type: ignore[no-untyped-def]
 @njit(**INNER)
 def _part_marginal(row, bits, home, labels, dual, marginal):  # type: ignore[no-untyped-def]
     """Write the distribution of the states of some of a clique's labels, which share a component."""
-    marginal[:] = 0.0
+    for state in range(len(marginal)):
+        marginal[state] = 0.0
     if home < 0:
         bit = 0
         while not bits >> bit & 1:
@@ -119,20 +120,20 @@ def pair_moments(label, others, homes, targets, dual, moments):  # type: ignore[
 
 
 @njit(**INNER)
-def _read_part(row, labels, home, dual, shares, vertices):  # type: ignore[no-untyped-def]
+def _read_part(row, labels, first, end, home, dual, shares, vertices):  # type: ignore[no-untyped-def]
     """List the vertices of a part; return how many."""
     count = 0
     if home < 0:
         for value in range(2):
-            share = dual.means[row, labels[0]] if value else 1.0 - dual.means[row, labels[0]]
+            share = dual.means[row, labels[first]] if value else 1.0 - dual.means[row, labels[first]]
             if share > 0.0:
-                shares[count], vertices[count, labels[0]] = share, value
+                shares[count], vertices[count, labels[first]] = share, value
                 count += 1
         return count
     for vertex in range(dual.shares.shape[1]):
         if dual.shares[row, vertex, home] > 0.0:
             shares[count] = dual.shares[row, vertex, home]
-            for place in range(len(labels)):
+            for place in range(first, end):
                 vertices[count, labels[place]] = dual.vertices[row, vertex, labels[place]]
             count += 1
     return count
@@ -191,10 +192,10 @@ def merge_components(parts, labels, homes, dual, component, new_shares, new_vert
     shares, vertices = np.zeros((3, size)), np.zeros((3, size, n_labels), np.int8)
     pairs = np.zeros((size, 2), np.int64)
     for row in range(len(new_shares)):
-        count = _read_part(row, labels[: parts[1]], homes[0], dual, shares[0], vertices[0])
+        count = _read_part(row, labels, 0, parts[1], homes[0], dual, shares[0], vertices[0])
         for part in range(1, len(parts) - 1):
             first, end = parts[part], parts[part + 1]
-            more = _read_part(row, labels[first:end], homes[part], dual, shares[1], vertices[1])
+            more = _read_part(row, labels, first, end, homes[part], dual, shares[1], vertices[1])
             count = _keep_largest(_couple(count, more, shares, capacity, pairs), capacity, pairs, shares)
             for place in range(count):
                 for number in range(end):

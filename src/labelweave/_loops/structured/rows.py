@@ -1,4 +1,4 @@
-"""What the passes do with rows: add the cost of errors, score the targets, pass a change on."""
+"""What the passes do with rows: add the cost of errors, pass a change on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numba import njit
 
 from labelweave._loops.structured.arrays import CLIQUES, COLUMN, INNER, LABELS, LOOP, MEMBERS
 
-__all__ = ["add_costs", "add_rows", "multiply_rows", "pass_on", "score_targets", "state_of"]
+__all__ = ["add_costs", "add_rows", "multiply_rows", "pass_on", "state_of"]
 
 
 @njit(**INNER)
@@ -59,38 +59,28 @@ def pass_on(place, factor, block):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def add_costs(rows, data, unary, constants):  # type: ignore[no-untyped-def]
-    """Add the costs of errors to the unaries of some rows; write the costs of all zeros."""
-    for place in range(len(rows)):
-        row, constant = rows[place], 0.0
-        for label in range(data.targets.shape[1]):
-            if data.observed[row, label]:
-                if data.targets[row, label]:
-                    unary[place, label] -= data.costs[1, label]
-                    constant += data.costs[1, label]
-                else:
-                    unary[place, label] += data.costs[0, label]
-        constants[place] = constant
+def add_costs(rows, data, layout, scores, unary, rest):  # type: ignore[no-untyped-def]
+    """Add the costs of errors to the unaries of some rows.
 
-
-@njit(**LOOP)
-def score_targets(rows, data, layout, scores, values):  # type: ignore[no-untyped-def]
-    """Write the scores of the targets of some rows.
-
-    An unobserved label alone is free of loss: its target is what scores best.
+    ``rest`` is what to add to the largest of the scores with costs for the hinge loss: the cost of all zeros
+    less the score of the targets.  An unobserved label alone is free of loss: its target is what scores best.
     """
     last = layout.components.shape[1] - 1
     for place in range(len(rows)):
         row, value = rows[place], 0.0
+        targets = data.targets[row]
         for entry in range(len(layout.labels)):
             label = layout.labels[entry]
             score = scores[place, label]
-            if entry >= layout.components[LABELS, last] and not data.observed[row, label]:
-                value += max(0.0, score)
-            elif data.targets[row, label]:
-                value += score
+            unary[place, label] = score
+            if data.observed[row, label]:
+                cost = data.costs[targets[label], label]
+                unary[place, label] += -cost if targets[label] else cost
+                value += cost - score if targets[label] else 0.0
+            elif entry >= layout.components[LABELS, last]:
+                value -= max(0.0, score)
+            elif targets[label]:
+                value -= score
         for clique in range(layout.components[CLIQUES, last]):
-            value += scores[
-                place, layout.cliques[COLUMN, clique] + state_of(layout, clique, data.targets[row])
-            ]
-        values[place] = value
+            value -= scores[place, layout.cliques[COLUMN, clique] + state_of(layout, clique, targets)]
+        rest[place] = value

@@ -29,7 +29,7 @@ def searched_labels(plan: MapPlan) -> npt.NDArray[np.int64]:
         The labels.
     """
     is_searched = np.diff(plan.components.bucket_starts) == 0
-    return plan.components.labels[np.repeat(is_searched, np.diff(plan.components.starts))]
+    return np.compress(np.repeat(is_searched, np.diff(plan.components.starts)), plan.components.labels)
 
 
 def write_turned_margins(

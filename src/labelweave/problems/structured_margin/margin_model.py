@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.structured.rows import add_costs, score_targets
+from labelweave._loops.structured.rows import add_costs
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
@@ -153,11 +153,10 @@ class MarginModel:
         """
         products = self.data.multiply(rows, self.sums) if products is None else products
         scores, n_labels = products * self.scales, self.data.n_labels
-        unary, constants, targets = scores[:, :n_labels].copy(), np.empty(len(rows)), np.empty(len(rows))
-        add_costs(rows, self.data.arrays, unary, constants)
-        result = self.map.solve(unary, np.ascontiguousarray(scores[:, n_labels:]), workers=self.workers)
-        score_targets(rows, self.data.arrays, self.layout, scores, targets)
-        losses = np.maximum(0.0, result.bounds + constants - targets)
+        unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))
+        add_costs(rows, self.data.arrays, self.layout, scores, unary, rest)
+        result = self.map.solve(unary, scores[:, n_labels:].copy(), workers=self.workers)
+        losses = np.maximum(0.0, result.bounds + rest)
         return WorstLabelings(result.labels, losses, result.bounds - result.values)
 
     def hinge_loss(self) -> tuple[float, float]:

@@ -1,0 +1,285 @@
+"""Thresholds of our own estimators: given, or chosen on rows that are held out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import f1_score
+from sklearn.metrics.pairwise import rbf_kernel
+
+import labelweave
+from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, datasets
+from labelweave.estimators import likelihood_fit
+from labelweave.estimators.kernel_logistic import LikelihoodFit
+from labelweave.estimators.margin_fit import MarginTask
+
+RARE = np.array([0.3, 0.9, 1.2, 1.5])
+
+
+def max_margin(**parameters):
+    return MaxMarginClassifier(**parameters)
+
+
+def kernel_max_margin(**parameters):
+    return MaxMarginClassifier(kernel="rbf", **parameters)
+
+
+def logistic(**parameters):
+    return KernelLogisticClassifier(hyperparameters="fixed", **parameters)
+
+
+def low_rank(**parameters):
+    return LowRankClassifier(3, **parameters)
+
+
+MODELS = pytest.mark.parametrize("make", [max_margin, kernel_max_margin, logistic, low_rank])
+OURS = pytest.mark.parametrize("make", [max_margin, kernel_max_margin, logistic])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 6))
+    return X, (X[:, :4] + generator.normal(size=(300, 4)) > RARE).astype(int)
+
+
+@MODELS
+@pytest.mark.parametrize("threshold", ["f1", "label_f1"])
+def test_chosen_thresholds_help_rare_labels(make, threshold, rows):
+    X, Y = rows
+    train, test = slice(0, 200), slice(200, 300)
+    hidden = np.where(np.random.default_rng(1).random(Y[train].shape) < 0.2, np.nan, Y[train])
+    plain, tuned = (
+        make(threshold=choice, validation_fraction=0.3).fit(X[train], hidden)
+        for choice in ("auto", threshold)
+    )
+    scores = [f1_score(Y[test], model.predict(X[test]), average="micro") for model in (plain, tuned)]
+    assert scores[1] > scores[0]
+    assert len(np.unique(tuned.thresholds_)) == (1 if threshold == "f1" else 4)
+
+
+@MODELS
+def test_thresholds_are_part_of_the_decision_function_only(make, rows):
+    X, Y = rows
+    plain, tuned = (make(threshold=choice).fit(X, Y) for choice in ("auto", "label_f1"))
+    raw = plain.decision_function(X) + plain.thresholds_
+    np.testing.assert_allclose(tuned.decision_function(X) + tuned.thresholds_, raw, atol=2e-2)
+    np.testing.assert_array_equal(tuned.predict(X), tuned.decision_function(X) > 0)
+    ranked, scores = tuned.predict_top(X, 4)
+    np.testing.assert_array_equal(ranked, np.argsort(-tuned.decision_function(X) - tuned.thresholds_, axis=1))
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+def test_thresholds_of_probabilities(rows):
+    X, Y = rows
+    plain, given, tuned = (logistic(threshold=choice).fit(X, Y) for choice in ("auto", 0.3, "label_f1"))
+    for model in (given, tuned):
+        np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+        np.testing.assert_array_equal(model.predict(X), plain.predict_proba(X) > expit(model.thresholds_))
+    np.testing.assert_allclose(expit(given.thresholds_), 0.3)
+
+
+def test_a_given_score_is_the_threshold(rows):
+    X, Y = rows
+    plain, given = (max_margin(threshold=choice).fit(X, Y) for choice in ("auto", -0.5))
+    np.testing.assert_array_equal(given.predict(X), plain.decision_function(X) > -0.5)
+
+
+@MODELS
+def test_the_choice_is_repeatable_and_in_the_file(make, rows, tmp_path):
+    X, Y = rows
+    first, second = (make(threshold="label_f1").fit(X, sp.csr_array(Y)) for _ in range(2))
+    np.testing.assert_array_equal(first.thresholds_, second.thresholds_)
+    first.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(
+        labelweave.load(tmp_path / "m.lw").decision_function(X), first.decision_function(X)
+    )
+
+
+@OURS
+def test_files_without_thresholds_are_read(make, rows):
+    X, Y = rows
+    for y in (Y, Y[:, 0], np.arange(300) % 3):
+        model = make(tol=1e-2).fit(X, y)
+        state = model.to_state()
+        del state["fitted"]["thresholds_"]
+        for name in ("threshold", "validation_fraction"):
+            del state["parameters"][name]
+        again = type(model).from_state(state)
+        np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@MODELS
+@pytest.mark.parametrize("threshold", ["f1", "label_f1"])
+def test_two_classes_have_one_threshold(make, threshold, rows):
+    X, Y = rows
+    y = np.where(Y[:, 3] > 0, "yes", "no")
+    model = make(threshold=threshold).fit(X, y)
+    assert model.thresholds_.shape == (1,)
+    plain = make().fit(X, y)
+    raw = plain.decision_function(X) + plain.thresholds_
+    near = np.abs(raw - model.thresholds_) < 0.02
+    np.testing.assert_array_equal((model.predict(X) == "yes")[~near], (raw > model.thresholds_)[~near])
+    assert f1_score(y, model.predict(X), pos_label="yes") > f1_score(y, plain.predict(X), pos_label="yes")
+
+
+def test_two_classes_of_a_taxonomy_of_which_some_are_unknown(rows):
+    X, Y = rows
+    y = np.where(Y[:, 2] > 0, "yes", "no").astype(object)
+    y[:20], y[20:30] = None, "any"
+    model = logistic(threshold="f1", taxonomy={"any": ["yes", "no"]}).fit(X, y)
+    assert model.thresholds_.shape == (1,)
+    assert model.thresholds_[0] < 0
+    np.testing.assert_array_equal(model.predict(X) == "yes", model.decision_function(X) > 0)
+
+
+@MODELS
+@pytest.mark.parametrize("threshold", ["f1", 0.3])
+def test_more_classes_are_refused(make, threshold, rows):
+    with pytest.raises(ValueError, match="one of 3 classes a row; use threshold='auto'"):
+        make(threshold=threshold).fit(rows[0], np.arange(300) % 3)
+
+
+@MODELS
+def test_weights_count_rows(make, rows):
+    """Rows of weight 0 are as good as absent, in the fit and in the choice."""
+    X, Y = rows
+    weights = (np.arange(300) % 3 > 0).astype(float)
+    weighted = make(threshold="label_f1", tol=1e-6).fit(X, Y, sample_weight=weights)
+    kept = weights > 0
+    without = make(threshold="label_f1", tol=1e-6, **_same_width(weighted)).fit(X[kept], Y[kept])
+    np.testing.assert_allclose(weighted.thresholds_, without.thresholds_, atol=5e-3)
+
+
+def _same_width(model):
+    return (
+        {"gamma": model.kernel_.gamma}
+        if isinstance(model, MaxMarginClassifier) and _has_width(model)
+        else ({"gamma": model.prior_.terms[0].kernel.gamma} if hasattr(model, "prior_") else {})
+    )
+
+
+def _has_width(model):
+    return hasattr(model.kernel_, "gamma")
+
+
+@pytest.mark.parametrize("make", [max_margin, logistic])
+def test_kernel_matrices_that_are_given(make, rows):
+    X, Y = rows
+    K = rbf_kernel(X, gamma=0.1)
+    given = make(kernel="precomputed", threshold="label_f1").fit(K, Y)
+    own = make(kernel="rbf", gamma=0.1, threshold="label_f1").fit(X, Y)
+    np.testing.assert_allclose(given.thresholds_, own.thresholds_, atol=2e-2)
+    np.testing.assert_allclose(given.decision_function(K), own.decision_function(X), atol=5e-2)
+
+
+@MODELS
+def test_labels_without_positive_rows_keep_the_usual_threshold(make, rows):
+    X, Y = rows
+    model = make(threshold="f1").fit(X, 0 * Y)
+    np.testing.assert_array_equal(model.thresholds_, make().fit(X, 0 * Y).thresholds_)
+
+
+@MODELS
+def test_two_rows_are_needed(make, rows):
+    X, Y = rows
+    with pytest.raises(ValueError, match="give more rows, or a number"):
+        make(threshold="f1").fit(X[:1], Y[:1])
+
+
+@OURS
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_interrupted_fit_keeps_the_model_of_a_part(make, call, rows, monkeypatch):
+    X, Y = rows
+    place, name = (LikelihoodFit, "fit") if make is logistic else (MarginTask, "solve")
+    true, calls = getattr(place, name), []
+
+    def interrupted(*arguments):
+        calls.append(None)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return true(*arguments)
+
+    monkeypatch.setattr(place, name, interrupted)
+    model = make(threshold="f1")
+    if call == 1:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+        return
+    with pytest.warns(ConvergenceWarning, match="interrupted") as caught:
+        model.fit(X, Y)
+    assert caught[0].filename == __file__
+    assert model.status_ == "interrupted"
+    assert model.thresholds_[0] < 0
+    assert f1_score(Y, model.predict(X), average="micro") > 0.5
+
+
+class _Watch:
+    """Note the subtasks; ask to stop after some."""
+
+    def __init__(self, stop_after=None):
+        self.stop_after, self.names, self.expected = stop_after, [], None
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        if context.parent is None:
+            self.expected = context.max_subtasks
+
+    def on_fit_task_end(self, estimator, context):
+        if context.parent is None:
+            return False
+        self.names.append(context.task_name)
+        return self.stop_after is not None and len(self.names) >= self.stop_after
+
+    def teardown(self, estimator, context):
+        pass
+
+
+@OURS
+def test_callbacks_see_both_fits(make, rows):
+    watch = _Watch()
+    make(threshold="f1", tol=1e-3).set_callbacks(watch).fit(*rows)
+    assert watch.names == ["duality gap of a part"] * 30 + ["duality gap"] * 30
+    assert watch.expected == 60
+
+
+@OURS
+@pytest.mark.parametrize("stop_after", [2, 95])
+def test_a_callback_can_stop_either_fit(make, stop_after, rows):
+    X, Y = rows
+    watch = _Watch(stop_after)
+    model = make(threshold="f1", tol=1e-9).set_callbacks(watch)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(X, Y)
+    assert model.status_ == "interrupted"
+    assert model.predict(X).shape == Y.shape
+    assert ("duality gap" in watch.names) == (stop_after == 95)
+
+
+def test_learned_hyperparameters_serve_both_fits(rows, monkeypatch):
+    X, Y = rows
+    searches, true = [], likelihood_fit.LikelihoodFit.learn
+    monkeypatch.setattr(
+        likelihood_fit.LikelihoodFit, "learn", lambda *given: searches.append(None) or true(*given)
+    )
+    plain, tuned = (
+        KernelLogisticClassifier(max_learning_iter=5, threshold=choice).fit(X[:120], Y[:120])
+        for choice in ("auto", "label_f1")
+    )
+    assert len(searches) == 2
+    assert tuned.hyperparameters_ == plain.hyperparameters_
+    np.testing.assert_allclose(tuned.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+
+
+def test_sparse_rows_of_text():
+    data = datasets.make_text_like(600, 300, 8)
+    X, Y = data.X, data.Y
+    truth = Y[400:].positives.toarray()
+    plain, tuned = (max_margin(threshold=choice).fit(X[:400], Y[:400]) for choice in ("auto", "f1"))
+    f1 = [f1_score(truth, model.predict(X[400:]).toarray(), average="micro") for model in (plain, tuned)]
+    assert f1[1] > f1[0]
