@@ -217,7 +217,7 @@ def _line(method: str, own: list[Run], paper: tuple[float, ...]) -> str:
 
 
 def _draw(runs: list[Run], path: Path) -> None:
-    if not runs:
+    if not runs:  # not asked for so far
         return
     import matplotlib
 

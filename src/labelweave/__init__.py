@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelweave import baselines, datasets, decisions, display, inference, metrics, splits
+    from labelweave import baselines, datasets, decisions, display, inference, metrics, report, splits
     from labelweave.comparison import compare
     from labelweave.decisions import (
         CalibratedLabelClassifier,
@@ -48,6 +48,7 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "report",
     "splits",
 ]
 
@@ -77,6 +78,7 @@ _MODULES = {
     "inference": "labelweave.inference",
     "kernels": "labelweave.features.kernels",
     "metrics": "labelweave.metrics",
+    "report": "labelweave.report",
     "splits": "labelweave.splits",
 }
 

@@ -63,6 +63,16 @@ def test_bad_places_and_unknown_labels(run, table_model, tmp_path):
     run("report", table_model, "u.csv", "--out", "r.html", "--ignore-unknown-labels")
 
 
+def test_labels_of_a_matrix_file_that_the_model_does_not_know(run, matrix_files, tmp_path):
+    run("fit", "d.arff", "--out", "m.lw", "-q")
+    for name in ("d.arff", "d.xml"):
+        (tmp_path / name).write_text((tmp_path / name).read_text().replace("l0", "new"))
+    done = run("report", "m.lw", "d.arff", "--out", "r.html", code=2)
+    assert "The label 'new' is unknown to the model (1 of 5 are)" in done.err
+    assert "--ignore-unknown-labels" in done.err
+    run("report", "m.lw", "d.arff", "--out", "r.html", "--ignore-unknown-labels")
+
+
 def test_progress_is_told_after_two_seconds(capsys, monkeypatch):
     clock = iter([0.0, 1.0, 2.5, 3.0])
     monkeypatch.setattr(command.time, "monotonic", lambda: next(clock))

@@ -62,8 +62,9 @@ def test_unobserved_entries_are_not_counted():
     np.testing.assert_allclose(display.recall, hits.sum(axis=0) / ((Y == 1) & ~hidden).sum(axis=0))
 
 
-@pytest.mark.parametrize("n_labels", [1, 6, 100, 983])
-@pytest.mark.parametrize("size", [(4.0, 3.0), (9.0, 6.0)])
+@pytest.mark.parametrize(
+    ("n_labels", "size"), [(1, (9, 6)), (6, (4, 3)), (100, (9, 6)), (983, (4, 3)), (983, (9, 6))]
+)
 def test_names_lie_inside_and_not_on_each_other(n_labels, size):
     figure, ax = plt.subplots(figsize=size, layout="constrained")
     display = LabelQualityDisplay.from_predictions(*labels_and_predictions(n_labels), ax=ax, measures="f1")

@@ -12,15 +12,17 @@ from rich.table import Table
 
 from labelweave.cli.class_metrics import class_metrics
 from labelweave.cli.data_options import file_options, label_column_options
+from labelweave.cli.graph_words import has_graph
 from labelweave.cli.messages import console, note, print_json
 from labelweave.cli.model_outputs import (
     has_one_class_a_row,
     has_probabilities,
     probabilities_of,
+    proven_share,
     ranking_offsets,
     scores_of,
 )
-from labelweave.cli.model_rows import Model, open_model, read_labeled_rows
+from labelweave.cli.model_rows import Model, classifier_of, open_model, read_labeled_rows
 from labelweave.datasets import LabeledData
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import log_loss, score_table
@@ -69,6 +71,8 @@ def _label_metrics(model: Model, rows: LabeledData, ignore: bool) -> tuple[dict[
     metrics = score_table(Y, (scores + ranking_offsets(model))[:, columns], scores[:, columns] > 0)
     if has_probabilities(model):
         metrics |= {"log_loss": log_loss(Y, probabilities_of(model, rows.X)[:, columns])}
+    if has_graph(classifier_of(model)):
+        metrics |= {"proven_optimal": proven_share(model, rows.X)}
     return {"rows": len(Y), "labels": Y.n_labels}, metrics
 
 

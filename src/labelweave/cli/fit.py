@@ -35,6 +35,7 @@ from labelweave.cli.data_options import (
 )
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.kernel_options import kernel_options, kernel_parameters
+from labelweave.cli.label_graph_options import given_graph, label_graph_options
 from labelweave.cli.low_rank_options import low_rank_options
 from labelweave.cli.model_flags import model_parameters
 from labelweave.cli.model_options import check_model_options, logistic_options, model_options
@@ -50,6 +51,7 @@ _CLASSES: dict[str, Any] = {  # scikit-learn's classes carry no types
     "max-margin": labelweave.MaxMarginClassifier,
     "kernel-logistic": labelweave.KernelLogisticClassifier,
     "low-rank": labelweave.LowRankClassifier,
+    "label-graph": labelweave.LabelGraphClassifier,
     "binary-relevance": baselines.BinaryRelevance,
     "plst": baselines.PLST,
     "cplst": baselines.CPLST,
@@ -65,6 +67,7 @@ _CHOOSING: Any = labelweave.LowRankClassifierCV
 @kernel_options
 @logistic_options
 @low_rank_options
+@label_graph_options
 @covariance_options
 @label_column_options
 @class_options
@@ -97,6 +100,7 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
       labelweave fit bookmarks-train.arff --model low-rank --rank 0.4 --out bookmarks.lw
       labelweave fit bookmarks-train.arff --model low-rank --ranks 0.2,0.4,0.6 \\
           --regularizations 0.1,1,10 --scoring precision_at_1 --out bookmarks.lw
+      labelweave fit scene-train.arff --model label-graph --early-stopping --out scene.lw
       labelweave fit scene-train.arff --compare low-rank,binary-relevance --out scene.lw
     """
     _require_writable(out)
@@ -141,6 +145,8 @@ def _classifier(data: str, targets: Targets, columns: TableColumns | None, optio
         taxonomy = given_taxonomy(targets, options)
         covariance = None if taxonomy is not None else given_covariance(data, targets, columns, options)
         parameters |= {"taxonomy": taxonomy, "label_covariance": covariance}
+    if model == "label-graph":
+        parameters |= given_graph(targets.names, options)
     if chooses_rank(options):
         return _CHOOSING(**parameters_to_choose(parameters))
     return _CLASSES[model](**parameters)

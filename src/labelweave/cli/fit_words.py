@@ -14,6 +14,7 @@ from labelweave.cli.factor_words import (
     threshold_words,
     tuned_threshold_words,
 )
+from labelweave.cli.graph_words import graph_facts, graph_words, has_graph, tie_lines
 from labelweave.cli.messages import note, size_of
 from labelweave.cli.model_words import hyperparameter_words, kernel_words, learning_words, n_support_rows
 
@@ -22,6 +23,7 @@ __all__ = ["explain_end", "print_summary"]
 Lines = dict[str, str]
 
 _INTERRUPTED = 130
+_MOST_TIES = 20
 
 
 def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
@@ -51,18 +53,28 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     }
     for name, value in lines.items():
         click.echo(click.wrap_text(f"{name:10}{value}", 79, "", " " * 10), err=True)
+    for line in tie_lines(graph_facts(model)["cliques"], _MOST_TIES) if has_graph(model) else ():
+        click.echo(line, err=True)
 
 
 def _convex_lines(model: Any) -> Lines:
     """Say how a fit went that ends at a gap, or a model a label."""
     learning = learning_words(model)
     prior = {} if learning is None else {"prior": hyperparameter_words(model), "learning": learning}
-    steps = {"rounds" if learning is None else "steps": str(model.n_iter_)}
+    steps = {_steps(model): str(model.n_iter_)}
+    steps |= {"graph": graph_words(model)} if has_graph(model) else {}
     if not hasattr(model, "duality_gap_"):
         return steps
     threshold = tuned_threshold_words(model)
     chosen = {} if threshold is None else {"threshold": threshold}
     return prior | steps | {"gap": f"{model.duality_gap_:.2e} (asked for {model.tol:g})"} | chosen
+
+
+def _steps(model: Any) -> str:
+    """Name what the iterations of a fit are."""
+    if has_graph(model):
+        return "passes"
+    return "rounds" if learning_words(model) is None else "steps"
 
 
 def _factor_lines(model: Any) -> Lines:
@@ -131,13 +143,16 @@ def explain_end(model: Any, out: str) -> int:
 def _reached(model: Any) -> str:
     if has_factors(model):
         return f"after {model.n_iter_} rounds at an objective of {model.objective_:.6g}"
-    return f"after {model.n_iter_} rounds at a gap of {model.duality_gap_:.2e}"
+    steps = "passes" if has_graph(model) else "rounds"
+    return f"after {model.n_iter_} {steps} at a gap of {model.duality_gap_:.2e}"
 
 
 def _advice(model: Any) -> str:
     if has_factors(model):
         decrease = model.trace_[-1].decrease
         return f"of which the last one took off {decrease:.1e}, above --tol {model.tol:g}; raise --max-iter."
+    if has_graph(model):
+        return f"above --tol {model.tol:g}; raise --max-iter or --regularization, or scale the features."
     weight = "--scale" if hasattr(model, "scale") else "--C"
     return f"above --tol {model.tol:g}; raise --max-iter, lower {weight}, or scale the features."
 

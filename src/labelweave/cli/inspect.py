@@ -8,7 +8,8 @@ import click
 import numpy as np
 
 from labelweave.cli.factor_words import feature_weights, has_factors, similar_labels, singular_words
-from labelweave.cli.label_relations import covariance_facts, covariance_of, draw_covariance
+from labelweave.cli.graph_words import graph_facts, has_graph, label_ties, path_lines, tie_lines
+from labelweave.cli.label_relations import covariance_facts, covariance_of, draw_covariance, draw_graph
 from labelweave.cli.messages import note, print_json, size_of
 from labelweave.cli.model_facts import Facts, feature_names_of, model_facts
 from labelweave.cli.model_rows import Model, classifier_of, open_model
@@ -17,6 +18,7 @@ from labelweave.cli.model_words import kernel_words
 __all__ = ["inspect"]
 
 _MOST_NAMES = 8
+_MOST_TIES = 10
 
 
 @click.command()
@@ -25,15 +27,18 @@ _MOST_NAMES = 8
     "--label",
     metavar="NAME",
     help="Show the features that speak for and against this label; of a low-rank model also the "
-    "labels most like it.",
+    "labels most like it, of a label-graph model those it is tied to.",
 )
 @click.option("--features", "count", type=click.IntRange(1), default=10, show_default=True,
               help="With --label: how many features of each kind, and labels.")  # fmt: skip
 @click.option("--covariance", is_flag=True, help="Show how the labels vary together a priori.")
-@click.option("--out", "-o", metavar="FILE", help="With --covariance: draw it too (.png, .pdf, .svg).")
+@click.option("--graph", is_flag=True,
+              help="Show which labels are tied to which, and in which order that was learned.")  # fmt: skip
+@click.option("--out", "-o", metavar="FILE",
+              help="With --covariance or --graph: draw it too (.png, .pdf, .svg).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(
-    model: str, label: str | None, count: int, covariance: bool, out: str | None, as_json: bool
+    model: str, label: str | None, count: int, covariance: bool, graph: bool, out: str | None, as_json: bool
 ) -> None:
     """Say what a model file holds.
 
@@ -43,21 +48,50 @@ def inspect(
       labelweave inspect tags.lw --label role::program --features 20
       labelweave inspect bookmarks.lw --label music
       labelweave inspect tags.lw --covariance --out tags.png
+      labelweave inspect scene.lw --graph --out scene.png
       labelweave inspect tags.lw --json
     """
-    if label is not None and covariance:
-        raise click.UsageError("--label and --covariance show different things; give one of them.")
-    if out is not None and not covariance:
-        raise click.UsageError("--out goes with --covariance only.")
+    wishes = {"--label": label is not None, "--covariance": covariance, "--graph": graph}
+    _check_wishes([flag for flag, wanted in wishes.items() if wanted], out)
     loaded = open_model(model)
     if covariance:
         _show_covariance(loaded, out, as_json)
+    elif graph:
+        _show_graph(loaded, out, as_json)
     elif label is not None:
         weights = _weights(loaded, label, count)
         print_json(weights) if as_json else _print_weights(weights)
     else:
         facts = model_facts(loaded, model)
         print_json(facts) if as_json else _print_facts(facts)
+
+
+def _check_wishes(wishes: list[str], out: str | None) -> None:
+    """Refuse flags that make no sense together."""
+    if len(wishes) > 1:
+        raise click.UsageError(f"{' and '.join(wishes)} show different things; give one of them.")
+    if out is not None and wishes not in (["--covariance"], ["--graph"]):
+        raise click.UsageError("--out goes with --covariance or --graph only.")
+
+
+def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
+    classifier: Any = classifier_of(model)
+    if not has_graph(classifier):
+        raise ValueError(
+            f"The model is a {type(classifier).__name__}, which has no graph of labels; fit one with "
+            "--model label-graph."
+        )
+    if out is not None:
+        draw_graph(classifier.label_graph_, out)
+        note(f"the picture is in {out}.")
+    facts = graph_facts(classifier)
+    if as_json:
+        print_json(facts)
+        return
+    click.echo(facts["summary"])
+    parts = tie_lines(facts["cliques"], len(facts["cliques"])), path_lines(facts["rounds"])
+    for lines in parts:
+        click.echo("".join(f"\n{line}" for line in lines) if lines else "", nl=bool(lines))
 
 
 def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
@@ -74,7 +108,8 @@ def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
 def _weights(model: Model, label: str, count: int) -> Facts:
     """Say what speaks for and against a label, and with factors which labels are like it."""
     classifier, column = classifier_of(model), _column(model, label)
-    facts = {"label": label, "intercept": float(classifier.intercept_[column])}
+    facts: Facts = {"label": label, "intercept": float(classifier.intercept_[column])}
+    facts |= {"ties": label_ties(classifier, column)} if has_graph(classifier) else {}
     if not has_factors(classifier):
         return facts | _strongest(_label_weights(classifier, column), feature_names_of(model), count)
     weights = feature_weights(classifier, column)
@@ -136,12 +171,21 @@ def _print_facts(facts: Facts) -> None:
         "kernel": _kernel_line(facts),
         **({"threshold": facts["threshold"]} if "threshold" in facts else {}),
         **(_factor_lines(facts["factors"]) if "factors" in facts else {}),
+        **({"graph": facts["graph"]["summary"]} if "graph" in facts else {}),
         **({"chosen": facts["choice"]["summary"]} if "choice" in facts else {}),
         **(_learning_lines(facts) if "learning" in facts else {}),
-        **_end_lines(facts["fit"], "Newton steps" if "prior" in facts else "rounds"),
+        **_end_lines(facts["fit"], _steps(facts)),
     }
     for name, value in lines.items():
         click.echo(click.wrap_text(f"{name:12}{value}", 79, "", " " * 12))
+    for line in tie_lines(facts["graph"]["cliques"], _MOST_TIES) if "graph" in facts else ():
+        click.echo(line)
+
+
+def _steps(facts: Facts) -> str:
+    if "graph" in facts:
+        return "passes"
+    return "Newton steps" if "prior" in facts else "rounds"
 
 
 def _factor_lines(factors: Facts) -> dict[str, str]:
@@ -196,6 +240,9 @@ def _print_weights(facts: Facts) -> None:
     for side in ("for", "against"):
         if side in facts:
             _print_list(side, [(entry["weight"], entry["feature"]) for entry in facts[side]])
+    if "ties" in facts:
+        lines = tie_lines(facts["ties"], len(facts["ties"]))
+        click.echo("\n".join(["\nties:" if lines else "\nties: none", *lines]))
     if "similar" in facts:
         _print_list("labels most like it", [(entry["cosine"], entry["label"]) for entry in facts["similar"]])
 

@@ -1,17 +1,18 @@
-"""The label covariance of a model: in print, as JSON, and as a picture."""
+"""The label covariance of a model: in print, as JSON, and as a picture; a picture of a label graph."""
 
 from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labelweave.display import LabelCovarianceDisplay
-from labelweave.labels import LabelCovariance
+from labelweave.display import LabelCovarianceDisplay, LabelGraphDisplay
+from labelweave.labels import CliqueGraph, LabelCovariance
 from labelweave.model_files.atomic_file import replacing_file
 
-__all__ = ["covariance_facts", "covariance_of", "draw_covariance"]
+__all__ = ["covariance_facts", "covariance_of", "draw_covariance", "draw_graph"]
 
 _MOST_WRITTEN = 2000  # labels of which JSON holds the matrix
 _SUFFIXES = (".png", ".pdf", ".svg")
@@ -102,13 +103,37 @@ def draw_covariance(covariance: LabelCovariance, path: str) -> None:
     ValueError
         If the name says no format.
     """
+    _draw(lambda: LabelCovarianceDisplay.from_covariance(covariance).figure_, path)
+
+
+def draw_graph(graph: CliqueGraph, path: str) -> None:
+    """Draw a graph of labels into a file, which appears only once it is complete.
+
+    Parameters
+    ----------
+    graph : CliqueGraph
+        The graph.
+    path : str
+        The file; its name says the format.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib or networkx is not installed.
+    ValueError
+        If the name says no format, or the graph has no cliques.
+    """
+    _draw(lambda: LabelGraphDisplay.from_graph(graph).figure_, path)
+
+
+def _draw(make_figure: Callable[[], Any], path: str) -> None:
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise ValueError(f"The name {path} does not say its format; end it in {', '.join(_SUFFIXES)}.")
     _without_windows()
     with warnings.catch_warnings(), replacing_file(path) as file:
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # one line a character
-        figure = LabelCovarianceDisplay.from_covariance(covariance).figure_
+        figure = make_figure()
         figure.savefig(file, format=suffix[1:], dpi=150)
     _close(figure)
 

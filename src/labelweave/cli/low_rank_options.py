@@ -60,25 +60,27 @@ def low_rank_options(command: Command) -> Command:
         click.option("--loss", type=click.Choice(_LOSSES),
                      help="low-rank, binary-relevance: loss of an entry [squared]."),
         click.option("--regularization", type=click.FloatRange(min=0),
-                     help="low-rank, binary-relevance, plst, cplst: weight of the penalty [1; plst and "
-                     "cplst 0]."),
+                     help="low-rank, label-graph, binary-relevance, plst, cplst: weight of the penalty [1; "
+                     "label-graph 1e-3; plst and cplst 0]."),
         click.option("--penalty", type=click.Choice(["trace_norm", "ridge"]),
                      help="low-rank: penalise the trace norm of the weights, or their squares [trace_norm]."),
         click.option("--intercept-scaling", type=_POSITIVE,
-                     help="low-rank: the constant feature; the larger, the freer the intercepts [1]."),
+                     help="low-rank, label-graph: the constant feature; the larger, the freer the "
+                     "intercepts [1]."),
         click.option("--negative-weight", type=_POSITIVE,
                      help="low-rank: weight of entries that are not positive; below 1 where an absent label "
                      "only means that nobody gave it [1]."),
         click.option("--start", type=click.Choice(["svd", "random"]),
                      help="low-rank: where the labels' factor starts [svd]."),
         click.option("--threshold", metavar="auto|f1|label_f1|NUMBER", callback=_threshold,
-                     help="max-margin, kernel-logistic, low-rank: scores, of kernel-logistic probabilities, "
-                     "above it are predicted: 0, low-rank 1/2 or 0 by the loss, kernel-logistic 1/2 (auto), the "
-                     "one of the best micro F1 on held-out rows (f1), the best of every label (label_f1) "
-                     "[auto]."),
+                     help="max-margin, low-rank, kernel-logistic: scores, probabilities of the last, above "
+                     "it are predicted: max-margin 0, low-rank 1/2 or 0 by the loss, kernel-logistic 1/2 "
+                     "(auto), the one of the best micro F1 on held-out rows (f1), the best of every label "
+                     "(label_f1) [auto]."),
         click.option("--validation-fraction", metavar="SHARE",
                      type=click.FloatRange(0, 1, min_open=True, max_open=True),
-                     help="Share of rows held out for these thresholds [0.1]."),
+                     help="Share of rows held out for these thresholds [0.1]; label-graph: for the loss "
+                     "after every round [none; 0.1 to stop early]."),
         choice_options,
     )(command)  # fmt: skip
 

@@ -10,6 +10,7 @@ import numpy as np
 from labelweave import Taxonomy
 from labelweave.cli.choice_words import choice_facts, has_choice
 from labelweave.cli.factor_words import factor_facts, gap_words, has_factors, tuned_threshold_words
+from labelweave.cli.graph_words import graph_facts, has_graph
 from labelweave.cli.model_rows import Model, classifier_of
 from labelweave.cli.model_words import (
     hyperparameter_words,
@@ -64,6 +65,7 @@ def model_facts(model: Model, path: str) -> Facts:
     facts |= {} if threshold is None else {"threshold": threshold}
     facts |= {"columns": _columns(model)} if isinstance(model, TableModel) else {}
     facts |= {"factors": factor_facts(classifier)} if has_factors(classifier) else {}
+    facts |= {"graph": graph_facts(classifier)} if has_graph(classifier) else {}
     facts |= {"choice": choice_facts(classifier)} if has_choice(classifier) else {}
     return facts | _prior_facts(classifier) | _learning_facts(classifier)
 

@@ -10,35 +10,51 @@ from labelweave.cli.data_options import Options
 __all__ = ["MODELS", "check_model_flags", "flag_of", "model_parameters"]
 
 _MARGIN, _LOGISTIC, _LOW_RANK = "max-margin", "kernel-logistic", "low-rank"
+_GRAPH = "label-graph"
 _RELEVANCE, _PLST, _CPLST, _WSABIE = "binary-relevance", "plst", "cplst", "wsabie"
-MODELS = (_MARGIN, _LOGISTIC, _LOW_RANK, _RELEVANCE, _PLST, _CPLST, _WSABIE)
+MODELS = (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH, _RELEVANCE, _PLST, _CPLST, _WSABIE)
 
 _KERNEL_FLAGS = ("kernel", "gamma", "degree", "coef0", "memory_budget")
 _SOLVER_FLAGS = ("solver", "factorization")
 _RELATIONS = ("taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink")
 _FLAGS_OF: dict[tuple[str, ...], tuple[str, ...]] = {
-    (_MARGIN,): ("C", "false_negative_cost", "false_positive_cost", *_SOLVER_FLAGS),
+    (_MARGIN,): ("C", *_SOLVER_FLAGS),
+    (_MARGIN, _GRAPH): ("false_negative_cost", "false_positive_cost"),
+    (_GRAPH,): (
+        *("graph", "cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping"),
+        *("inference", "exact_width", "max_nodes"),
+    ),
+    (_LOW_RANK, _GRAPH): ("intercept_scaling",),
     (_LOGISTIC,): (
         *("scale", "intercept_variance", "tie", "decision", "class_paths", "learning_blocks", "coupling"),
     ),
     (_LOW_RANK,): (
-        *("penalty", "intercept_scaling", "negative_weight", "start"),
+        *("penalty", "negative_weight", "start"),
         *("ranks", "regularizations", "scoring", "rule"),
     ),
     (_MARGIN, _LOGISTIC): _RELATIONS,
     (_MARGIN, _LOW_RANK): ("precision",),
     (_LOGISTIC, _LOW_RANK): ("low_rank", "hyperparameters", "cv", "learning_rows", "max_learning_iter"),
-    (_MARGIN, _LOGISTIC, _LOW_RANK): (*_KERNEL_FLAGS, "threshold", "validation_fraction"),
+    (_MARGIN, _LOGISTIC, _LOW_RANK): (*_KERNEL_FLAGS, "threshold"),
+    (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH): ("validation_fraction",),
     (_LOW_RANK, _PLST, _CPLST, _WSABIE): ("rank",),
     (_LOW_RANK, _RELEVANCE): ("loss",),
-    (_LOW_RANK, _RELEVANCE, _PLST, _CPLST): ("regularization",),
-    (_MARGIN, _LOGISTIC, _LOW_RANK, _RELEVANCE): ("tol", "jobs"),
-    (_MARGIN, _LOGISTIC, _LOW_RANK, _RELEVANCE, _WSABIE): ("max_iter",),
-    (_MARGIN, _LOGISTIC, _LOW_RANK, _WSABIE): ("seed",),
-    (_MARGIN, _LOW_RANK, _RELEVANCE, _PLST, _CPLST, _WSABIE): ("no_intercept",),
+    (_LOW_RANK, _GRAPH, _RELEVANCE, _PLST, _CPLST): ("regularization",),
+    (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH, _RELEVANCE): ("tol", "jobs"),
+    (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH, _RELEVANCE, _WSABIE): ("max_iter",),
+    (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH, _WSABIE): ("seed",),
+    (_MARGIN, _LOW_RANK, _GRAPH, _RELEVANCE, _PLST, _CPLST, _WSABIE): ("no_intercept",),
 }
 _MODELS_OF = {flag: models for models, flags in _FLAGS_OF.items() for flag in flags}
-_ELSEWHERE = (*_KERNEL_FLAGS, *_SOLVER_FLAGS, *_RELATIONS, "precision", "class_paths", "no_intercept")
+_ELSEWHERE = (
+    *_KERNEL_FLAGS,
+    *_SOLVER_FLAGS,
+    *_RELATIONS,
+    "precision",
+    "class_paths",
+    "graph",
+    "no_intercept",
+)
 _NAMES = {"jobs": "n_jobs", "seed": "random_state"}
 _CENTERED = (_PLST, _CPLST)  # their intercept is made of means
 

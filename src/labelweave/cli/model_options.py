@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from labelweave.cli.data_options import Command, Options, with_options
+from labelweave.cli.label_graph_options import check_label_graph_options
 from labelweave.cli.low_rank_options import check_low_rank_options
 from labelweave.cli.model_flags import MODELS, check_model_flags, flag_of
 from labelweave.cli.rank_choice_options import chooses_rank
@@ -61,14 +62,15 @@ def model_options(command: Command) -> Command:
     return with_options(
         click.option("--model", type=click.Choice(MODELS), default=MODELS[0], show_default=True,
                      help="max-margin gives label sets, kernel-logistic probabilities, low-rank learns few "
-                     "factors of many labels; the others are what low-rank learning is compared with."),
+                     "factors of many labels, label-graph which labels to score together; the "
+                     "others are what low-rank learning is compared with."),
         click.option("--tol", type=_POSITIVE,
                      help="Relative duality gap to reach [1e-3; kernel-logistic 1e-4]; low-rank: share by "
                      "which a round must lower the objective for another one [1e-4]; binary-relevance "
                      "[1e-4]."),
         click.option("--max-iter", type=click.IntRange(1),
-                     help="Largest number of rounds [1000; kernel-logistic 100 Newton steps; low-rank 100; "
-                     "wsabie 10 epochs]."),
+                     help="Largest number of rounds, of label-graph passes over the rows [1000; "
+                     "kernel-logistic 100 Newton steps; low-rank 100; wsabie 10 epochs]."),
         click.option("--jobs", type=int, help="Threads, -1 for all [1]."),
         click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
                      help="Fixes the order in which rows are visited, folds, and random starts."),
@@ -77,9 +79,9 @@ def model_options(command: Command) -> Command:
         click.option("--no-intercept", is_flag=True,
                      help="All but kernel-logistic: leave the constant feature out."),
         click.option("--false-negative-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
-                     help="max-margin: cost of missing a label that is there."),
+                     help="max-margin, label-graph: cost of missing a label that is there."),
         click.option("--false-positive-cost", type=_NOT_NEGATIVE, default=1.0, show_default=True,
-                     help="max-margin: cost of predicting a label that is not there."),
+                     help="max-margin, label-graph: cost of predicting a label that is not there."),
     )(command)  # fmt: skip
 
 
@@ -144,6 +146,7 @@ def check_model_options(context: click.Context, options: Options) -> None:
     """
     check_model_flags(context, options["model"])
     check_low_rank_options(options)
+    check_label_graph_options(options)
     _check_learning(options)
     _check_threshold(options)
     if options["model"] == "kernel-logistic":
@@ -169,7 +172,8 @@ def _check_learning(options: Options) -> None:
 
 def _check_threshold(options: Options) -> None:
     threshold = options["threshold"]
-    if options["validation_fraction"] is not None and threshold not in ("f1", "label_f1"):
+    thresholds_are_held_out = options["validation_fraction"] is not None and options["model"] != "label-graph"
+    if thresholds_are_held_out and threshold not in ("f1", "label_f1"):
         raise click.UsageError("--validation-fraction goes with --threshold f1 or label_f1.")
     is_level = isinstance(threshold, float)
     if options["model"] == "kernel-logistic" and is_level and not 0 < threshold < 1:

@@ -15,6 +15,7 @@ __all__ = [
     "has_one_class_a_row",
     "has_probabilities",
     "probabilities_of",
+    "proven_share",
     "ranking_offsets",
     "scores_of",
 ]
@@ -118,6 +119,25 @@ def probabilities_of(model: Model, X: Any) -> Array:
         )
     found: Array = classifier.predict_proba(_features(model, X))
     return found
+
+
+def proven_share(model: Model, X: Any) -> float:
+    """Measure for how many rows the predicted labels are proven to have the highest score.
+
+    Parameters
+    ----------
+    model : TableModel or LabelClassifier
+        One with a graph of labels.
+    X : DataFrame or array of n rows
+        The rows, in the form the model takes.
+
+    Returns
+    -------
+    float
+        Their share.
+    """
+    classifier: Any = classifier_of(model)
+    return float(classifier.predict_map(_features(model, X)).proven.mean())
 
 
 def _features(model: Model, X: Any) -> Any:

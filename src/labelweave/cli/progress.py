@@ -71,19 +71,19 @@ class _GapCallback:
             return f"{self.rounds} {self.done - self.learned - self.fits}{most}"
         if self.fits:
             return f"fit {self.fits}{self._at_most(self.steps and self.most_fits)} to folds"
-        if self.done > self.learned + self.parts:
-            return self._gap_words(self.done - self.learned - self.parts)
-        if self.parts:
-            return f"{self._gap_words(self.parts)} on a part of the rows"
+        if self.done > self.learned:
+            return self._gap_words(self.done - self.learned)
         if not self.learned:
             return ""
         if self.learned >= self.most_learned:  # all, or the rest at once
             return "at the end of learning"
         return f"learning {self.learned} of at most {self.most_learned}"
 
-    @staticmethod
-    def _gap_words(steps: int) -> str:
-        return f"gap about {10 ** (-steps / _STEPS_A_DECADE):.1e}"
+    def _gap_words(self, steps: int) -> str:
+        is_part = steps == self.parts
+        passed = steps if is_part else steps - self.parts
+        where = " on a part of the rows" if is_part else ""
+        return f"gap about {10 ** (-passed / _STEPS_A_DECADE):.1e}{where}"
 
     @staticmethod
     def _at_most(steps: int | None, others: int = 0) -> str:

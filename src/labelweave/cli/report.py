@@ -34,12 +34,12 @@ _QUIET_SECONDS = 2.0
 @label_column_options
 @file_options
 def report(model: str, data: str, out: str, title: str | None, quiet: bool, **options: Any) -> None:
-    """Write one HTML page about a model and how well it does on DATA.
+    """Write a page about a model and how well it does on a data file.
 
-    It says what the model is, its certificate, the metrics, which labels are
-    weak and why, what the model holds about its labels, and shows rows with the
-    words or features that pushed their labels up or down (linear models).  The
-    file needs no other one, no network and no scripts.
+    The HTML page says what the model is, its certificate, the metrics, which labels
+    are weak and why, how labels hang together, and shows rows with the words or
+    features that pushed their labels up or down (linear models).  The file needs
+    no other one, no network and no scripts.
 
     \b
     Examples:
@@ -59,7 +59,10 @@ def report(model: str, data: str, out: str, title: str | None, quiet: bool, **op
     )
     y = rows.classes if has_one_class_a_row(loaded) and rows.parents is not None else rows.Y
     tell = None if quiet else _Progress()
-    write_report(loaded, rows.X, y, out, row_names=rows.row_ids, options=settings, on_progress=tell)
+    try:
+        write_report(loaded, rows.X, y, out, row_names=rows.row_ids, options=settings, on_progress=tell)
+    except ValueError as error:
+        raise ValueError(str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")) from None
     if not quiet:
         note(f"the report is in {out}, {size_of(out)}.")
 

@@ -22,7 +22,7 @@ _LINE_HEIGHT = 6.4  # points; thinner lines of text cannot be read
 _FONT_SIZES = (5.5, 9.0)
 _PADDING = 4.0  # points inside a cell
 _BESIDE_SIZE = 6.5  # points
-_LETTER_WIDTH = 0.54 * _BESIDE_SIZE
+_MOST_BESIDE, _FEWEST_BESIDE = 28, 3  # letters of a name
 _BESIDE_WIDTH = 140.0  # points
 _BESIDE_SHARE = 0.42  # of the width, at the most
 _BESIDE_LINE = 9.0  # points
@@ -152,12 +152,14 @@ class NodeTexts:
         beside = self.ax.get_xlim()[1] - end
         x = [first, end + 0.02 * beside, end + 0.12 * beside]
         self.ax.plot(x, [place, place, at], color="0.5", linewidth=0.4, solid_joinstyle="round")
-        numbers = f"{self._share(k)} of {grouped_count(self.rows[k])}"
-        width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi * beside / self.ax.get_xlim()[1]
-        letters = int(0.86 * width / _LETTER_WIDTH) - len(numbers) - 2
-        written = f"{_end_of(self.names[k], max(4, letters))}  {numbers}"
-        text = self.ax.text(end + 0.14 * beside, at, written, va="center", fontsize=_BESIDE_SIZE)
+        text = self.ax.text(end + 0.14 * beside, at, "", va="center", fontsize=_BESIDE_SIZE)
         text.set_in_layout(False)
+        right = self.ax.get_window_extent().x1
+        for letters in range(_MOST_BESIDE, _FEWEST_BESIDE, -2):
+            name = _end_of(self.names[k], letters)
+            text.set_text(f"{name}  {self._share(k)} of {grouped_count(self.rows[k])}")
+            if text.get_window_extent().x1 <= right:
+                return
 
 
 def _end_of(name: str, longest: int) -> str:

@@ -76,7 +76,7 @@ def write_report(
     >>> import pathlib, tempfile
     >>> from labelweave import MaxMarginClassifier, datasets
     >>> from labelweave.report import write_report
-    >>> data = datasets.make_text_like(300, 100, 6)
+    >>> data = datasets.make_text_like(300, 200, 6)
     >>> model = MaxMarginClassifier().fit(data.X[:200], data.Y[:200])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "report.html"

@@ -81,9 +81,9 @@ def _shift(component, layout, away, toward, step, change):  # type: ignore[no-un
 
 @njit(**INNER)
 def _survey(row, component, layout, dual, scores):  # type: ignore[no-untyped-def]
-    """Value the vertices of a block: mean, best and worst of them, a free place, the smallest share."""
-    mean, best, worst, free, small = 0.0, -1, -1, -1, -1
-    top, bottom = 0.0, 0.0
+    """Value the vertices of a block: mean, best, worst, and the one of smallest share; give a free place."""
+    mean, best, worst, small, free = 0.0, -1, -1, -1, -1
+    top, bottom, least = 0.0, 0.0, 0.0
     for vertex in range(dual.vertices.shape[1]):
         share = dual.shares[row, vertex, component]
         if share == 0.0:
@@ -96,43 +96,43 @@ def _survey(row, component, layout, dual, scores):  # type: ignore[no-untyped-de
         if worst < 0 or value < bottom:
             worst, bottom = vertex, value
         if small < 0 or share < dual.shares[row, small, component]:
-            small = vertex
-    return mean, best, top, worst, bottom, free, small
+            small, least = vertex, value
+    return mean, best, top, worst, bottom, small, least, free
 
 
 @njit(**INNER)
 def _step_component(  # type: ignore[no-untyped-def]
     row, component, layout, dual, scores, scales, curvature, labelings, place, change
 ):
-    """Move probability from the worst vertex to the best labeling; return the gap that the block had."""
-    mean, best, top, worst, bottom, free, small = _survey(row, component, layout, dual, scores)
-    vertices, gap = dual.vertices[row], max(0.0, top - mean)
-    if place < len(labelings):
-        fresh, value = labelings[place], _value(component, layout, scores, labelings[place])
+    """Move probability from the worst vertex to the best labeling; return the gap that the block had.
+
+    A labeling that finds no free place takes that of the smallest share, with the share, if the dual gains.
+    """
+    mean, goal, top, origin, bottom, small, least, free = _survey(row, component, layout, dual, scores)
+    vertices, is_new = dual.vertices[row], False
+    toward = vertices[goal]
+    if len(labelings):
+        value = _value(component, layout, scores, labelings[place])
         if value > top:  # then it is not among the vertices, whose values are rounded alike
-            gap, target = value - mean, free if free >= 0 else small
-            share = dual.shares[row, target, component]
-            bend = curvature * _bend(component, layout, scales, vertices[target], fresh)
-            gain = value - _value(component, layout, scores, vertices[target])
-            if free >= 0 or gain > 0.5 * bend * share:
-                if share > 0.0:  # there is no room: the smallest share goes with its place
-                    _shift(component, layout, vertices[target], fresh, share, change)
-                    value = bottom
-                for entry in range(
-                    layout.components[LABELS, component], layout.components[LABELS, component + 1]
-                ):
-                    vertices[target, layout.labels[entry]] = fresh[layout.labels[entry]]
-                best, top = target, value
-    if top > bottom:
-        share, gain = dual.shares[row, worst, component], top - bottom
-        bend = curvature * _bend(component, layout, scales, vertices[worst], vertices[best])
-        step = share if bend * share <= gain else gain / bend
-        if share - step < _TINY:
-            step = share
-        dual.shares[row, worst, component] = share - step
-        dual.shares[row, best, component] += step
-        _shift(component, layout, vertices[worst], vertices[best], step, change)
-    return gap
+            is_new, toward, top, goal = True, labelings[place], value, free
+            if free < 0:
+                origin, bottom, goal = small, least, small
+    if top <= bottom:
+        return 0.0
+    share, gain = dual.shares[row, origin, component], top - bottom
+    bend = curvature * _bend(component, layout, scales, vertices[origin], toward)
+    step = share if bend * share <= gain else gain / bend
+    if goal == origin and 2.0 * gain <= bend * share:
+        return top - mean
+    if share - step < _TINY or goal == origin:
+        step = share
+    _shift(component, layout, vertices[origin], toward, step, change)
+    dual.shares[row, origin, component] -= step
+    dual.shares[row, goal, component] += step
+    if is_new:
+        for entry in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
+            vertices[goal, layout.labels[entry]] = toward[layout.labels[entry]]
+    return top - mean
 
 
 @njit(**LOOP)
