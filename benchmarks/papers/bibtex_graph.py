@@ -3,8 +3,8 @@
 Mulan's split, rows of unit length, a constant feature.  lambda without edges is the one of least Hamming
 loss on a fifth of the training rows, from a grid of half decades; with edges it is chosen on the same rows,
 at 60 edges, from that one and half a decade less, as the penalty of rounds presses harder.  Then all training
-rows are fitted, with 20 edges a round, and the test rows are looked at once; so is a model of the same edges as a given graph
-("ridge", the penalty of equation 3), whose lambda is the one without edges.
+rows are fitted, with 20 edges a round, and the test rows are looked at once; so is a model of the same edges
+as a given graph ("ridge", the penalty of equation 3), whose lambda is the one without edges.
 
 "proven" is the share of test predictions that inference proves optimal within its default budget.
 Seconds are the processor's, with one thread.  Results are kept after every fit.

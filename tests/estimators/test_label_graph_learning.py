@@ -101,13 +101,14 @@ def test_signs_say_who_is_tied_to_whom():
 
 
 def interrupted(method, call):
-    """Make a method that raises KeyboardInterrupt in one of its calls."""
+    """Make a method that raises KeyboardInterrupt in one of its calls; sweeps without inference do not count."""
     calls = []
 
     def wrapped(*arguments, **options):
-        calls.append(1)
-        if len(calls) == call:
-            raise KeyboardInterrupt
+        if options.get("search", True):
+            calls.append(1)
+            if len(calls) == call:
+                raise KeyboardInterrupt
         return method(*arguments, **options)
 
     return wrapped
@@ -117,7 +118,7 @@ def interrupted(method, call):
     ("place", "name", "call"),
     [
         (StructuredMargin, "sweep", 3),
-        (StructuredMargin, "sweep", 40),
+        (StructuredMargin, "sweep", 12),
         (StructuredMargin, "evaluate", 4),
         (CliqueSearch, "propose", 2),
         (CliqueSearch, "activate", 2),

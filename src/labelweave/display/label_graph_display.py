@@ -84,7 +84,7 @@ class LabelGraphDisplay:
         graph: CliqueGraph,
         label_names: Sequence[str] | Array | None = None,
         *,
-        max_cliques: int = 60,
+        max_cliques: int = 50,
         **plot_options: Any,
     ) -> LabelGraphDisplay:
         """Draw a graph.
@@ -95,7 +95,7 @@ class LabelGraphDisplay:
             The graph.
         label_names : sequence of str or None, default=None
             One name a label; by default those it carries, else the labels' numbers.
-        max_cliques : int, default=60
+        max_cliques : int, default=50
             The most cliques to show; of more, the strongest, or the first where strengths are not known.
         **plot_options : dict
             What :meth:`plot` takes.

@@ -147,7 +147,7 @@ class LabelGraphPathDisplay:
     def _mark_end(self, counts: Array) -> None:
         lines = [self.objective_line_] + ([] if self.loss_line_ is None else [self.loss_line_])
         if self.n_kept < counts[-1]:
-            label = f"model: {self.n_kept} cliques"
+            label = f"model: {self.n_kept} clique{'' if self.n_kept == 1 else 's'}"
             lines.append(self.ax_.axvline(self.n_kept, color="#777777", linestyle=":", label=label))
         legend = (self.loss_ax_ or self.ax_).legend(handles=lines, fontsize="small")
         legend.set_in_layout(False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from labelweave.decisions.label_scores import decision_level, label_scores
 from labelweave.display.given_labels import last_step
@@ -55,7 +56,14 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
         )
     if is_decision:
         return scores + thresholds, thresholds
+    if _has_log_odds(model):
+        return scores, expit(thresholds)
     return scores, thresholds if _compares_probabilities(model) else None
+
+
+def _has_log_odds(model: Any) -> bool:
+    """Whether the model is one of the library's with probabilities, whose thresholds are log-odds."""
+    return hasattr(model, "predict_proba") and not hasattr(model, "estimator_")
 
 
 def _compares_probabilities(model: Any) -> bool:

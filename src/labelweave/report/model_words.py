@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 import labelweave
 from labelweave.labels import Taxonomy
@@ -117,8 +118,10 @@ def _threshold_line(classifier: Any) -> dict[str, str]:
     found = getattr(classifier, "thresholds_", getattr(classifier, "threshold_", None))
     if found is None or not np.any(found):
         return {}
-    low, high = float(np.min(found)), float(np.max(found))
-    return {"Thresholds": f"{low:.3g}" if low == high else f"one a label, from {low:.3g} to {high:.3g}"}
+    has_log_odds = hasattr(classifier, "predict_proba") and not hasattr(classifier, "estimator_")
+    low, high = (float(expit(f(found)) if has_log_odds else f(found)) for f in (np.min, np.max))
+    words = f"{low:.3g}" if low == high else f"one a label, from {low:.3g} to {high:.3g}"
+    return {"Thresholds": f"probability {words}" if has_log_odds else words}
 
 
 def _fit_lines(inner: Any) -> dict[str, str]:

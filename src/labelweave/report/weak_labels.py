@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.estimators.score_thresholds import best_thresholds
+from labelweave.inference import choose_thresholds
 from labelweave.report.confusion import Companions, companions
 from labelweave.report.label_numbers import LabelNumbers
 from labelweave.report.outcomes import Outcomes
@@ -82,7 +82,7 @@ def weak_labels(
 def _best_f1(outcomes: Outcomes, labels: list[int]) -> list[tuple[float, float]]:
     """Find the threshold that would be best on these rows, and its F1 score."""
     truth, scores = outcomes.truth.select_labels(labels), outcomes.scores[:, labels]
-    thresholds = best_thresholds(truth, scores, by_label=True, fallback=0.0)
+    thresholds = choose_thresholds(truth, scores, "macro_f1").thresholds
     signs, above = truth.to_signs(), scores > thresholds
     hits, predicted = (above & (signs > 0)).sum(axis=0), (above & (signs != 0)).sum(axis=0)
     f1 = 2 * hits / np.maximum(predicted + (signs > 0).sum(axis=0), 1)

@@ -1,0 +1,200 @@
+"""Pictures of label graphs and of how they were learned, drawn without a screen."""
+
+import builtins
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("networkx")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.colors import to_rgb  # noqa: E402
+
+from labelweave import CliqueGraph, LabelGraphClassifier, LowRankClassifier  # noqa: E402
+from labelweave.display import LabelGraphDisplay, LabelGraphPathDisplay  # noqa: E402
+from labelweave.solvers.clique_generation import GraphRecord  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def drawn(n_labels, n_edges, seed=0):
+    """A graph with hubs, and names of several lengths."""
+    rng = np.random.default_rng(seed)
+    pairs = list(combinations(range(n_labels), 2))
+    chance = np.array([1.0 / (1 + one) for one, _ in pairs])
+    chosen = rng.choice(len(pairs), n_edges, replace=False, p=chance / chance.sum())
+    names = [f"label {'x' * int(rng.integers(0, 14))} {k}" for k in range(n_labels)]
+    weights, signs = rng.gamma(2.0, 1.0, n_edges), rng.integers(-1, 2, n_edges)
+    return CliqueGraph(n_labels, [pairs[k] for k in chosen], names, weights, signs)
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "n_edges"), [(2, 1), (6, 5), (6, 15), (30, 29), (100, 60), (100, 900), (983, 500)]
+)
+def test_every_name_can_be_read(n_labels, n_edges):
+    display = LabelGraphDisplay.from_graph(drawn(n_labels, n_edges))
+    display.figure_.canvas.draw()
+    boxes = [text.get_window_extent() for text in display.texts_.values()]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    frame = display.figure_.bbox
+    assert all(box.x0 >= 0 and box.x1 <= frame.width and box.y0 >= 0 for box in boxes)
+    assert all(text.get_fontsize() >= 7 for text in display.texts_.values())
+    assert len(display.lines_) == min(50, n_edges)
+    width, height = display.figure_.get_size_inches()
+    assert width < 20
+    assert height < 20
+
+
+def test_the_same_picture_every_time():
+    first, second = (LabelGraphDisplay.from_graph(drawn(20, 25)) for _ in range(2))
+    for label, text in first.texts_.items():
+        assert text.get_position() == second.texts_[label].get_position()
+
+
+def test_lines_tell_weights_and_signs_in_grey_too():
+    graph = CliqueGraph(6, [(0, 1), (2, 3), (4, 5)], None, [1.0, 3.0, 2.0], [1, -1, 0])
+    display = LabelGraphDisplay.from_graph(graph)
+    strongest, weaker, weakest = display.lines_
+    widths = [line.get_linewidth() for line in (strongest, weaker, weakest)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 2 * widths[2]
+    assert len({line._dash_pattern[1] and tuple(line._dash_pattern[1]) for line in display.lines_}) == 3
+    assert len({to_rgb(line.get_color()) for line in display.lines_}) == 3
+    words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert words == ["together", "apart", "depends on the row", "widest line: weight 3"]
+    assert LabelGraphDisplay.from_graph(graph, legend=False).ax_.get_legend() is None
+    plain = LabelGraphDisplay.from_graph(CliqueGraph(3, [(0, 1)]))
+    assert plain.ax_.get_legend() is None
+
+
+@pytest.mark.parametrize(
+    ("graph", "options", "note"),
+    [
+        (CliqueGraph(3, [(0, 1), (1, 2)]), {}, ""),
+        (CliqueGraph(4, [(0, 1)], ["a", "b", "c", "d"]), {}, "without ties: c, d"),
+        (CliqueGraph(30, [(0, 1)]), {}, "28 of 30 labels without ties left out"),
+        (CliqueGraph(5, [(0, 1), (1, 2), (3, 4)], None, [1, 3, 2]), {"max_cliques": 2},
+         "the strongest 2 of 3 cliques; 1 of 5 labels with weaker ties, or none, left out"),
+        (CliqueGraph(3, [(0, 1), (1, 2)]), {"max_cliques": 1},
+         "the first 1 of 2 cliques; 1 of 3 labels with weaker ties, or none, left out"),
+    ],
+)  # fmt: skip
+def test_what_is_left_out_is_said(graph, options, note):
+    display = LabelGraphDisplay.from_graph(graph, **options)
+    assert display.note == note
+    assert display.ax_.get_xlabel().replace("\n", " ") == note
+
+
+def test_the_strongest_are_shown():
+    graph = CliqueGraph(5, [(0, 1), (1, 2), (3, 4)], ["a", "b", "c", "d", "e"], [1, 3, 2], [1, 1, -1])
+    display = LabelGraphDisplay.from_graph(graph, max_cliques=2)
+    assert display.graph.cliques == ((1, 2), (3, 4))
+    assert sorted(text.get_text() for text in display.texts_.values()) == ["b", "c", "d", "e"]
+
+
+def test_larger_cliques_are_points_with_lines():
+    display = LabelGraphDisplay.from_graph(CliqueGraph(5, [(0, 1, 2), (2, 3)]))
+    assert len(display.lines_) == 4
+    assert len(display.ax_.lines) == 5
+
+
+def test_it_draws_into_given_axes_and_can_draw_again():
+    figure, axes = plt.subplots(1, 2, figsize=(7, 3))
+    display = LabelGraphDisplay.from_graph(drawn(12, 14), ax=axes[0])
+    assert display.ax_ is axes[0]
+    assert display.figure_ is figure
+    assert display.plot(axes[1]) is display
+    assert display.ax_ is axes[1]
+    assert min(text.get_fontsize() for text in display.texts_.values()) < 10
+
+
+def test_names_are_text_and_no_formulas():
+    graph = CliqueGraph(3, [(0, 1), (1, 2)])
+    display = LabelGraphDisplay.from_graph(graph, ["$x", "_b", "z" * 90])
+    display.figure_.canvas.draw()
+    assert [display.texts_[k].get_text() for k in (0, 1)] == [r"\$x", "_b"]
+    assert len(display.texts_[2].get_text()) <= 24
+
+
+def test_of_a_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    Y = (X @ rng.normal(size=(3, 4)) > 0).astype(int)
+    model = LabelGraphClassifier(regularization=0.05, tol=0.05, max_rounds=3, validation_fraction=0.2)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, Y)
+    display = LabelGraphDisplay.from_estimator(pipeline, max_cliques=2)
+    assert len(display.lines_) == min(2, pipeline[-1].label_graph_.n_cliques)
+    path = LabelGraphPathDisplay.from_estimator(pipeline)
+    rounds = pipeline[-1].graph_trace_
+    np.testing.assert_allclose(path.objective_line_.get_ydata(), [record.primal for record in rounds])
+    np.testing.assert_allclose(path.loss_line_.get_ydata(), [record.held_out_loss for record in rounds])
+    assert path.loss_ax_.get_ylabel() == "Held-out Hamming loss"
+
+
+def records(counts, losses=None):
+    numbers = iter(range(1000))
+    return [
+        GraphRecord(
+            k, tuple((0, 1 + next(numbers)) for _ in range(count)), 1.0, 0.1, 5, 3.0 - 0.1 * k, 2.0,
+            float("nan") if losses is None else losses[k],
+        )
+        for k, count in enumerate(counts)
+    ]  # fmt: skip
+
+
+def test_rounds_are_named_where_they_are_few():
+    names = [f"label {k}" for k in range(60)]
+    few = LabelGraphPathDisplay(records([0, 1, 1]), names, 1).plot()
+    assert [text.get_text() for text in few.ax_.get_xticklabels()] == [
+        "none  0", "label 0, label 1  1", "label 0, label 2  2",
+    ]  # fmt: skip
+    assert few.loss_ax_ is None
+    words = [text.get_text() for text in few.ax_.get_legend().get_texts()]
+    assert words == ["objective", "model: 1 clique"]
+    many = LabelGraphPathDisplay(records([0] + [1] * 40), names, 40).plot()
+    assert many.ax_.get_xlabel() == "Cliques in the graph"
+    several = LabelGraphPathDisplay(records([0, 3, 3], [0.3, 0.2, 0.1]), names, 6).plot()
+    assert several.objective_line_.get_xdata().tolist() == [0, 3, 6]
+    assert several.loss_ax_ is not None
+    figure, ax = plt.subplots()
+    assert several.plot(ax).figure_ is figure
+
+
+def test_nonsense(monkeypatch):
+    graph = CliqueGraph(3, [(0, 1)])
+    with pytest.raises(ValueError, match="max_cliques is 0"):
+        LabelGraphDisplay.from_graph(graph, max_cliques=0)
+    with pytest.raises(ValueError, match="no cliques; there is nothing to draw"):
+        LabelGraphDisplay.from_graph(CliqueGraph.empty(3))
+    with pytest.raises(ValueError, match="2 label names were given for a graph over 3 labels"):
+        LabelGraphDisplay.from_graph(graph, ["a", "b"])
+    X, Y = np.eye(4), np.eye(4, dtype=int)
+    with pytest.raises(NotFittedError):
+        LabelGraphDisplay.from_estimator(LabelGraphClassifier())
+    other = LowRankClassifier(1).fit(X, Y)
+    with pytest.raises(TypeError, match="LowRankClassifier has no label_graph_ to draw"):
+        LabelGraphDisplay.from_estimator(other)
+    given = LabelGraphClassifier("none", tol=0.5).fit(X, Y)
+    for model in (other, given):
+        with pytest.raises(TypeError, match="has no learned graph, so there are no rounds to draw"):
+            LabelGraphPathDisplay.from_estimator(model)
+    original = builtins.__import__
+
+    def without_networkx(name, *arguments):
+        if name == "networkx":
+            raise ImportError(name)
+        return original(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without_networkx)
+    with pytest.raises(ImportError, match=r"need networkx: install labelweave\[graph\]"):
+        LabelGraphDisplay.from_graph(graph)
