@@ -193,3 +193,19 @@ def test_a_callback_can_end_the_fit(toy, by, graph):
         stopped.fit(X, Y)
     assert stopped.status_ == "interrupted"
     assert stopped.label_graph_.n_cliques == (1 if graph == "learn" else 45)
+
+
+def test_a_refit_is_the_fit_of_the_learned_graph():
+    data, _ = make_clique_toy(200)
+    parameters = {"regularization": 0.01, "max_rounds": 3, "random_state": 1}
+    learned = LabelGraphClassifier(**parameters).fit(data.X, data.Y)
+    refitted = LabelGraphClassifier(refit=True, **parameters).fit(data.X, data.Y)
+    given = LabelGraphClassifier(learned.label_graph_, regularization=0.01, random_state=1)
+    given.fit(data.X, data.Y)
+    assert refitted.label_graph_.cliques == learned.label_graph_.cliques
+    np.testing.assert_array_equal(refitted.clique_coef_, given.clique_coef_)
+    assert [record.cliques for record in refitted.graph_trace_] == [
+        record.cliques for record in learned.graph_trace_
+    ]
+    assert refitted.graph_reason_ == learned.graph_reason_
+    assert refitted.n_iter_ > learned.n_iter_

@@ -16,7 +16,7 @@ from labelweave.estimators.label_graph_choice import GRAPHS
 __all__ = ["check_label_graph_options", "given_graph", "label_graph_options", "read_graph"]
 
 _NOT_NEGATIVE = click.FloatRange(min=0)
-_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping")
+_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit")
 _HEADERS = (["label", "label"], ["source", "target"], ["from", "to"])
 _MOST_NAMES = 5
 
@@ -59,6 +59,9 @@ def label_graph_options(command: Command) -> Command:
                      help="label-graph: most labels scored together [2]."),
         click.option("--early-stopping", is_flag=True,
                      help="label-graph: keep the rounds up to the least Hamming loss on held-out rows."),
+        click.option("--refit", is_flag=True,
+                     help="label-graph: fit the weights of the learned graph again, with the penalty of a "
+                     "given one."),
         click.option("--inference", type=click.Choice(["auto", "exact", "message_passing"]),
                      help="label-graph: exact elimination in narrow parts and search with bounds elsewhere; "
                      "exact alone; or message passing alone [auto]."),

@@ -22,6 +22,7 @@ _FLAGS_OF: dict[tuple[str, ...], tuple[str, ...]] = {
     (_MARGIN, _GRAPH): ("false_negative_cost", "false_positive_cost"),
     (_GRAPH,): (
         *("graph", "cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping"),
+        "refit",
         *("inference", "exact_width", "max_nodes"),
     ),
     (_LOW_RANK, _GRAPH): ("intercept_scaling",),

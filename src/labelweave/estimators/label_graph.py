@@ -23,7 +23,12 @@ from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER, Array, GapProgress
 from labelweave.estimators.label_graph_choice import choose_graph, error_costs, graph_with_strengths
 from labelweave.estimators.label_graph_fit import FittedGraph, GraphData, GraphSettings, fit_graph
-from labelweave.estimators.label_graph_learning import GraphSearch, learn_graph, learn_measured_graph
+from labelweave.estimators.label_graph_learning import (
+    GraphSearch,
+    learn_graph,
+    learn_measured_graph,
+    refit_graph,
+)
 from labelweave.estimators.label_graph_model import LabelGraphModel
 from labelweave.estimators.round_progress import RoundProgress
 from labelweave.estimators.targets import read_targets
@@ -86,6 +91,9 @@ class LabelGraphClassifier(LabelGraphModel):
     early_stopping : bool, default=False
         Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
         tenth of the rows is held out.
+    refit : bool, default=False
+        Whether to fit the weights of a learned graph again with the squared penalty that given graphs have,
+        which shrinks cliques less at the same lambda.
     false_positive_cost, false_negative_cost : float or array-like of shape (L,), default=1.0
         The costs of errors in the loss, for all labels or each; ones make the Hamming loss.
     fit_intercept : bool, default=True
@@ -176,6 +184,7 @@ class LabelGraphClassifier(LabelGraphModel):
         "clique_size": [Interval(Integral, 2, 8, closed="both")],
         "validation_fraction": [_SHARE, None],
         "early_stopping": ["boolean"],
+        "refit": ["boolean"],
         "false_positive_cost": [_NON_NEGATIVE, "array-like"],
         "false_negative_cost": [_NON_NEGATIVE, "array-like"],
         "fit_intercept": ["boolean"],
@@ -200,6 +209,7 @@ class LabelGraphClassifier(LabelGraphModel):
         clique_size=2,
         validation_fraction=None,
         early_stopping=False,
+        refit=False,
         false_positive_cost=1.0,
         false_negative_cost=1.0,
         fit_intercept=True,
@@ -220,6 +230,7 @@ class LabelGraphClassifier(LabelGraphModel):
         self.clique_size = clique_size
         self.validation_fraction = validation_fraction
         self.early_stopping = early_stopping
+        self.refit = refit
         self.false_positive_cost = false_positive_cost
         self.false_negative_cost = false_negative_cost
         self.fit_intercept = fit_intercept
@@ -308,8 +319,10 @@ class LabelGraphClassifier(LabelGraphModel):
         progress: Any = RoundProgress(self, self.max_rounds + 1)
         try:
             if share is None:
-                return learn_graph(data, settings, search, progress)
-            return learn_measured_graph(data, settings, search, progress, share, self.early_stopping)
+                learned = learn_graph(data, settings, search, progress)
+            else:
+                learned = learn_measured_graph(data, settings, search, progress, share, self.early_stopping)
+            return refit_graph(data, learned, settings) if self.refit else learned
         finally:
             progress.close()
 

@@ -29,7 +29,7 @@ from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe, PassRecord, Pa
 from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, Proposal
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["GraphSearch", "learn_graph", "learn_measured_graph"]
+__all__ = ["GraphSearch", "learn_graph", "learn_measured_graph", "refit_graph"]
 
 Array = npt.NDArray[Any]
 
@@ -145,6 +145,33 @@ def learn_measured_graph(
         reason = _INTERRUPTED
     trace = part.trace + moved_records(whole.trace, part.trace)
     return replace(whole, trace=trace, rounds=part.rounds, reason=reason)
+
+
+def refit_graph(data: GraphData, learned: FittedGraph, settings: GraphSettings) -> FittedGraph:
+    """Fit the weights of a learned graph again, with the penalty of a given one.
+
+    Parameters
+    ----------
+    data : GraphData
+        The rows.
+    learned : FittedGraph
+        The fit that learned the graph.
+    settings : GraphSettings
+        What else matters.
+
+    Returns
+    -------
+    FittedGraph
+        The new fit with the old rounds; the old one if it was interrupted.
+    """
+    if learned.status is Status.INTERRUPTED:
+        return learned
+    try:
+        fitted = fit_graph(data, learned.graph, settings, lambda record: False)
+    except KeyboardInterrupt:
+        return replace(learned, status=Status.INTERRUPTED)
+    trace = learned.trace + moved_records(fitted.trace, learned.trace)
+    return replace(fitted, trace=trace, rounds=learned.rounds, reason=learned.reason)
 
 
 def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
