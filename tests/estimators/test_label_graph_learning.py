@@ -101,7 +101,7 @@ def test_signs_say_who_is_tied_to_whom():
 
 
 def interrupted(method, call):
-    """Make a method that raises KeyboardInterrupt in one of its calls; sweeps without inference do not count."""
+    """Raise KeyboardInterrupt in one of a method's calls; sweeps without inference do not count."""
     calls = []
 
     def wrapped(*arguments, **options):
