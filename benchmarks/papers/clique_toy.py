@@ -142,7 +142,8 @@ def _draw(runs: list[Run], path: Path) -> None:
     figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
     for run in sorted(runs, key=lambda run: list(_PAPER).index(run["method"])):
         passes, primal = np.transpose(run["curve"])
-        axis.plot(passes, primal, label=run["method"])
+        style = "--" if run["method"] == "none" else "-"  # the learned graph begins as it
+        axis.plot(passes, primal, style, label=run["method"])
     axis.set(xlabel="passes over the rows", ylabel="primal objective", yscale="log", xscale="log")
     axis.legend(frameon=False)
     axis.grid(True, which="major", alpha=0.3)
