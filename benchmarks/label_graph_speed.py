@@ -159,9 +159,9 @@ def _draw(runs: list[Run], path: Path) -> None:
         own = [run for run in runs if run["kind"] == kind]
         edges, milliseconds = [run["edges"] for run in own], [1e3 * run["seconds"] for run in own]
         axis.plot(edges, milliseconds, marker="o", color=color, label=title)
-        for run, *point in zip(own, edges, milliseconds, strict=True):
+        for run, x, y in zip(own, edges, milliseconds, strict=True):
             axis.annotate(
-                run["width"], point, (-3, lift), textcoords="offset points", color=color, fontsize=8
+                run["width"], (x, y), (-3, lift), textcoords="offset points", color=color, fontsize=8
             )
     axis.set(xlabel="edges (at each point: the width)", ylabel="milliseconds per pass over 2,000 rows")
     axis.legend(frameon=False)

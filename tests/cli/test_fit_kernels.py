@@ -211,7 +211,7 @@ def test_inspect_draws_the_covariance(run, table_model, tmp_path, suffix):
 def test_pictures_that_cannot_be_drawn(run, table_model, tmp_path, monkeypatch):
     for words, message in [
         (["--covariance", "--out", "c.gif"], "c.gif does not say its format; end it in .png, .pdf, .svg"),
-        (["--out", "c.png"], "--out goes with --covariance only"),
+        (["--out", "c.png"], "--out goes with --covariance or --graph only"),
         (["--covariance", "--label", "game"], "--label and --covariance show different things"),
         (["--covariance", "--out", "no/c.png"], "no such directory to write into"),
     ]:

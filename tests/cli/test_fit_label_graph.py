@@ -72,9 +72,10 @@ def test_flags_reach_the_classifier(run, matrix_files, words):
 
 
 def test_early_stopping_and_no_intercept(run, matrix_files):
-    run("fit", "d.arff", *GRAPH, "--early-stopping", "--no-intercept", "--max-rounds", 2, "-q")
+    run("fit", "d.arff", *GRAPH, "--early-stopping", "--refit", "--no-intercept", "--max-rounds", 2, "-q")
     model = _classifier()
     assert model.early_stopping
+    assert model.refit
     assert not model.fit_intercept
     assert model.graph_reason_ == "held-out rows chose the number of rounds"
 

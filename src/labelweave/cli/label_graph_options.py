@@ -66,7 +66,7 @@ def label_graph_options(command: Command) -> Command:
                      help="label-graph: exact elimination in narrow parts and search with bounds elsewhere; "
                      "exact alone; or message passing alone [auto]."),
         click.option("--exact-width", metavar="WIDTH", type=click.IntRange(0, 20),
-                     help="label-graph: largest width of parts that are eliminated [10]."),
+                     help="label-graph: largest width of parts that are eliminated [12]."),
         click.option("--max-nodes", metavar="NUMBER", type=click.IntRange(1),
                      help="label-graph: nodes of branch and bound for a part of a row [1000]."),
     )(command)  # fmt: skip

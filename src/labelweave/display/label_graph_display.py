@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.display.figures import axes_of_size
 from labelweave.display.graph_layout import Layout, lay_out
 from labelweave.display.label_texts import short_text
+from labelweave.display.shown_cliques import LONGEST_NAME, names_of, strongest, what_is_left_out
 from labelweave.labels.clique_graph import CliqueGraph
 
 __all__ = ["LabelGraphDisplay"]
 
 Array = npt.NDArray[Any]
 
-_LONGEST_NAME = 24
 _LETTER = np.array([0.58, 1.35])  # width of a letter and height of a line, in font sizes
 _PADDING = np.array([8.0, 6.0])
 _FONTS = ((30, 10.0), (60, 8.5))  # up to so many names this size
@@ -29,7 +29,6 @@ _MARGINS = np.array([24.0, 64.0])  # points around the graph: sideways, and for 
 _SMALLEST = np.array([340.0, 220.0])
 _LEGEND_ENTRY = 130.0
 _WIDTHS = (0.7, 5.0)
-_MOST_LISTED = 12
 _KINDS: dict[
     int, tuple[str, Any, str]
 ] = {  # colour, line and words of a sign; lines differ in print without colours too
@@ -116,9 +115,9 @@ class LabelGraphDisplay:
             raise ValueError(f"max_cliques is {max_cliques}; it must be at least 1.")
         if not graph.n_cliques:
             raise ValueError("The graph has no cliques; there is nothing to draw.")
-        names = _names(graph, label_names)
-        shown = _strongest(graph, max_cliques)
-        return cls(shown, names, _note(graph, shown, names)).plot(**plot_options)
+        names = names_of(graph, label_names)
+        shown = strongest(graph, max_cliques)
+        return cls(shown, names, what_is_left_out(graph, shown, names)).plot(**plot_options)
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> LabelGraphDisplay:
@@ -174,7 +173,7 @@ class LabelGraphDisplay:
             If matplotlib or networkx is not installed.
         """
         labels, lines, hubs = _drawing(self.graph)
-        texts = [short_text(self.label_names[label], _LONGEST_NAME) for label in labels]
+        texts = [short_text(self.label_names[label], LONGEST_NAME) for label in labels]
         font = next((size for most, size in _FONTS if len(texts) <= most), _SMALL_FONT)
         layout = lay_out([pair for pair, _ in lines], _boxes(texts, hubs, font), _SMALLEST)
         size = layout.size + _MARGINS
@@ -243,47 +242,6 @@ class LabelGraphDisplay:
                 handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0),
                 ncols=min(columns, len(handles)), fontsize="small", frameon=False, handlelength=3.0,
             )  # fmt: skip
-
-
-def _names(graph: CliqueGraph, label_names: Sequence[str] | Array | None) -> Array:
-    names = np.asarray(graph.shown_labels() if label_names is None else label_names).astype(np.str_)
-    if names.shape != (graph.n_labels,):
-        raise ValueError(
-            f"{len(names)} label names were given for a graph over {graph.n_labels} labels; give one name a "
-            "label."
-        )
-    return names
-
-
-def _strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
-    order = np.arange(graph.n_cliques)
-    if graph.weights is not None:
-        order = np.argsort(-graph.weights, kind="stable")
-    kept = order[:count]
-    return CliqueGraph(
-        graph.n_labels,
-        [graph.cliques[k] for k in kept],
-        graph.label_names,
-        None if graph.weights is None else graph.weights[kept],
-        None if graph.signs is None else graph.signs[kept],
-    )
-
-
-def _note(graph: CliqueGraph, shown: CliqueGraph, names: Array) -> str:
-    """Say which cliques and labels are not in the picture."""
-    notes = []
-    if shown.n_cliques < graph.n_cliques:
-        how = "first" if graph.weights is None else "strongest"
-        notes.append(f"the {how} {shown.n_cliques} of {graph.n_cliques} cliques")
-    absent = sorted(set(range(graph.n_labels)) - {label for clique in shown.cliques for label in clique})
-    if 0 < len(absent) <= _MOST_LISTED and shown.n_cliques == graph.n_cliques:
-        notes.append(
-            f"without ties: {', '.join(short_text(names[label], _LONGEST_NAME) for label in absent)}"
-        )
-    elif absent:
-        which = "without ties" if shown.n_cliques == graph.n_cliques else "with weaker ties, or none,"
-        notes.append(f"{len(absent)} of {graph.n_labels} labels {which} left out")
-    return "; ".join(notes)
 
 
 def _drawing(graph: CliqueGraph) -> tuple[list[int], list[tuple[tuple[int, int], int]], int]:

@@ -76,7 +76,7 @@ class LabelGraphClassifier(LabelGraphModel):
     regularization : float, default=1e-3
         lambda.
     cliques_per_round : int, default=1
-        Cliques that a round activates, r in the paper.  This and the next five are for ``graph="learn"``
+        Cliques that a round activates, r in the paper.  This and the next six are for ``graph="learn"``
         alone.
     max_rounds : int, default=50
         The largest number of rounds, 1 or more.
@@ -105,7 +105,7 @@ class LabelGraphClassifier(LabelGraphModel):
         ``exact_width``, and searches with bounds elsewhere; "exact" refuses wider components, also those of
         a graph that grows;
         "message_passing" is max-product linear programming alone.
-    exact_width : int, default=10
+    exact_width : int, default=12
         The largest width of a component that is always solved by elimination, up to 20.
     max_nodes : int, default=1000
         Nodes of branch and bound for one part of an example.
@@ -220,7 +220,7 @@ class LabelGraphClassifier(LabelGraphModel):
         fit_intercept=True,
         intercept_scaling=1.0,
         inference="auto",
-        exact_width=10,
+        exact_width=12,
         max_nodes=1000,
         tol=1e-3,
         max_iter=1000,
