@@ -19,7 +19,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.label_grap
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import time
 import warnings
@@ -87,10 +86,7 @@ def _measure_solvers(folder: Path, passes: int) -> list[Run]:
         "toy": (toy.X, toy.Y, {"graph": list(edges), "regularization": 1e-4}),
         "scene": (StandardScaler().fit_transform(X), Y, {"graph": "full", "regularization": 0.3}),
     }
-    known = "solver" in inspect.signature(LabelGraphClassifier).parameters
-    choices: dict[str, Run] = {"Frank-Wolfe": {}}
-    if known:
-        choices["proximal"] = {"solver": "proximal"}
+    choices: dict[str, Run] = {"Frank-Wolfe": {}, "proximal": {"solver": "proximal"}}
     runs = []
     for problem, (features, labels, parameters) in problems.items():
         for name, solver in choices.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import time
 import warnings
@@ -22,7 +21,6 @@ __all__ = [
     "Run",
     "edges_of",
     "fit",
-    "has_solver",
     "make",
     "mean_and_deviation",
     "read_runs",
@@ -36,15 +34,10 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "none": {"graph": "none"},
     "full": {"graph": "full"},
     "Chow-Liu": {"graph": "chow-liu"},
-    "learned, proximal": {"graph": "learn", "solver": "proximal"},
+    "learned, proximal": {"graph": "learn", "solver": "proximal", "tol": 0.005},
 }
 
 Run = dict[str, Any]
-
-
-def has_solver() -> bool:
-    """Say whether the classifier's inner solver can be chosen."""
-    return "solver" in inspect.signature(LabelGraphClassifier).parameters
 
 
 def make(method: str, regularization: float, **parameters: Any) -> LabelGraphClassifier:

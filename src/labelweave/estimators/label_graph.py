@@ -6,6 +6,7 @@ Tan et al., "Learning graph structure for multi-label image classification via c
 
 from __future__ import annotations
 
+import math
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -22,7 +23,8 @@ from sklearn.utils.validation import _check_sample_weight
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER, Array, GapProgress
 from labelweave.estimators.label_graph_choice import choose_graph, error_costs, graph_with_strengths
-from labelweave.estimators.label_graph_fit import FittedGraph, GraphData, GraphSettings, fit_graph
+from labelweave.estimators.label_graph_data import FittedGraph, GraphData, GraphSettings
+from labelweave.estimators.label_graph_fit import fit_graph
 from labelweave.estimators.label_graph_learning import (
     GraphSearch,
     learn_graph,
@@ -30,6 +32,7 @@ from labelweave.estimators.label_graph_learning import (
     refit_graph,
 )
 from labelweave.estimators.label_graph_model import LabelGraphModel
+from labelweave.estimators.label_graph_solver import SOLVERS
 from labelweave.estimators.round_progress import RoundProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
@@ -44,13 +47,12 @@ _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 _SHARE = Interval(Real, 0, 1, closed="neither")
 _CAPACITY = 16
 _USUAL_SHARE = 0.1
-_ENDINGS = {
-    Status.ITERATION_LIMIT: (
-        "The limit of passes was reached before the relative duality gap met the tolerance; raise max_iter "
-        "or tol, scale the features, or regularise more."
-    ),
-    Status.INTERRUPTED: "The fit was interrupted; the model is the best one so far.",
-}
+_LIMIT = (
+    "The limit of passes was reached before the {} met the tolerance; raise max_iter or tol, scale the "
+    "features, or regularise more."
+)
+_WATCHED = {"frank_wolfe": "relative duality gap", "proximal": "relative change of the objective"}
+_INTERRUPTED = "The fit was interrupted; the model is the best one so far."
 
 
 @storable("LabelGraphClassifier")
@@ -109,8 +111,13 @@ class LabelGraphClassifier(LabelGraphModel):
         The largest width of a component that is always solved by elimination, up to 20.
     max_nodes : int, default=1000
         Nodes of branch and bound for one part of an example.
+    solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
+        The inner solver: block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), which proves how
+        near the optimum is, or the paper's proximal dual ascent (Algorithms 2 and 3), which ends where its
+        objective settles, usually well above the optimum.
     tol : float, default=1e-3
-        The relative duality gap to reach.
+        The relative duality gap to reach; for "proximal" the relative change of the objective over five
+        passes (0.005 in the paper).
     max_iter : int, default=1000
         The largest number of passes over the rows in one solve.
     n_jobs : int or None, default=None
@@ -146,8 +153,8 @@ class LabelGraphClassifier(LabelGraphModel):
     feature_names_in_ : ndarray of shape (d,)
         Their names, when X was a frame.
     converged_ : bool
-        Whether the duality gap met ``tol``.
-    status_ : {"converged", "iteration_limit", "interrupted"}
+        Whether the duality gap met ``tol``; for "proximal" whether the objective settled.
+    status_ : {"converged", "settled", "iteration_limit", "interrupted"}
         Why the fit ended.
     n_iter_ : int
         Passes over the rows, all rounds together.
@@ -155,7 +162,8 @@ class LabelGraphClassifier(LabelGraphModel):
         The objective.
     duality_gap_ : float
         (primal - dual) / max(1, abs(primal)), at the learned graph; inference that is not exact enters it
-        with its bound.
+        with its bound.  "proximal" has a loose bound for a given graph, and none, NaN, for one that grew or
+        for completed labels.
     trace_ : list of PassRecord
         Every check of the duality gap.
 
@@ -197,6 +205,7 @@ class LabelGraphClassifier(LabelGraphModel):
         "inference": [StrOptions({"auto", "exact", "message_passing"})],
         "exact_width": [Interval(Integral, 0, 20, closed="both")],
         "max_nodes": [_COUNT],
+        "solver": [StrOptions(set(SOLVERS))],
         "tol": [_POSITIVE],
         "max_iter": [_COUNT],
         "n_jobs": [Integral, None],
@@ -222,6 +231,7 @@ class LabelGraphClassifier(LabelGraphModel):
         inference="auto",
         exact_width=12,
         max_nodes=1000,
+        solver="frank_wolfe",
         tol=1e-3,
         max_iter=1000,
         n_jobs=None,
@@ -243,6 +253,7 @@ class LabelGraphClassifier(LabelGraphModel):
         self.inference = inference
         self.exact_width = exact_width
         self.max_nodes = max_nodes
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -297,6 +308,7 @@ class LabelGraphClassifier(LabelGraphModel):
             costs=error_costs(self.false_positive_cost, self.false_negative_cost, n_labels),
             inference=self._inference_options(),
             capacity=_CAPACITY,
+            solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
@@ -354,10 +366,13 @@ class LabelGraphClassifier(LabelGraphModel):
 
     def _keep_ending(self, fitted: FittedGraph) -> None:
         end = fitted.trace[-1]
-        self.converged_ = fitted.status is Status.CONVERGED
+        self.converged_ = fitted.status in (Status.CONVERGED, Status.SETTLED)
         self.status_ = fitted.status.name.lower()
         self.n_iter_, self.objective_, self.duality_gap_ = end.iteration, end.primal, end.gap
         self.trace_ = fitted.trace
         if not self.converged_:
-            message = f"{_ENDINGS[fitted.status]} It is {end.gap:.2e} after {end.iteration} passes."
+            interrupted = fitted.status is Status.INTERRUPTED
+            message = _INTERRUPTED if interrupted else _LIMIT.format(_WATCHED[self.solver])
+            gap = "No gap is known" if math.isnan(end.gap) else f"The gap is {end.gap:.2e}"
+            message = f"{message} {gap} after {end.iteration} passes."
             warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)

@@ -3,136 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arrays import Workers
-from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix
+from labelweave.estimators.label_graph_data import FittedGraph, GraphData, GraphSettings
+from labelweave.estimators.label_graph_solver import InnerSolver, MarginProblem, inner_solver, state_problem
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin import (
-    CliquePenalty,
-    MarginData,
-    RidgePenalty,
-    StructuredMargin,
-)
+from labelweave.problems.structured_margin import CliquePenalty, RidgePenalty
 from labelweave.solvers import Status
-from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe, PassRecord, PassResult
-from labelweave.solvers.clique_generation import GraphRecord
+from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
 
-__all__ = [
-    "FittedGraph",
-    "GraphData",
-    "GraphSettings",
-    "fit_graph",
-    "moved_records",
-    "refuse_wide",
-    "solve_completed",
-    "structured_margin",
-]
+__all__ = ["fit_graph", "moved_records", "refuse_wide", "solve_completed"]
 
 Array = npt.NDArray[Any]
 
 _ENOUGH = 1e-4  # share of the objective below which completing labels again is not worth it
 _MOST_COMPLETIONS = 20
-
-
-class GraphData(NamedTuple):
-    """The rows to fit.
-
-    Parameters
-    ----------
-    features : FeatureMatrix of shape (n, d)
-        Features, with the constant one.
-    labels : LabelMatrix of shape (n, L)
-        Labels.
-    weights : ndarray of shape (n,)
-        Row weights.
-    """
-
-    features: FeatureMatrix
-    labels: LabelMatrix
-    weights: Array
-
-    def rows(self, which: Array) -> GraphData:
-        """Keep some rows.
-
-        Parameters
-        ----------
-        which : ndarray of int
-            The rows.
-
-        Returns
-        -------
-        GraphData
-            Those rows.
-        """
-        return GraphData(self.features.rows(which), self.labels[which], self.weights[which])
-
-
-@dataclass(frozen=True)
-class GraphSettings:
-    """What a fit depends on beside the data.
-
-    Parameters
-    ----------
-    regularization : float
-        lambda.
-    costs : ndarray of shape (2, L)
-        Costs of a false positive and of a false negative label.
-    inference : dict
-        Options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
-    capacity : int
-        Labelings kept for a row and component.
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        The largest number of passes in one solve.
-    seed : int
-        Fixes the order of rows.
-    workers : Workers
-        Threads.
-    """
-
-    regularization: float
-    costs: Array
-    inference: dict[str, Any]
-    capacity: int
-    tol: float
-    max_iter: int
-    seed: int
-    workers: Workers
-
-
-@dataclass(frozen=True)
-class FittedGraph:
-    """The end of a fit.
-
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    weights : ndarray of shape (d, L + states)
-        The weights of labels, then of the states of cliques.
-    status : Status
-        Why the last solve stopped.
-    trace : list of PassRecord
-        Every check of the duality gap.
-    rounds : list of GraphRecord
-        Every round of a learned graph.
-    reason : str
-        Why the graph stopped growing.
-    """
-
-    graph: CliqueGraph
-    weights: Array
-    status: Status
-    trace: list[PassRecord]
-    rounds: list[GraphRecord]
-    reason: str
 
 
 def fit_graph(
@@ -168,9 +56,8 @@ def fit_graph(
         If the graph is too wide for exact inference.
     """
     refuse_wide(graph, settings.inference, "leave out edges")
-    problem = structured_margin(data, graph, penalty or RidgePenalty(graph.n_cliques), settings)
-    random = np.random.RandomState(settings.seed)
-    solver = BlockFrankWolfe(settings.tol, settings.max_iter, random, on_check)
+    problem = state_problem(data, graph, penalty or RidgePenalty(graph.n_cliques), settings)
+    solver = inner_solver(settings, settings.tol, np.random.RandomState(settings.seed), on_check)
     result, weights = solve_completed(problem, solver)
     return FittedGraph(graph, weights, result.status, result.trace, [], "")
 
@@ -202,42 +89,15 @@ def refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> N
     )
 
 
-def structured_margin(
-    data: GraphData, graph: CliqueGraph, penalty: CliquePenalty, settings: GraphSettings
-) -> StructuredMargin:
-    """State the problem.
-
-    Parameters
-    ----------
-    data : GraphData
-        The rows.
-    graph : CliqueGraph
-        The graph.
-    penalty : CliquePenalty
-        The penalty of the cliques' weights.
-    settings : GraphSettings
-        What else matters.
-
-    Returns
-    -------
-    StructuredMargin
-        The problem at its first point.
-    """
-    rows = MarginData(data.features, data.labels, data.weights, settings.costs)
-    return StructuredMargin(
-        rows, graph, penalty, settings.regularization, settings.inference, settings.capacity, settings.workers
-    )
-
-
-def solve_completed(problem: StructuredMargin, solver: BlockFrankWolfe) -> tuple[PassResult, Array]:
+def solve_completed(problem: MarginProblem, solver: InnerSolver) -> tuple[PassResult, Array]:
     """Solve, and where labels are missing complete them and solve again until the objective stays.
 
     Parameters
     ----------
-    problem : StructuredMargin
+    problem : StructuredMargin or ProximalMargin
         The problem; changed.
-    solver : BlockFrankWolfe
-        The solver.
+    solver : BlockFrankWolfe or ProximalDualAscent
+        Its solver.
 
     Returns
     -------

@@ -11,21 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import panels
-from labelweave.estimators.label_graph_fit import (
-    FittedGraph,
-    GraphData,
-    GraphSettings,
-    fit_graph,
-    moved_records,
-    refuse_wide,
-    solve_completed,
-    structured_margin,
-)
+from labelweave.estimators.label_graph_data import FittedGraph, GraphData, GraphSettings
+from labelweave.estimators.label_graph_fit import fit_graph, moved_records, refuse_wide, solve_completed
+from labelweave.estimators.label_graph_solver import MarginProblem, inner_solver, state_problem
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin import RoundPenalty, StructuredMargin
+from labelweave.problems.structured_margin import RoundPenalty
 from labelweave.problems.structured_margin.clique_search import CliqueSearch
 from labelweave.solvers import Status
-from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe, PassRecord, PassResult
+from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
 from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, Proposal
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
@@ -65,7 +58,7 @@ def learn_graph(
     settings: GraphSettings,
     search: GraphSearch,
     on_round: Callable[[GraphRecord], bool],
-    held_out_loss: Callable[[StructuredMargin], float] = lambda problem: float("nan"),
+    held_out_loss: Callable[[MarginProblem], float] = lambda problem: float("nan"),
 ) -> FittedGraph:
     """Learn a graph with its weights; an interrupt leaves those after the last round.
 
@@ -207,7 +200,7 @@ class _Growth:
         self, data: GraphData, settings: GraphSettings, on_round: Callable[[GraphRecord], bool]
     ) -> None:
         empty = CliqueGraph.empty(data.labels.n_labels)
-        self.problem = structured_margin(data, empty, RoundPenalty(), settings)
+        self.problem = state_problem(data, empty, RoundPenalty(), settings)
         self.settings, self.on_round = settings, on_round
         self.random = np.random.RandomState(settings.seed)
         self.trace: list[PassRecord] = []
@@ -215,7 +208,7 @@ class _Growth:
         self.weights = np.zeros((0, 0))
         self.kept = (self.weights, 0)
 
-    def run(self, search: GraphSearch, held_out_loss: Callable[[StructuredMargin], float]) -> FittedGraph:
+    def run(self, search: GraphSearch, held_out_loss: Callable[[MarginProblem], float]) -> FittedGraph:
         """Grow the graph to its end."""
         generation = CliqueGeneration(
             search.max_rounds, search.graph_tol, lambda: held_out_loss(self.problem), self._note
@@ -240,7 +233,7 @@ class _Growth:
 
     def _solve(self, final: bool) -> PassResult:
         tol = self.settings.tol if final else max(self.settings.tol, _ROUND_TOL)
-        solver = BlockFrankWolfe(tol, self.settings.max_iter, self.random)
+        solver = inner_solver(self.settings, tol, self.random)
         result, self.weights = solve_completed(self.problem, solver)
         self.trace += moved_records(result.trace, self.trace)
         return result
@@ -256,7 +249,7 @@ class _BudgetedSearch(CliqueSearch):
 
     def __init__(
         self,
-        problem: StructuredMargin,
+        problem: MarginProblem,
         search: GraphSearch,
         solve: Callable[[bool], PassResult],
         inference: dict[str, Any],
@@ -277,7 +270,7 @@ class _HeldOutLoss:
     def __init__(self, data: GraphData) -> None:
         self.data = data
 
-    def __call__(self, problem: StructuredMargin) -> float:
+    def __call__(self, problem: MarginProblem) -> float:
         """Measure."""
         weights = problem.weights()
         at_once = max(1, _SCORES_AT_ONCE // weights.shape[1])
@@ -285,7 +278,7 @@ class _HeldOutLoss:
         wrong, seen = np.sum(parts, axis=0)
         return float(wrong / seen)
 
-    def _counts(self, problem: StructuredMargin, weights: Array, rows: slice) -> tuple[float, float]:
+    def _counts(self, problem: MarginProblem, weights: Array, rows: slice) -> tuple[float, float]:
         n_labels = problem.graph.n_labels
         scores = self.data.features.rows(rows).matmul(weights)
         unary, tables = np.ascontiguousarray(scores[:, :n_labels]), np.ascontiguousarray(scores[:, n_labels:])

@@ -91,7 +91,7 @@ class ProximalDualAscent:
         Returns
         -------
         PassResult
-            How it ended; converged if the objective settled.
+            How it ended.
         """
         begin, status = time.perf_counter(), Status.ITERATION_LIMIT
         trace: list[PassRecord] = []
@@ -104,7 +104,7 @@ class ProximalDualAscent:
                 if len(values) > 2 and values[-1] > values[-2]:
                     damping *= 2.0
                 if self._is_settled(values):
-                    status = Status.CONVERGED
+                    status = Status.SETTLED
                 elif len(values) % _CHECK_EVERY == 0:
                     trace.append(_record(problem, len(values), begin, n_cliques))
                     status = Status.INTERRUPTED if self.on_check(trace[-1]) else status

@@ -14,6 +14,7 @@ class Status(Enum):
     """Why a solver stopped; the value tells the user what to try."""
 
     CONVERGED = "The relative duality gap is within the tolerance."
+    SETTLED = "The objective has stopped changing, by the solver's own rule; that is no certificate."
     ITERATION_LIMIT = (
         "The iteration limit was reached before the relative duality gap met the tolerance; raise max_iter, "
         "scale the features, or regularise more."

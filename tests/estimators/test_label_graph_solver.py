@@ -1,0 +1,81 @@
+"""The paper's inner solver as an option of LabelGraphClassifier."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import InvalidParameterError
+
+import labelweave
+from labelweave import LabelGraphClassifier
+from labelweave.datasets import make_clique_toy
+
+GRAPHS = ["learn", "chow-liu", "full", "none", [(0, 1), (1, 2, 4)]]
+
+
+def rows(n_rows=80):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 4))
+    Y = (X @ rng.normal(size=(4, 5)) + rng.normal(size=(n_rows, 5)) > 0).astype(float)
+    Y[:, 1] = np.where(rng.random(n_rows) < 0.9, Y[:, 0], Y[:, 1])
+    return X, Y
+
+
+def model(graph="learn", **parameters):
+    options = {"regularization": 0.05, "max_rounds": 3, "tol": 0.005, "solver": "proximal"} | parameters
+    return LabelGraphClassifier(graph, **options)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("missing", [False, True])
+def test_it_settles_near_the_optimum(graph, missing):
+    X, Y = rows()
+    if missing:
+        Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
+    fitted = model(graph).fit(X, Y)
+    assert (fitted.converged_, fitted.status_) == (True, "settled")
+    assert fitted.objective_ == fitted.trace_[-1].primal
+    proven = model(graph, solver="frank_wolfe", tol=1e-3).fit(X, Y)
+    if not missing and graph != "learn":  # one convex problem for both
+        assert proven.trace_[-1].dual <= fitted.objective_
+        assert fitted.trace_[-1].dual <= proven.objective_
+    assert fitted.objective_ < 1.5 * proven.objective_
+    if not missing:
+        assert np.mean(fitted.predict(X) != Y) < np.mean(proven.predict(X) != Y) + 0.05
+
+
+def test_the_gap_of_a_graph_that_grew_is_unknown():
+    X, Y = rows()
+    fitted = model().fit(X, Y)
+    assert fitted.label_graph_.n_cliques > 0
+    assert np.isnan(fitted.duality_gap_)
+    assert not np.isnan(model("full").fit(X, Y).duality_gap_)
+
+
+@pytest.mark.parametrize("parameters", [{"early_stopping": True}, {"refit": True}, {"graph": "none"}])
+def test_it_goes_with_the_other_parameters(parameters, tmp_path):
+    X, Y = rows()
+    fitted = model(**parameters).fit(sp.csr_array(X), Y)
+    fitted.save(tmp_path / "m.lw")
+    again = labelweave.load(tmp_path / "m.lw")
+    assert again.solver == "proximal"
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(clone(again).fit(X, Y).predict(X), fitted.predict(X))
+
+
+def test_it_finds_the_tied_labels_first():
+    data, edges = make_clique_toy(500)
+    fitted = model(regularization=1e-3, max_rounds=4, graph_tol=0.0).fit(data.X, data.Y)
+    assert sorted(fitted.label_graph_.edges) == sorted(edges)
+
+
+def test_too_few_passes_are_said():
+    X, Y = rows()
+    with pytest.warns(ConvergenceWarning, match=r"relative change of the objective met .* after 2 passes"):
+        assert not model("full", max_iter=2).fit(X, Y).converged_
+
+
+def test_an_unknown_solver_is_refused():
+    with pytest.raises(InvalidParameterError, match=r"'solver' parameter .*'frank_wolfe'"):
+        model(solver="newton").fit(*rows())
