@@ -205,6 +205,18 @@ def test_labels_never_seen_together_and_a_single_label():
         chow_liu(LabelMatrix.from_any(Y), 0.0)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_weighted_rows_count_like_repetitions(missing):
+    generator = np.random.default_rng(2)
+    Y = (generator.normal(size=(50, 6)) + generator.normal(size=(50, 1)) > 0).astype(float)
+    Y[generator.random(Y.shape) < missing] = np.nan
+    times = generator.integers(0, 4, size=50)
+    weighted = chow_liu(LabelMatrix.from_any(Y), sample_weight=times)
+    repeated = chow_liu(LabelMatrix.from_any(np.repeat(Y, times, axis=0)))
+    assert weighted.cliques == repeated.cliques
+    np.testing.assert_allclose(weighted.weights, repeated.weights)
+
+
 def test_a_tree_of_a_thousand_sparse_labels_is_quick():
     Y = sp.random_array((5000, 1000), density=0.01, rng=np.random.default_rng(1), format="csr")
     begin = time.perf_counter()

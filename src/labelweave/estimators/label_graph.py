@@ -318,7 +318,7 @@ class LabelGraphClassifier(LabelGraphModel):
     def _fit(self, data: GraphData, settings: GraphSettings) -> FittedGraph:
         if isinstance(self.graph, str) and self.graph == "learn":
             return self._learn(data, settings)
-        graph = choose_graph(self.graph, data.labels, self._graph_names(data.labels.n_labels))
+        graph = choose_graph(self.graph, data, self._graph_names(data.labels.n_labels))
         progress: Any = GapProgress(self, self.tol)
         try:
             return fit_graph(data, graph, settings, progress)

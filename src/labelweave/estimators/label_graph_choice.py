@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from labelweave.arrays import panels
 from labelweave.estimators.label_graph_data import GraphData
-from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
 
@@ -24,15 +23,15 @@ _MOST = 2 / 3
 _VALUES_AT_ONCE = 16_000_000
 
 
-def choose_graph(graph: Any, labels: LabelMatrix, names: Array | None) -> CliqueGraph:
+def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGraph:
     """Make the graph that was asked for.
 
     Parameters
     ----------
     graph : {"chow-liu", "full", "none"}, CliqueGraph, networkx.Graph or iterable of tuple
         What was asked for.
-    labels : LabelMatrix of shape (n, L)
-        The training labels.
+    data : GraphData
+        The training rows.
     names : ndarray of str, shape (L,), or None
         The labels' names.
 
@@ -46,9 +45,10 @@ def choose_graph(graph: Any, labels: LabelMatrix, names: Array | None) -> Clique
     ValueError
         If it is no graph, or one that does not fit the labels.
     """
+    labels = data.labels
     if isinstance(graph, str) and graph in GRAPHS:
         if graph == "chow-liu":
-            return chow_liu(labels)
+            return chow_liu(labels, sample_weight=data.weights)
         make = CliqueGraph.complete if graph == "full" else CliqueGraph.empty
         return make(labels.n_labels)
     if isinstance(graph, CliqueGraph):

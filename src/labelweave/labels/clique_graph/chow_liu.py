@@ -22,7 +22,7 @@ __all__ = ["chow_liu"]
 Array = npt.NDArray[Any]
 
 
-def chow_liu(labels: LabelMatrix, smoothing: float = 1.0) -> CliqueGraph:
+def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array | None = None) -> CliqueGraph:
     """Build the maximum spanning tree of the pairs' empirical mutual information.
 
     A pair is counted on the rows where both labels are observed, with ``smoothing`` added to each
@@ -34,6 +34,8 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0) -> CliqueGraph:
         The targets.
     smoothing : float, default=1.0
         Added to every count; above 0.
+    sample_weight : ndarray of shape (n,) or None, default=None
+        By how much each row counts, 0 or above.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0) -> CliqueGraph:
     """
     if not smoothing > 0.0:
         raise ValueError(f"smoothing is {smoothing!r}; it is added to counts and must be above 0.")
-    both, one, other, rows = _pair_counts(labels)
+    both, one, other, rows = _pair_counts(labels, sample_weight)
     information, covariance = _mutual_information(both, one, other, rows, smoothing)
     # the library looks for the least sum and takes 0 for no edge
     distances = np.triu(information.max(initial=0.0) + 1.0 - information, k=1)
@@ -60,16 +62,17 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0) -> CliqueGraph:
     return CliqueGraph(labels.n_labels, map(tuple, pairs.tolist()), labels.names, weights[order], signs)
 
 
-def _pair_counts(labels: LabelMatrix) -> tuple[Array, Array, Array, Array]:
+def _pair_counts(labels: LabelMatrix, sample_weight: Array | None) -> tuple[Array, Array, Array, Array]:
     """Count, for every pair (k, l): rows with both on, with k on, with l on, and all; each as L x L."""
-    positives = labels.positives.astype(np.float64)
-    both = (positives.T @ positives).toarray()
+    weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    positives, times = labels.positives.astype(np.float64), sp.diags_array(weights)
+    both = (positives.T @ times @ positives).toarray()
     if labels.observed is None:
         counts = np.broadcast_to(both.diagonal()[:, None], both.shape)
-        return both, counts, counts.T, np.full(both.shape, float(len(labels)))
+        return both, counts, counts.T, np.full(both.shape, weights.sum())
     observed = abs(labels.observed).astype(np.float64)
-    on_seen = (positives.T @ observed).toarray()
-    return both, on_seen, on_seen.T, (observed.T @ observed).toarray()
+    on_seen = (positives.T @ times @ observed).toarray()
+    return both, on_seen, on_seen.T, (observed.T @ times @ observed).toarray()
 
 
 def _mutual_information(
