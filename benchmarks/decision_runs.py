@@ -29,6 +29,7 @@ SETS = {"scene": "scene", "yeast": "yeast", "bibtex": "bibtex", "debtags": "", "
 _OBJECTIVES = {"micro_f1": "micro", "macro_f1": "macro", "example_f1": "example"}
 _LEVELS = (0.1, 0.2, 0.3)
 _SPLITS = 200
+_DRAWS = 10
 
 Data = tuple[Any, Any, Any, Any]
 
@@ -104,6 +105,7 @@ def measure_thresholds(problem: Data) -> dict[str, Any]:
 
 _WAYS: dict[str, dict[str, Any]] = {
     "tuned": {},
+    "tuned, pooling 50": {"pooling": 50.0},
     "tuned, no pooling": {"pooling": 0.0},
     "tuned, 5 folds": {"cv": 5},
     "one threshold": {"scope": "global"},
@@ -122,14 +124,15 @@ def measure_calibration(problem: Data) -> dict[str, Any]:
     Returns
     -------
     dict
-        Errors over all entries, over labels, and of the most probable label of every row; log loss.
+        Errors over all entries, over labels, and of the most probable label of every row, each beside the
+        error that these probabilities would show if they were the truth; log loss.
     """
     X, Y, X_test, Y_test = problem
     model = MaxMarginClassifier()
     before = expit(model.fit(X, Y).decision_function(X_test))
     found = {"before": _errors(Y_test, before)}
-    for method in ("sigmoid", "isotonic"):
-        for pooling in (True, False):
+    for method in ("auto", "sigmoid", "isotonic"):
+        for pooling in (True,) if method == "auto" else (True, False):
             for cv in (None, 5):
                 title = f"{method}{'' if pooling else ', no pooling'}{'' if cv is None else ', 5 folds'}"
                 calibrated = CalibratedLabelClassifier(model, method, pooling=pooling, cv=cv).fit(X, Y)
@@ -138,14 +141,25 @@ def measure_calibration(problem: Data) -> dict[str, Any]:
 
 
 def _errors(truth: Any, probabilities: Any) -> dict[str, float]:
-    best = probabilities.argmax(axis=1)
-    rows = np.arange(len(best))
+    shown = _calibration_errors(truth.toarray(), probabilities)
+    generator, drawn = np.random.default_rng(0), []
+    for _ in range(_DRAWS):
+        labels = (generator.random(probabilities.shape) < probabilities).astype(np.int8)
+        drawn.append(_calibration_errors(labels, probabilities))
+    found: dict[str, float] = {}
+    for name, value in shown.items():
+        found[name] = value
+        found[f"{name}, if true"] = float(np.mean([errors[name] for errors in drawn]))
+    return found | {"log loss": metrics.log_loss(truth, probabilities)}
+
+
+def _calibration_errors(labels: Any, probabilities: Any) -> dict[str, float]:
+    best, rows = probabilities.argmax(axis=1), np.arange(len(probabilities))
     error = metrics.expected_calibration_error
     return {
-        "entries": error(truth, probabilities),
-        "labels": error(truth, probabilities, average="macro"),
-        "best label": error(truth.toarray()[rows, best][:, None], probabilities[rows, best][:, None]),
-        "log loss": metrics.log_loss(truth, probabilities),
+        "entries": error(labels, probabilities),
+        "labels": error(labels, probabilities, average="macro"),
+        "best label": error(labels[rows, best][:, None], probabilities[rows, best][:, None]),
     }
 
 

@@ -1,7 +1,7 @@
 """Every picture of the library for 6, 100 and 983 labels, as PNG files.
 
 The data are synthetic: rows of words with labels of very different frequency, and classes that hang in a
-tree.  Run ``python examples/pictures.py FOLDER``; it takes a minute or two.  Every picture is written in
+tree.  Run ``python examples/pictures.py FOLDER``; it takes a few minutes.  Every picture is written in
 its own size and, with ``small`` in its name, into a figure 4 inches wide.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 from labelweave import (
     CalibratedLabelClassifier,
     LabelCovariance,
+    LabelGraphClassifier,
     LabelMatrix,
     LowRankClassifier,
     MaxMarginClassifier,
@@ -30,6 +31,8 @@ from labelweave.display import (
     DualProgressDisplay,
     ErrorRejectDisplay,
     LabelCovarianceDisplay,
+    LabelGraphDisplay,
+    LabelGraphPathDisplay,
     LabelQualityDisplay,
     TaxonomyDisplay,
     ThresholdCurveDisplay,
@@ -40,6 +43,7 @@ SMALL = (4.0, 3.4)  # inches
 TRAINING_ROWS, TEST_ROWS, WORDS = 3_000, 1_500, 3_000
 SYLLABLES = ("ra", "mon", "te", "lu", "sil", "va", "kor", "ni", "bel", "do", "shi", "gran")
 OBSERVED = 0.9  # share of the test entries
+GRAPH_ROWS = 300  # from which label graphs are learned
 
 
 @dataclass
@@ -53,6 +57,7 @@ class Problem:
     models: dict[str, Any]
     tuned: Any
     calibrated: Any
+    graph: Any
 
 
 def main() -> None:
@@ -107,6 +112,7 @@ def pictures(n_labels: int) -> dict[str, Callable[..., Any]]:
         return LabelQualityDisplay.from_estimator(case.tuned, X, Y, ax=ax, measures=measures)
 
     covariance = LabelCovariance.dense(label_correlations(case.Y), case.Y.names)
+    prior = LabelCovariance.from_labels(case.Y)
     return {
         "progress": progress,
         "progress_of_one": single_progress,
@@ -124,6 +130,9 @@ def pictures(n_labels: int) -> dict[str, Callable[..., Any]]:
             tree, truths, predictions, leaf_height="rows", ax=ax
         ),
         "covariance": lambda ax=None: LabelCovarianceDisplay.from_covariance(covariance, ax=ax),
+        "prior": lambda ax=None: LabelCovarianceDisplay.from_covariance(prior, ax=ax),
+        "graph": lambda ax=None: LabelGraphDisplay.from_estimator(case.graph, ax=ax),
+        "graph_path": lambda ax=None: LabelGraphPathDisplay.from_estimator(case.graph, ax=ax),
         "error_reject": lambda ax=None: ErrorRejectDisplay.from_predictions(
             truths, probabilities, classes=tree.leaves, name="classes", ax=ax
         ),
@@ -139,6 +148,7 @@ def make_problem(n_labels: int) -> Problem:
     X, Y = data.X[:TRAINING_ROWS], labels[:TRAINING_ROWS]
     seen = np.random.default_rng(0).random((TEST_ROWS, n_labels)) < OBSERVED
     base = MaxMarginClassifier(C=1.0)
+    MaxMarginClassifier().fit(X[:50], Y[:50])  # compiles, which the pictures' times are to leave out
     models = {
         "C = 1": MaxMarginClassifier(C=1.0, tol=1e-4).fit(X, Y),
         "C = 10": MaxMarginClassifier(C=10.0).fit(X, Y),
@@ -152,7 +162,21 @@ def make_problem(n_labels: int) -> Problem:
         models,
         TunedThresholdClassifier(base).fit(X, Y),
         CalibratedLabelClassifier(base).fit(X, Y),
+        learned_graph(X[:GRAPH_ROWS], Y[:GRAPH_ROWS]),
     )
+
+
+def learned_graph(X: Any, Y: LabelMatrix) -> LabelGraphClassifier:
+    """Learn a graph, for many labels several cliques at a time."""
+    model = LabelGraphClassifier(
+        regularization=0.01,
+        cliques_per_round=max(1, Y.n_labels // 40),
+        max_rounds=8,
+        graph_tol=0.0,
+        validation_fraction=0.2,
+        tol=0.2,
+    )
+    return model.fit(X, Y)
 
 
 def label_correlations(Y: LabelMatrix) -> Any:

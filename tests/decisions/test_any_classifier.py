@@ -24,6 +24,7 @@ from labelweave import (
     load,
 )
 from labelweave.baselines import BinaryRelevance
+from labelweave.decisions.held_out import HeldOutScores
 
 WRAPPERS = {
     "label": TunedThresholdClassifier,
@@ -185,11 +186,33 @@ def test_blocks_of_rows_change_nothing(wrap, rows, monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
+@wrappers
+@pytest.mark.parametrize("cv", [None, "prefit"])
+def test_of_too_many_scores_some_rows_are_kept(wrap, cv, rows, monkeypatch):
+    """Scores of 100,000 labels would not fit into memory for all rows."""
+    X, Y, X_test, _ = rows
+    monkeypatch.setattr("labelweave.decisions.held_out._MOST_SCORES", 8 * 80)
+    monkeypatch.setattr("labelweave.decisions.held_out._MOST_PRECISE", 8)
+    kept = []
+    true = HeldOutScores.__init__
+
+    def watched(self, labels, scores, weights):
+        kept.append((labels.shape, scores.shape, scores.dtype))
+        true(self, labels, scores, weights)
+
+    monkeypatch.setattr(HeldOutScores, "__init__", watched)
+    model = wrap(MaxMarginClassifier().fit(X, Y), cv=cv).fit(X, Y)
+    assert kept == [((80, 8), (80, 8), np.float32)]
+    assert model.predict(X_test).shape == (300, 8)
+
+
 def test_a_precomputed_kernel_is_cut_on_both_sides(rows):
     X, Y, *_ = rows
     gram = (X @ X.T).toarray()
     model = TunedThresholdClassifier(MaxMarginClassifier(kernel="precomputed")).fit(gram, Y)
     assert model.predict(gram[:7]).shape == (7, 8)
+    prefit = TunedThresholdClassifier(model.estimator_, cv="prefit").fit(gram[:50], Y[:50])
+    assert prefit.predict(gram[:7]).shape == (7, 8)
 
 
 @wrappers

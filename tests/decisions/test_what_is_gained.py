@@ -52,6 +52,15 @@ def test_tuned_thresholds_raise_f1(scope, rows):
     assert tuned.objective_value_ == pytest.approx(after, abs=0.1)
 
 
+def test_pooling_is_chosen_on_held_out_rows(rows):
+    X, Y, *_ = rows
+    chosen = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1").fit(X, Y)
+    assert chosen.pooling_ in (0, 10, 50, 200)
+    given = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1", pooling=chosen.pooling_).fit(X, Y)
+    np.testing.assert_array_equal(given.thresholds_, chosen.thresholds_)
+    assert not hasattr(given.set_params(scope="top_k").fit(X, Y), "pooling_")
+
+
 @pytest.mark.parametrize("objective", ["precision", "recall"])
 def test_targets_are_about_reached(objective, rows):
     X, Y, X_test, Y_test = rows
@@ -67,7 +76,7 @@ def test_a_target_is_for_precision_and_recall(rows):
         TunedThresholdClassifier(MaxMarginClassifier(), "recall").fit(X, Y)
 
 
-@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("method", ["auto", "sigmoid", "isotonic"])
 @pytest.mark.parametrize("inner", [MaxMarginClassifier(), RandomForestClassifier(20, random_state=0)])
 def test_calibration_lowers_error_and_loss(method, inner, rows):
     X, Y, X_test, Y_test = rows
@@ -78,8 +87,8 @@ def test_calibration_lowers_error_and_loss(method, inner, rows):
         before = expit(model.estimator_.decision_function(X_test))
     after = model.predict_proba(X_test)
     error = metrics.expected_calibration_error
-    assert error(Y_test, after) < min(error(Y_test, before), 0.05)
-    if method == "sigmoid":  # steps need more rows for their likelihood
+    assert error(Y_test, after) < min(error(Y_test, before), 0.06)
+    if method != "isotonic":  # steps need more rows for their likelihood
         assert metrics.log_loss(Y_test, after) < metrics.log_loss(Y_test, before)
 
 

@@ -112,6 +112,57 @@ def test_of_too_many_labels_the_most_related_are_drawn():
     assert len(LabelCovariance.identity(50).plot(max_labels=5).matrix) == 5
 
 
+def nearly_alike(n_labels=40):
+    """Labels that nearly always agree, some pairs more."""
+    matrix = np.full((n_labels, n_labels), 0.9)
+    for k in range(0, n_labels, 2):
+        matrix[k, k + 1] = matrix[k + 1, k] = 0.97
+    np.fill_diagonal(matrix, 1.0)
+    return LabelCovariance.dense(matrix)
+
+
+def test_what_all_labels_share_is_left_out_where_it_is_nearly_all():
+    display = LabelCovarianceDisplay.from_covariance(nearly_alike())
+    between = display.matrix[np.triu_indices(40, 1)]
+    assert np.median(np.abs(between)) < 0.05
+    assert between.max() == pytest.approx(0.7, abs=0.05)
+    assert display.ax_.get_xlabel() == "without what all labels share: correlations around +0.90"
+    kept = LabelCovarianceDisplay.from_covariance(nearly_alike(), centered=False)
+    assert kept.matrix.min() == pytest.approx(0.9)
+    assert kept.note == ""
+    few = LabelCovarianceDisplay.from_covariance(nearly_alike(6))
+    assert few.matrix.min() == pytest.approx(0.9)  # the numbers are written
+    asked = LabelCovarianceDisplay.from_covariance(nearly_alike(6), centered=True)
+    assert asked.matrix.min() < 0.2
+    with pytest.raises(ValueError, match="centered=True takes correlations"):
+        nearly_alike().plot(centered=True, correlations=False)
+
+
+def test_cells_too_small_to_see_are_put_together():
+    strong = np.zeros((900, 1))
+    strong[[100, 800]] = 1.0
+    covariance = LabelCovariance.low_rank(strong, 1.0)
+    display = LabelCovarianceDisplay.from_covariance(covariance, order="given")
+    squares = display.image_.get_array()
+    together = round(900 / len(squares))
+    assert together > 1
+    found = {tuple(pair) for pair in np.argwhere(squares > 0.4).tolist()}
+    one, other = 100 // together, 800 // together
+    assert found == {(one, other), (other, one)}
+    assert f"the strongest of {together} × {together}" in display.image_.colorbar.ax.get_ylabel()
+    assert display.ax_.get_xlim() == (-0.5, 899.5)
+
+
+@pytest.mark.parametrize("side", [3.0, 5.0])
+def test_numbers_stay_in_their_cells(side):
+    figure, ax = plt.subplots(figsize=(side * 1.2, side), layout="constrained")
+    covariance = LabelCovariance.dense(1.15 * np.eye(6) - 0.15)
+    LabelCovarianceDisplay.from_covariance(covariance, ax=ax)
+    figure.canvas.draw()
+    cell = ax.get_window_extent().width / 6
+    assert all(text.get_window_extent().width < cell for text in ax.texts)
+
+
 def test_names_are_text_and_no_formulas():
     names = ["$x", "$y$", "a_b", "x" * 100]
     display = LabelCovarianceDisplay.from_covariance(grouped(4, names=False), names, order="given")

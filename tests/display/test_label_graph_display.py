@@ -55,6 +55,20 @@ def test_every_name_can_be_read(n_labels, n_edges):
     assert height < 20
 
 
+def test_small_axes_show_what_can_be_read():
+    figure, ax = plt.subplots(figsize=(4.0, 3.4), layout="constrained")
+    display = LabelGraphDisplay.from_graph(drawn(983, 500), ax=ax)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in display.texts_.values()]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert 3 <= len(display.lines_) < 50
+    note = display.ax_.get_xlabel().replace("\n", " ")
+    assert note.startswith(f"the strongest {len(display.lines_)} of 500 cliques")
+    assert display.ax_.xaxis.label.get_window_extent().width <= figure.bbox.width
+    assert display.ax_.get_legend().get_window_extent().width <= figure.bbox.width
+    assert display.graph.n_cliques == 50
+
+
 def test_the_same_picture_every_time():
     first, second = (LabelGraphDisplay.from_graph(drawn(20, 25)) for _ in range(2))
     for label, text in first.texts_.items():

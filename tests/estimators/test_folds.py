@@ -7,8 +7,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, StratifiedKFold
 
-from labelweave import KernelLogisticClassifier, LowRankClassifier, LowRankClassifierCV, load
+from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
 from labelweave.estimators.folds import held_out_rows, reusable_splits
+from labelweave.estimators.ridge_learning import labels_to_split
 
 GROUPS = np.arange(60) // 6  # six rows belong together
 
@@ -124,3 +125,55 @@ def test_a_fold_that_holds_out_all_rows_learned_on_is_refused():
     splits = list(GroupKFold(5).split(np.zeros((60, 1)), None, GROUPS))
     with pytest.raises(ValueError, match="give other folds, or more rows to learn on"):
         held_out_rows(splits, chosen, np.zeros(60), 0)
+
+
+def _labels(n=120, missing=0.0):
+    random = np.random.default_rng(2)
+    table = (random.random((n, 5)) < [0.5, 0.2, 0.1, 0.1, 0.05]).astype(float)
+    table[random.random((n, 5)) < missing] = np.nan
+    return table
+
+
+@pytest.mark.parametrize("cv", [None, 5])
+@pytest.mark.parametrize("kind", [np.asarray, LabelMatrix.from_any])
+def test_a_number_of_folds_spreads_labels_evenly(cv, kind):
+    table = _labels()
+    held_out = held_out_rows(cv, np.arange(120), kind(table), 0)
+    assert (held_out.sum(axis=1) == 1).all()
+    assert (held_out.sum(axis=0) == 24).all()
+    counts = held_out.T @ table
+    assert (counts.max(axis=0) - counts.min(axis=0) <= 2).all()
+
+
+def test_folds_of_some_rows_spread_the_labels_of_these():
+    table, chosen = _labels(missing=0.2), np.arange(0, 120, 2)
+    table[chosen[:20]] = np.nan
+    held_out = held_out_rows(3, chosen, table, 0)
+    assert (held_out.sum(axis=1) == 1).all()
+    assert (held_out.sum(axis=0) == 20).all()
+    counts = held_out.T @ (table[chosen] == 1).astype(int)
+    assert (counts.max(axis=0) - counts.min(axis=0) <= 2).all()
+
+
+def test_a_number_of_folds_splits_classes_at_random():
+    classes = np.arange(60) % 3
+    held_out = held_out_rows(5, np.arange(60), classes, 3)
+    splits = KFold(5, shuffle=True, random_state=3).split(classes)
+    np.testing.assert_array_equal(held_out, np.array([np.isin(np.arange(60), test) for _, test in splits]).T)
+
+
+@EVERY
+def test_rows_without_any_observed_label_take_no_part_in_losses(name):
+    X, Y = _drawn()
+    table = Y.astype(float)
+    table[:20] = np.nan
+    model = _fit(name, X, table, cv=3)
+    assert np.isfinite(model.cross_validation_loss_)
+
+
+@pytest.mark.parametrize("cv", [None, 5, KFold(3), [(np.arange(60), np.arange(60, 120))]])
+def test_sparse_labels_are_not_made_dense_for_a_number_of_folds(cv):
+    labels = LabelMatrix.from_any(_labels())
+    targets = labels_to_split(labels, "labels", cv)
+    assert (targets is labels) == (cv is None or cv == 5)
+    assert len(targets) == 120

@@ -8,6 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from labelweave.inference import calibrate_labels
+from labelweave.inference.calibration import IsotonicCalibration, SigmoidCalibration
 from labelweave.metrics import expected_calibration_error
 
 
@@ -139,7 +140,38 @@ def test_weights_count_like_repeated_rows():
 
 def test_nonsense_is_refused_in_one_sentence():
     scores, labels, _ = make_problem(10, 2)
-    with pytest.raises(ValueError, match="method is 'beta'; it must be 'sigmoid' or 'isotonic'"):
+    with pytest.raises(ValueError, match="method is 'beta'; it must be 'auto', 'sigmoid' or 'isotonic'"):
         calibrate_labels(labels, scores, "beta")
     with pytest.raises(ValueError, match="min_positives is 0; give a whole number of at least 1"):
         calibrate_labels(labels, scores, "isotonic", min_positives=0)
+
+
+@pytest.mark.parametrize("pooling", [True, False])
+@pytest.mark.parametrize(("bend", "kind"), [(0.0, SigmoidCalibration), (6.0, IsotonicCalibration)])
+def test_the_kind_of_maps_follows_the_rows(bend, kind, pooling):
+    """Log-odds that are linear in the scores ask for curves, those that level off for steps."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(2000, 5))
+    truth = expit(2.0 * scores - 1.0 - bend * np.maximum(scores, 0.0))
+    labels = (rng.random(truth.shape) < truth).astype(int)
+    found = calibrate_labels(labels, scores, "auto", pooling=pooling)
+    assert isinstance(found, kind)
+    expected = calibrate_labels(
+        labels, scores, "isotonic" if kind is IsotonicCalibration else "sigmoid", pooling=pooling
+    )
+    np.testing.assert_array_equal(found.probabilities(scores), expected.probabilities(scores))
+
+
+def test_few_rows_get_curves():
+    scores, labels, _ = make_problem(9, 2)
+    assert isinstance(calibrate_labels(labels, scores, "auto"), SigmoidCalibration)
+
+
+def test_the_kind_of_maps_minds_gaps_and_weights():
+    scores, labels, _ = make_problem(300, 4)
+    rows = np.arange(300) % 2 == 0
+    gaps = np.where(rows[:, None], labels, np.nan)
+    found = calibrate_labels(gaps, scores, "auto").probabilities(scores)
+    assert np.isfinite(found).all()
+    weighted = calibrate_labels(labels, scores, "auto", sample_weight=rows.astype(float))
+    assert np.isfinite(weighted.probabilities(scores)).all()

@@ -179,6 +179,9 @@ def test_loss_augmented_inference_adds_the_costs_of_observed_labels():
     np.testing.assert_allclose(result.bounds, best)
     shifted, constants = shift_by_costs(unary, LabelMatrix.from_any(truth).to_signs(), *costs)
     np.testing.assert_array_equal(MapInference(graph).solve(shifted, tables).labels, result.labels)
+    shared = MapInference(graph).loss_augmented(unary, tables[0], truth, costs)
+    alone = MapInference(graph).loss_augmented(unary[7:8], tables[0], truth[7:8], (costs[0][7:8], costs[1]))
+    assert shared.values[7] == alone.values[0]
     assert (constants[~(truth == 1).any(axis=1)] == 0).all()
 
 
@@ -191,6 +194,18 @@ def test_the_size_of_the_scores_does_not_matter():
         labels = inference.solve(unary, tables).labels
         for scale in (1e-9, 1e9):
             np.testing.assert_array_equal(inference.solve(scale * unary, scale * tables).labels, labels)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1.0, 1e12])
+def test_certificates_of_tiny_scores_are_as_strict(scale):
+    generator = np.random.default_rng(13)
+    graph = CliqueGraph.complete(7)
+    unary = scale * generator.normal(size=(60, 7))
+    tables = scale * generator.normal(size=(60, graph.table_starts[-1]))
+    found = MapInference(graph, method="message_passing").solve(unary, tables)
+    is_best = map_twin.scores(graph, unary, tables).max(axis=1) <= found.values + 1e-9 * scale
+    assert is_best[found.proven].all()
+    assert 10 < found.proven.sum() < 55
 
 
 @pytest.mark.parametrize("exact_width", [0, 12])
@@ -317,3 +332,8 @@ def test_scores_that_do_not_fit_are_refused(unary, tables, clamp, message):
 def test_a_truth_of_another_shape_is_refused():
     with pytest.raises(ValueError, match=r"truth has shape \(1, 3\) but unary has shape \(1, 2\)"):
         MapInference(CliqueGraph.empty(2)).loss_augmented([[1.0, 2.0]], np.zeros(0), [[0, 1, 1]])
+
+
+def test_costs_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="costs has an entry that is no finite number"):
+        MapInference(CliqueGraph.empty(1)).loss_augmented([[1.0]], np.zeros(0), [[1]], (np.nan, 1.0))

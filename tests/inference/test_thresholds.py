@@ -200,3 +200,44 @@ def test_nonsense_is_refused_in_one_sentence(arguments, message):
         choose_thresholds(labels, **given_arguments)
     with pytest.raises(ValueError, match="There are no rows"):
         choose_thresholds(np.zeros((0, 2)), np.zeros((0, 2)))
+
+
+def _far_apart(n_rows):
+    """Labels whose best thresholds are far from each other, and labels that share one."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random((n_rows, 12)) < 0.1).astype(int)
+    scores = 2.0 * labels + rng.normal(size=labels.shape)
+    return labels, scores, scores + np.linspace(-9.0, 9.0, 12)
+
+
+@pytest.mark.parametrize("name", ["micro_f1", "macro_f1", "example_f1", "hamming_loss"])
+def test_the_strength_of_pooling_follows_the_rows(name):
+    labels, alike, apart = _far_apart(400)
+    assert choose_thresholds(labels, apart, name, pooling="auto").pooling == 0
+    chosen = choose_thresholds(labels, alike, name, pooling="auto")
+    assert chosen.pooling >= 50
+    given = choose_thresholds(labels, alike, name, pooling=chosen.pooling)
+    np.testing.assert_array_equal(given.thresholds, chosen.thresholds)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_labels", "share"), [(1, 3, 0.5), (9, 3, 0.5), (50, 1, 0.5), (50, 3, 0.0)]
+)
+def test_the_strength_of_pooling_is_the_usual_one_where_nothing_tells(n_rows, n_labels, share):
+    rng = np.random.default_rng(0)
+    labels = (rng.random((n_rows, n_labels)) < share).astype(int)
+    assert choose_thresholds(labels, rng.normal(size=labels.shape), pooling="auto").pooling == 50
+
+
+def test_the_strength_of_pooling_is_for_thresholds_of_labels():
+    labels, scores, _ = _far_apart(60)
+    shared = choose_thresholds(labels, scores, scope="global", pooling="auto")
+    reached = choose_thresholds(labels, scores, "precision", target=0.5, pooling="auto")
+    assert shared.pooling == reached.pooling == 0
+
+
+def test_the_strength_of_pooling_is_found_on_some_of_many_labels(monkeypatch):
+    labels, _, scores = _far_apart(400)
+    monkeypatch.setattr("labelweave.inference.thresholds.pooling_choice._MOST_ENTRIES", 400 * 4)
+    gaps = np.where(np.random.default_rng(1).random(labels.shape) < 0.2, np.nan, labels)
+    assert choose_thresholds(gaps, scores, pooling="auto").pooling == 0

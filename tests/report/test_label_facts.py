@@ -126,7 +126,7 @@ def test_ties_are_the_strongest_correlations(data):
 def test_pictures_of_many_labels(data):
     rng = np.random.default_rng(0)
     prior = LabelCovariance.low_rank(rng.normal(size=(90, 4)), np.ones(90))
-    picture = correlation_picture(prior, [f"l{k}" for k in range(90)])
+    picture = correlation_picture(prior.correlations(), [f"l{k}" for k in range(90)])
     assert len(picture.names) == 30
     assert picture.n_labels == 90
     assert all(abs(square.value) <= 1 for square in picture.squares)

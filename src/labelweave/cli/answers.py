@@ -65,7 +65,7 @@ class LabelLists:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
     top : int or None
         The most labels a row.
@@ -79,6 +79,11 @@ class LabelLists:
     top: int | None
     threshold: float | None
     number: str
+
+    @property
+    def are_sets(self) -> bool:
+        """Whether these are just the label sets that the model predicts."""
+        return self.top is None and self.threshold == 0 and self.number == "score"
 
     @property
     def header(self) -> list[str]:
@@ -120,7 +125,7 @@ class OneClass:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         A model of one class a row.
     reject_below : float or None
         The probability that the most probable class must reach.
@@ -160,7 +165,7 @@ class AllProbabilities:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         A model with probabilities.
     reject_below : float or None
         The probability that the most probable class must reach.

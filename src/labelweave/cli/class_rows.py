@@ -9,17 +9,16 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from labelweave import Taxonomy
 from labelweave.cli.data_options import Command, Options, with_options
 from labelweave.cli.messages import note
 from labelweave.datasets import LabeledData
 from labelweave.labels import LabelMatrix
+from labelweave.metrics.known_labels import classes_of_labels
 
 __all__ = [
     "Targets",
     "check_class_options",
     "class_options",
-    "classes_of",
     "hint_at_classes",
     "label_words",
     "training_targets",
@@ -125,7 +124,7 @@ def training_targets(rows: LabeledData, options: Options) -> Targets:
         if decision not in (None, "most_probable"):
             raise click.UsageError(f"--decision {decision} chooses one class a row; give --one-class too.")
         return Targets(rows, rows.Y, label_words(rows.Y))
-    classes = classes_of(rows)
+    classes = _classes_of(rows)
     names = sorted({name for name in classes if name is not None})
     if not is_logistic:
         rows, classes = _with_class(rows, classes)
@@ -173,39 +172,8 @@ def label_words(Y: LabelMatrix) -> list[str]:
     return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
 
 
-def classes_of(rows: LabeledData, taxonomy: Taxonomy | None = None) -> Array:
-    """Give the class of every row.
-
-    Parameters
-    ----------
-    rows : LabeledData
-        Rows with one label each, or with the labels on a path of the taxonomy they hold.
-    taxonomy : Taxonomy or None, default=None
-        A tree for rows that hold none.
-
-    Returns
-    -------
-    ndarray of object, shape (n,)
-        The names of the classes, the deepest ones; None for rows without a label.
-
-    Raises
-    ------
-    ValueError
-        If a row has several; it is named.
-    """
+def _classes_of(rows: LabeledData) -> Array:
+    """Give the class of every row, None for rows without a label."""
     if rows.parents is not None:
         return rows.classes
-    counts = np.diff(rows.Y.positives.indptr)
-    several = np.flatnonzero(counts > 1)
-    if len(several) and taxonomy is not None and set(label_words(rows.Y)) <= set(taxonomy.nodes):
-        return taxonomy.deepest(rows.Y)
-    names = np.array(label_words(rows.Y), object)
-    if len(several):
-        first, second = names[rows.Y.positives.indices[rows.Y.positives.indptr[several[0]] :][:2]]
-        raise ValueError(
-            f"The row {several[0]} (counted from 0) has several labels, such as {first!r} and {second!r} "
-            f"({len(several)} of {len(counts)} rows have); for one class a row give one label or none."
-        )
-    classes = np.full(len(counts), None, object)
-    classes[counts == 1] = names[rows.Y.positives.indices]
-    return classes
+    return classes_of_labels(rows.Y, label_words(rows.Y), None)

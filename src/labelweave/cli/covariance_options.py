@@ -11,8 +11,8 @@ from labelweave import Taxonomy
 from labelweave.cli.class_rows import Targets, label_words
 from labelweave.cli.covariance_files import read_covariance, read_signatures, tree_covariance
 from labelweave.cli.data_options import Command, Options, given_options, with_options
-from labelweave.cli.model_rows import with_last_labels
 from labelweave.cli.taxonomy_files import read_taxonomy
+from labelweave.cli.training_rows import with_last_labels
 from labelweave.datasets import (
     DataFileError,
     TableColumns,

@@ -6,30 +6,18 @@ from typing import Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 from rich import box
 from rich.table import Table
 
-from labelweave.cli.class_metrics import class_metrics
 from labelweave.cli.data_options import file_options, label_column_options
 from labelweave.cli.graph_words import has_graph
-from labelweave.cli.messages import console, note, print_json
-from labelweave.cli.model_outputs import (
-    has_one_class_a_row,
-    has_probabilities,
-    probabilities_of,
-    proven_share,
-    ranking_offsets,
-    scores_of,
-)
-from labelweave.cli.model_rows import Model, classifier_of, open_model, read_labeled_rows
-from labelweave.datasets import LabeledData
-from labelweave.labels import LabelMatrix
-from labelweave.metrics import log_loss, score_table
+from labelweave.cli.messages import console, note, print_json, with_flags
+from labelweave.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of, unknown_labels
+from labelweave.decisions.decision_words import guarantee_words
+from labelweave.report.measured import Measured, measure
+from labelweave.report.reported_rows import ReportedRows, read_rows
 
 __all__ = ["evaluate", "metric_table"]
-
-Array = npt.NDArray[Any]
 
 
 @click.command()
@@ -53,47 +41,36 @@ def evaluate(model: str, data: str, as_json: bool, **options: Any) -> None:
       labelweave evaluate animals.lw test.csv
     """
     loaded = open_model(model)
-    rows = read_labeled_rows(loaded, data, options)
-    ignore = options["ignore_unknown_labels"]
-    measure = class_metrics if has_one_class_a_row(loaded) else _label_metrics
-    counts, metrics = measure(loaded, rows, ignore)
+    data_rows = read_labeled_rows(loaded, data, options)
+    rows = read_rows(loaded, data_rows.X, None)
+    try:
+        measured = measure(rows, truth_of(loaded, data_rows), unknown_labels(options), lambda words: None)
+    except ValueError as error:
+        raise ValueError(with_flags(error)) from None
+    counts, metrics = _counts(rows, measured), measured.metrics | _proven_share(rows)
+    for words in measured.notes:
+        note(words)
     if as_json:
         print_json(counts | metrics)
         return
     console().print(", ".join(f"{count} {what}" for what, count in counts.items()))
     console().print(metric_table({"value": metrics}))
+    promise = guarantee_words(classifier_of(loaded))
+    if promise is not None:
+        click.echo(click.wrap_text(f"Guaranteed: {promise}.", 79))
 
 
-def _label_metrics(model: Model, rows: LabeledData, ignore: bool) -> tuple[dict[str, int], dict[str, float]]:
-    """Measure a model of many labels a row."""
-    Y, columns = _matched(rows.Y, model.label_names_, ignore)
-    scores = scores_of(model, rows.X)
-    metrics = score_table(Y, (scores + ranking_offsets(model))[:, columns], scores[:, columns] > 0)
-    if has_probabilities(model):
-        metrics |= {"log_loss": log_loss(Y, probabilities_of(model, rows.X)[:, columns])}
-    if has_graph(classifier_of(model)):
-        metrics |= {"proven_optimal": proven_share(model, rows.X)}
-    return {"rows": len(Y), "labels": Y.n_labels}, metrics
+def _counts(rows: ReportedRows, measured: Measured) -> dict[str, int]:
+    if measured.true_nodes is not None:
+        return {"rows": len(measured.true_nodes), "classes": len(rows.label_names)}
+    return {"rows": len(rows), "labels": measured.outcomes.truth.n_labels}
 
 
-def _matched(Y: LabelMatrix, names: Array, ignore: bool) -> tuple[LabelMatrix, Array]:
-    """Keep the labels that data and model share; give their columns in the model."""
-    given = [str(label) for label in (range(Y.n_labels) if Y.names is None else Y.names)]
-    numbered = Y.names is None and Y.n_labels <= len(names)
-    place = {str(name): column for column, name in enumerate(names)}
-    columns = np.array([k if numbered else place.get(label, -1) for k, label in enumerate(given)], np.intp)
-    unknown = np.flatnonzero(columns < 0)
-    if len(unknown) and not ignore:
-        raise ValueError(
-            f"The label {given[unknown[0]]!r} is unknown to the model ({len(unknown)} of {len(given)} are); "
-            "pass over such labels with --ignore-unknown-labels."
-        )
-    known = np.flatnonzero(columns >= 0)
-    if not len(known):
-        raise ValueError("No label of the data is known to the model, so there is nothing to compare.")
-    if len(known) < len(names):
-        note(f"{len(names) - len(known)} of the model's {len(names)} labels are not in the data.")
-    return Y.select_labels(known), columns[known]
+def _proven_share(rows: ReportedRows) -> dict[str, float]:
+    """Say for how many rows the predicted labels are proven to have the highest score."""
+    if not has_graph(rows.classifier):
+        return {}
+    return {"proven_optimal": float(rows.classifier.predict_map(rows.X).proven.mean())}
 
 
 def metric_table(metrics: dict[str, dict[str, float]]) -> Table:

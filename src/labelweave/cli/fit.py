@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import click
@@ -33,16 +32,26 @@ from labelweave.cli.data_options import (
     file_options,
     label_column_options,
 )
+from labelweave.cli.decision_options import (
+    check_decision_options,
+    decides,
+    decision_options,
+    shown_name,
+    wrapped,
+)
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.kernel_options import kernel_options, kernel_parameters
 from labelweave.cli.label_graph_options import given_graph, label_graph_options
 from labelweave.cli.low_rank_options import low_rank_options
 from labelweave.cli.model_flags import model_parameters
 from labelweave.cli.model_options import check_model_options, logistic_options, model_options
+from labelweave.cli.output_place import require_writable
 from labelweave.cli.progress import show_progress
 from labelweave.cli.rank_choice_options import chooses_rank, parameters_to_choose
+from labelweave.cli.several_fits import end_at_interrupts
 from labelweave.cli.training_rows import read_training_rows, vectorizer_options
 from labelweave.datasets import LabeledData, TableColumns
+from labelweave.decisions.layers import layers
 from labelweave.estimators import TableModel
 
 __all__ = ["fit"]
@@ -69,6 +78,7 @@ _CHOOSING: Any = labelweave.LowRankClassifierCV
 @low_rank_options
 @label_graph_options
 @covariance_options
+@decision_options
 @label_column_options
 @class_options
 @comparison_options
@@ -81,7 +91,8 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
     """Fit a model to a data file and save it.
 
     Labels that are missing in DATA count as not observed.  Ctrl-C ends the fit
-    early: the best model so far is saved.
+    early: the best model so far is saved; with --tune-threshold, --calibrate or
+    --conformal, which fit several times, nothing is.
 
     \b
     Examples:
@@ -101,20 +112,25 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
       labelweave fit bookmarks-train.arff --model low-rank --ranks 0.2,0.4,0.6 \\
           --regularizations 0.1,1,10 --scoring precision_at_1 --out bookmarks.lw
       labelweave fit scene-train.arff --model label-graph --early-stopping --out scene.lw
+      labelweave fit scene-train.arff --tune-threshold macro_f1,cv=5 --out scene.lw
+      labelweave fit scene-train.arff --calibrate isotonic \\
+          --conformal false_negatives,level=0.2 --out scene.lw
       labelweave fit scene-train.arff --compare low-rank,binary-relevance --out scene.lw
     """
-    _require_writable(out)
+    require_writable(out)
     kernel = _checked_flags(context, options)
     rows, columns = read_training_rows(data, options)
     targets = training_targets(rows, options)
     if not quiet:
         hint_at_classes(targets, options)
-    model = _classifier(data, targets, columns, options | {"kernel": kernel})
+    _refuse_classes(targets, options)
+    scorer = _classifier(data, targets, columns, options | {"kernel": kernel})
+    model = wrapped(scorer, options)
     others = models_to_compare(options["compare"], _CLASSES, options["model"], targets.are_classes)
     if others:
-        models = {options["model"]: model} | {name: _CLASSES[name]() for name in others}
+        models = {shown_name(options): model} | {name: _CLASSES[name]() for name in others}
         run_comparison(models, targets, options["compare_folds"], options["seed"], quiet)
-    seconds = _fit(model if quiet else show_progress(model), targets)
+    seconds = _fit(end_at_interrupts(model if quiet else show_progress(model)), targets)
     _storable(model, rows, columns).save(out)
     if not quiet:
         print_summary(model, len(targets.y), seconds, out)
@@ -126,15 +142,17 @@ def _checked_flags(context: click.Context, options: Options) -> Options:
     check_class_options(options)
     check_covariance_options(options)
     check_model_options(context, options)
+    check_decision_options(options)
     return kernel_parameters(options)
 
 
-def _require_writable(out: str) -> None:
-    """Refuse a place where no file can go before the long fit, not after it."""
-    if Path(out).is_dir():
-        raise click.UsageError(f"--out {out} is a directory; give the name of a file.")
-    if not Path(out).resolve().parent.is_dir():
-        raise click.UsageError(f"--out {out} lies in a directory that does not exist; make it first.")
+def _refuse_classes(targets: Targets, options: Options) -> None:
+    """Refuse to choose label sets where there are none."""
+    if targets.are_classes and decides(options):
+        raise click.UsageError(
+            "--tune-threshold, --calibrate and --conformal are for many labels a row, but rows have one "
+            "class here; leave them out, or give --many-labels."
+        )
 
 
 def _classifier(data: str, targets: Targets, columns: TableColumns | None, options: Options) -> Any:
@@ -165,5 +183,6 @@ def _storable(model: Any, rows: LabeledData, columns: TableColumns | None) -> An
     if rows.vectorizer is not None:
         return TableModel(rows.vectorizer, model, columns)
     if rows.feature_names is not None:
-        model.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+        for layer in layers(model):
+            layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
     return model

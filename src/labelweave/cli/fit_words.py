@@ -17,8 +17,10 @@ from labelweave.cli.factor_words import (
 from labelweave.cli.graph_words import graph_facts, graph_words, has_graph, tie_lines
 from labelweave.cli.messages import note, size_of
 from labelweave.cli.model_words import hyperparameter_words, kernel_words, learning_words, n_support_rows
+from labelweave.decisions.decision_words import guarantee_words, layer_words
+from labelweave.decisions.layers import innermost
 
-__all__ = ["explain_end", "print_summary"]
+__all__ = ["decision_lines", "explain_end", "print_lines", "print_summary"]
 
 Lines = dict[str, str]
 
@@ -31,7 +33,7 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
 
     Parameters
     ----------
-    model : LabelClassifier
+    model : LabelClassifier or DecisionClassifier
         The fitted model.
     n_rows : int
         The rows it was fitted to.
@@ -40,6 +42,7 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     out : str
         Where it was saved.
     """
+    decided, model = decision_lines(model), innermost(model)
     support = n_support_rows(model)
     lines = {
         "rows": str(n_rows),
@@ -48,13 +51,47 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
         "kernel": kernel_words(model),
         **({} if support is None else {"support": f"{support} of {n_rows} rows"}),
         **(_factor_lines(model) if has_factors(model) else _convex_lines(model)),
+        **decided,
         "seconds": f"{seconds:.1f}",
         "model": f"{out} ({size_of(out)})",
     }
-    for name, value in lines.items():
-        click.echo(click.wrap_text(f"{name:10}{value}", 79, "", " " * 10), err=True)
+    print_lines(lines)
     for line in tie_lines(graph_facts(model)["cliques"], _MOST_TIES) if has_graph(model) else ():
         click.echo(line, err=True)
+
+
+def print_lines(lines: Lines) -> None:
+    """Write lines with their names to stderr.
+
+    Parameters
+    ----------
+    lines : dict of str to str
+        The lines.
+    """
+    for name, value in lines.items():
+        click.echo(click.wrap_text(f"{name:10}{value}", 79, "", " " * 10), err=True)
+
+
+def decision_lines(model: Any) -> Lines:
+    """Say what decides on the scores of a model, and what is guaranteed.
+
+    Parameters
+    ----------
+    model : LabelClassifier or DecisionClassifier
+        The fitted model.
+
+    Returns
+    -------
+    dict of str to str
+        A line for the outermost classifier that decides, one for those inside; none for others.
+    """
+    said = [f"{type(layer).__name__}: {words}" for layer, words in layer_words(model)]
+    promise = guarantee_words(model)
+    return {
+        **({"decides": said[0]} if said else {}),
+        **({"around": "; around ".join(said[1:])} if said[1:] else {}),
+        **({} if promise is None else {"guarantee": promise}),
+    }
 
 
 def _convex_lines(model: Any) -> Lines:
@@ -100,7 +137,7 @@ def explain_end(model: Any, out: str) -> int:
 
     Parameters
     ----------
-    model : LabelClassifier
+    model : LabelClassifier or DecisionClassifier
         The fitted model.
     out : str
         Where it was saved.
@@ -110,6 +147,7 @@ def explain_end(model: Any, out: str) -> int:
     int
         The exit code.
     """
+    model = innermost(model)
     if not hasattr(model, "duality_gap_"):
         return _explain_plain_end(model, out)
     if model.status_ == "interrupted":

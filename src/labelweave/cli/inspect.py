@@ -12,7 +12,7 @@ from labelweave.cli.graph_words import graph_facts, has_graph, label_ties, path_
 from labelweave.cli.label_relations import covariance_facts, covariance_of, draw_covariance, draw_graph
 from labelweave.cli.messages import note, print_json, size_of
 from labelweave.cli.model_facts import Facts, feature_names_of, model_facts
-from labelweave.cli.model_rows import Model, classifier_of, open_model
+from labelweave.cli.model_rows import Model, open_model, scorer_of
 from labelweave.cli.model_words import kernel_words
 
 __all__ = ["inspect"]
@@ -75,7 +75,7 @@ def _check_wishes(wishes: list[str], out: str | None) -> None:
 
 
 def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
-    classifier: Any = classifier_of(model)
+    classifier: Any = scorer_of(model)
     if not has_graph(classifier):
         raise ValueError(
             f"The model is a {type(classifier).__name__}, which has no graph of labels; fit one with "
@@ -95,7 +95,7 @@ def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
 
 
 def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
-    covariance = covariance_of(classifier_of(model))
+    covariance = covariance_of(scorer_of(model))
     if out is not None:
         draw_covariance(covariance, out)
         note(f"the picture is in {out}.")
@@ -107,7 +107,7 @@ def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
 
 def _weights(model: Model, label: str, count: int) -> Facts:
     """Say what speaks for and against a label, and with factors which labels are like it."""
-    classifier, column = classifier_of(model), _column(model, label)
+    classifier, column = scorer_of(model), _column(model, label)
     facts: Facts = {"label": label, "intercept": float(classifier.intercept_[column])}
     facts |= {"ties": label_ties(classifier, column)} if has_graph(classifier) else {}
     if not has_factors(classifier):
@@ -147,7 +147,7 @@ def _column(model: Model, label: str) -> int:
     if label not in names:
         close = ", ".join(repr(name) for name in names[:_MOST_NAMES])
         raise ValueError(f"The model has no label {label!r}; it has {len(names)}, such as {close}.")
-    if len(classifier_of(model).intercept_) < len(names):
+    if len(scorer_of(model).intercept_) < len(names):
         if label == names[0]:
             raise ValueError(
                 f"Of two classes the model has weights for the second, {names[1]!r}; ask for it."
@@ -160,10 +160,11 @@ def _print_facts(facts: Facts) -> None:
     labels = facts["labels"]
     shown, more = ", ".join(labels[:_MOST_NAMES]), " ..." if len(labels) > _MOST_NAMES else ""
     lines = {
-        "kind": facts["kind"] if "columns" not in facts else f"{facts['kind']} with {facts['classifier']}",
+        "kind": _kind_line(facts),
         "file": f"{facts['file']}, {size_of(facts['file'])}",
         "written by": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
-        "parameters": ", ".join(f"{name}={value}" for name, value in facts["parameters"].items()),
+        **_decision_lines(facts),
+        "parameters": _parameter_words(facts["parameters"]),
         **({"columns": _column_line(facts["columns"])} if "columns" in facts else {}),
         "classes" if facts["one_class_a_row"] else "labels": f"{len(labels)}: {shown}{more}",
         "features": f"{facts['features']}, {'with' if facts['feature_names'] else 'without'} names",
@@ -180,6 +181,31 @@ def _print_facts(facts: Facts) -> None:
         click.echo(click.wrap_text(f"{name:12}{value}", 79, "", " " * 12))
     for line in tie_lines(facts["graph"]["cliques"], _MOST_TIES) if "graph" in facts else ():
         click.echo(line)
+
+
+def _kind_line(facts: Facts) -> str:
+    """Name what the file holds, and what is in it, the outermost first."""
+    inside = [*(layer["classifier"] for layer in facts.get("decisions", ())), facts["classifier"]]
+    words = " around ".join(inside)
+    return words if facts["kind"] == inside[0] else f"{facts['kind']} with {words}"
+
+
+def _decision_lines(facts: Facts) -> dict[str, str]:
+    """Say what decides on the scores, with its settings, and what is guaranteed."""
+    said = [
+        f"{layer['classifier']}: {layer['summary']} ({_parameter_words(layer['parameters'])})"
+        for layer in facts.get("decisions", ())
+    ]
+    return {
+        **({"decides": said[0]} if said else {}),
+        **({"around": "; around ".join(said[1:])} if said[1:] else {}),
+        **({"guarantee": facts["guarantee"]} if "guarantee" in facts else {}),
+        **({"model": facts["classifier"]} if said else {}),
+    }
+
+
+def _parameter_words(parameters: Facts) -> str:
+    return ", ".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def _steps(facts: Facts) -> str:

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "note", "print_json", "size_of"]
+__all__ = ["console", "note", "print_json", "size_of", "with_flags"]
 
 
 def note(message: str) -> None:
@@ -82,3 +82,19 @@ def size_of(path: str) -> str:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
+
+
+def with_flags(error: Exception | str) -> str:
+    """Say what the library says, in the words of the command line.
+
+    Parameters
+    ----------
+    error : Exception or str
+        What it says.
+
+    Returns
+    -------
+    str
+        The same, with flags in place of keywords.
+    """
+    return str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")

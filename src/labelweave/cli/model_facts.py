@@ -11,7 +11,7 @@ from labelweave import Taxonomy
 from labelweave.cli.choice_words import choice_facts, has_choice
 from labelweave.cli.factor_words import factor_facts, gap_words, has_factors, tuned_threshold_words
 from labelweave.cli.graph_words import graph_facts, has_graph
-from labelweave.cli.model_rows import Model, classifier_of
+from labelweave.cli.model_rows import Model, classifier_of, scorer_of
 from labelweave.cli.model_words import (
     hyperparameter_words,
     kernel_words,
@@ -20,6 +20,7 @@ from labelweave.cli.model_words import (
     taxonomy_words,
     words_of,
 )
+from labelweave.decisions.decision_words import guarantee_words, layer_words
 from labelweave.estimators import TableModel
 from labelweave.features.kernels import Kernel
 from labelweave.model_files import read_model_file
@@ -34,7 +35,7 @@ def model_facts(model: Model, path: str) -> Facts:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
     path : str
         Its file.
@@ -45,14 +46,14 @@ def model_facts(model: Model, path: str) -> Facts:
         Plain data.
     """
     content = read_model_file(path, verify=False)
-    classifier = classifier_of(model)
+    classifier = scorer_of(model)
     facts = {
         "kind": content.kind,
         "file": path,
         "bytes": Path(path).stat().st_size,
         "versions": dict(content.versions),
         "classifier": type(classifier).__name__,
-        "parameters": {name: _plain(value) for name, value in classifier.get_params(deep=False).items()},
+        "parameters": _parameters(classifier),
         "one_class_a_row": classifier._form.kind != "labels",
         "labels": [str(name) for name in model.label_names_],
         "features": int(classifier.n_features_in_),
@@ -67,7 +68,25 @@ def model_facts(model: Model, path: str) -> Facts:
     facts |= {"factors": factor_facts(classifier)} if has_factors(classifier) else {}
     facts |= {"graph": graph_facts(classifier)} if has_graph(classifier) else {}
     facts |= {"choice": choice_facts(classifier)} if has_choice(classifier) else {}
+    facts |= _decision_facts(classifier_of(model))
     return facts | _prior_facts(classifier) | _learning_facts(classifier)
+
+
+def _decision_facts(classifier: Any) -> Facts:
+    """Say what decides on the scores, for models with such layers, the outermost first."""
+    decisions = [
+        {"classifier": type(layer).__name__, "parameters": _parameters(layer), "summary": words}
+        for layer, words in layer_words(classifier)
+    ]
+    if not decisions:
+        return {}
+    promise = guarantee_words(classifier)
+    return {"decisions": decisions} | ({} if promise is None else {"guarantee": promise})
+
+
+def _parameters(classifier: Any) -> Facts:
+    given = classifier.get_params(deep=False)
+    return {name: _plain(value) for name, value in given.items() if name != "estimator"}
 
 
 def _prior_facts(classifier: Any) -> Facts:
@@ -156,7 +175,7 @@ def feature_names_of(model: Model) -> Any:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
 
     Returns

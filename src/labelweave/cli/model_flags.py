@@ -60,7 +60,7 @@ _NAMES = {"jobs": "n_jobs", "seed": "random_state"}
 _CENTERED = (_PLST, _CPLST)  # their intercept is made of means
 
 
-def check_model_flags(context: click.Context, model: str) -> None:
+def check_model_flags(context: click.Context, model: str, used: tuple[str, ...] = ()) -> None:
     """Refuse flags of other models.
 
     Parameters
@@ -69,13 +69,15 @@ def check_model_flags(context: click.Context, model: str) -> None:
         Knows which flags were given.
     model : str
         The model.
+    used : tuple of str, default=()
+        Flags that others than models use.
 
     Raises
     ------
     click.UsageError
         If there are any.
     """
-    others = (name for name, models in _MODELS_OF.items() if model not in models)
+    others = (name for name, models in _MODELS_OF.items() if model not in models and name not in used)
     wrong = next((name for name in others if _is_given(context, name)), None)
     if wrong is not None:
         *first, last = _MODELS_OF[wrong]

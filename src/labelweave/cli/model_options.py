@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from labelweave.cli.data_options import Command, Options, with_options
+from labelweave.cli.decision_options import decides
 from labelweave.cli.label_graph_options import check_label_graph_options
 from labelweave.cli.low_rank_options import check_low_rank_options
 from labelweave.cli.model_flags import MODELS, check_model_flags, flag_of
@@ -144,7 +145,7 @@ def check_model_options(context: click.Context, options: Options) -> None:
     click.UsageError
         If there are any.
     """
-    check_model_flags(context, options["model"])
+    check_model_flags(context, options["model"], ("seed",) if decides(options) else ())
     check_low_rank_options(options)
     check_label_graph_options(options)
     _check_learning(options)

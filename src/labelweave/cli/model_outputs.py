@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.cli.model_rows import Model, classifier_of
+from labelweave.decisions import layers
 from labelweave.estimators import TableModel
 
 __all__ = [
@@ -15,7 +16,6 @@ __all__ = [
     "has_one_class_a_row",
     "has_probabilities",
     "probabilities_of",
-    "proven_share",
     "ranking_offsets",
     "scores_of",
 ]
@@ -28,7 +28,7 @@ def has_one_class_a_row(model: Model) -> bool:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
 
     Returns
@@ -44,7 +44,7 @@ def has_probabilities(model: Model) -> bool:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
 
     Returns
@@ -52,7 +52,7 @@ def has_probabilities(model: Model) -> bool:
     bool
         Whether it does.
     """
-    return hasattr(classifier_of(model), "predict_proba")
+    return layers.with_probabilities(classifier_of(model)) is not None
 
 
 def scores_of(model: Model, X: Any) -> Array:
@@ -60,7 +60,7 @@ def scores_of(model: Model, X: Any) -> Array:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
     X : DataFrame or array of n rows
         The rows, in the form the model takes.
@@ -79,7 +79,7 @@ def ranking_offsets(model: Model) -> Array:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
 
     Returns
@@ -87,8 +87,7 @@ def ranking_offsets(model: Model) -> Array:
     ndarray of shape (L,) or (1,)
         The thresholds that scores have been lessened by where every label has its own, otherwise 0.
     """
-    thresholds = getattr(classifier_of(model), "thresholds_", None)
-    return np.zeros(1) if thresholds is None or has_one_class_a_row(model) else thresholds - thresholds.min()
+    return np.zeros(1) if has_one_class_a_row(model) else layers.ranking_offsets(classifier_of(model))
 
 
 def probabilities_of(model: Model, X: Any) -> Array:
@@ -96,7 +95,7 @@ def probabilities_of(model: Model, X: Any) -> Array:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
     X : DataFrame or array of n rows
         The rows, in the form the model takes.
@@ -111,33 +110,13 @@ def probabilities_of(model: Model, X: Any) -> Array:
     ValueError
         If the model gives none.
     """
-    classifier: Any = classifier_of(model)
-    if not has_probabilities(model):
+    source = layers.with_probabilities(classifier_of(model))
+    if source is None:
         raise ValueError(
-            f"The model is a {type(classifier).__name__}, which gives scores and no probabilities; fit one "
-            "with --model kernel-logistic."
+            f"The model is a {type(classifier_of(model)).__name__}, which gives scores and no probabilities; "
+            "fit one with --model kernel-logistic, or with --calibrate."
         )
-    found: Array = classifier.predict_proba(_features(model, X))
-    return found
-
-
-def proven_share(model: Model, X: Any) -> float:
-    """Measure for how many rows the predicted labels are proven to have the highest score.
-
-    Parameters
-    ----------
-    model : TableModel or LabelClassifier
-        One with a graph of labels.
-    X : DataFrame or array of n rows
-        The rows, in the form the model takes.
-
-    Returns
-    -------
-    float
-        Their share.
-    """
-    classifier: Any = classifier_of(model)
-    return float(classifier.predict_map(_features(model, X)).proven.mean())
+    return np.asarray(source.predict_proba(_features(model, X)))
 
 
 def _features(model: Model, X: Any) -> Any:
@@ -149,7 +128,7 @@ def chosen_classes(model: Model, X: Any, values: Array) -> npt.NDArray[np.intp]:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         One with one class a row.
     X : DataFrame or array of n rows
         The rows, in the form the model takes.
@@ -161,9 +140,4 @@ def chosen_classes(model: Model, X: Any, values: Array) -> npt.NDArray[np.intp]:
     ndarray of int, shape (n,)
         Class numbers.
     """
-    classifier = classifier_of(model)
-    if getattr(classifier, "decision", "most_probable") == "most_probable":
-        best: npt.NDArray[np.intp] = values.argmax(axis=1)
-        return best
-    place = {str(name): number for number, name in enumerate(classifier.classes_)}
-    return np.array([place[str(name)] for name in model.predict(X)], np.intp)
+    return layers.chosen_classes(classifier_of(model), values, lambda: model.predict(X))

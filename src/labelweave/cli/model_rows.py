@@ -11,6 +11,8 @@ import numpy as np
 
 import labelweave
 from labelweave.cli.data_options import Options, given_options, table_columns
+from labelweave.cli.messages import with_flags
+from labelweave.cli.training_rows import with_last_labels
 from labelweave.datasets import (
     DataFileError,
     LabeledData,
@@ -22,21 +24,26 @@ from labelweave.datasets import (
 )
 from labelweave.datasets.table_files import raw_tables
 from labelweave.datasets.table_labels import UnknownLabels
+from labelweave.decisions.base import DecisionClassifier
+from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
-from labelweave.labels import LabelMatrix
 
 __all__ = [
+    "Classifier",
     "Model",
     "RowBlock",
     "classifier_of",
     "open_model",
     "read_labeled_rows",
     "row_blocks",
-    "with_last_labels",
+    "scorer_of",
+    "truth_of",
+    "unknown_labels",
 ]
 
-Model = TableModel | LabelClassifier
+Classifier = LabelClassifier | DecisionClassifier
+Model = TableModel | Classifier
 
 _SCORES_AT_ONCE = 4_000_000
 _MOST_ROWS_AT_ONCE = 10_000
@@ -52,7 +59,7 @@ def open_model(path: str) -> Model:
 
     Returns
     -------
-    TableModel or LabelClassifier
+    TableModel or classifier
         The model.
 
     Raises
@@ -61,17 +68,33 @@ def open_model(path: str) -> Model:
         If the file holds something else.
     """
     model = labelweave.load(path)
-    if not isinstance(model, (TableModel, LabelClassifier)):
+    if not isinstance(model, Model):
         raise ValueError(f"{path} holds a {type(model).__name__}; give the file of a classifier.")
     return model
 
 
-def classifier_of(model: Model) -> LabelClassifier:
-    """Give the classifier in a model.
+def classifier_of(model: Model) -> Classifier:
+    """Give the classifier in a model, which decides.
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
+        The model.
+
+    Returns
+    -------
+    LabelClassifier or DecisionClassifier
+        The classifier.
+    """
+    return model.classifier if isinstance(model, TableModel) else model
+
+
+def scorer_of(model: Model) -> LabelClassifier:
+    """Give the classifier in a model that scores, inside those that decide.
+
+    Parameters
+    ----------
+    model : TableModel or classifier
         The model.
 
     Returns
@@ -79,7 +102,8 @@ def classifier_of(model: Model) -> LabelClassifier:
     LabelClassifier
         The classifier.
     """
-    return model.classifier if isinstance(model, TableModel) else model
+    found: LabelClassifier = innermost(classifier_of(model))
+    return found
 
 
 @dataclass(frozen=True)
@@ -103,7 +127,7 @@ def row_blocks(model: Model, path: str, options: Options) -> Iterator[RowBlock]:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
     path : str
         The data file; a table is read in chunks, another file as a whole.
@@ -168,7 +192,7 @@ def _format(path: str, options: Options) -> str:
     return detect_format(path) if options["format"] == "auto" else str(options["format"])
 
 
-def _read_matrix(model: LabelClassifier, path: str, options: Options) -> LabeledData:
+def _read_matrix(model: Classifier, path: str, options: Options) -> LabeledData:
     format, keywords = _format(path, options), given_options(options)
     if format == "table":
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
@@ -181,27 +205,7 @@ def _read_matrix(model: LabelClassifier, path: str, options: Options) -> Labeled
     return replace(data, Y=with_last_labels(data.Y, len(model.label_names_)))
 
 
-def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
-    """Add the last labels of an svmlight file, which does not mention those that no row has.
-
-    Parameters
-    ----------
-    Y : LabelMatrix of shape (n, L)
-        What the file mentions.
-    n_labels : int
-        How many labels there are.
-
-    Returns
-    -------
-    LabelMatrix of shape (n, max(L, n_labels))
-        The same, with labels that no row has.
-    """
-    positives = Y.positives.copy()
-    positives.resize(len(Y), max(n_labels, Y.n_labels))
-    return LabelMatrix(positives)
-
-
-def _require_same_features(model: LabelClassifier, data: LabeledData, path: str) -> None:
+def _require_same_features(model: Classifier, data: LabeledData, path: str) -> None:
     if data.X.shape[1] != model.n_features_in_:
         wanted = f"the {model.n_features_in_} of the model"
         raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
@@ -220,7 +224,7 @@ def read_labeled_rows(model: Model, path: str, options: Options) -> LabeledData:
 
     Parameters
     ----------
-    model : TableModel or LabelClassifier
+    model : TableModel or classifier
         The model.
     path : str
         The data file.
@@ -240,9 +244,43 @@ def read_labeled_rows(model: Model, path: str, options: Options) -> LabeledData:
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
     if classifier_of(model)._form.kind != "labels":  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
-    unknown: UnknownLabels = "ignore" if options["ignore_unknown_labels"] else "error"
+    names, unknown = [str(name) for name in model.label_names_], unknown_labels(options)
     try:
-        return read_table_columns(path, columns, label_names=list(model.label_names_), unknown_labels=unknown)
+        return read_table_columns(path, columns, label_names=names, unknown_labels=unknown)
     except DataFileError as error:
-        expected = error.expected.replace("unknown_labels='ignore'", "--ignore-unknown-labels")
-        raise DataFileError(error.path, error.line, error.found, expected) from None
+        raise DataFileError(error.path, error.line, error.found, with_flags(error.expected)) from None
+
+
+def unknown_labels(options: Options) -> UnknownLabels:
+    """Say what to do with labels that the model does not know.
+
+    Parameters
+    ----------
+    options : dict
+        The values of the command's flags.
+
+    Returns
+    -------
+    {"error", "ignore"}
+        In the words of the library.
+    """
+    return "ignore" if options["ignore_unknown_labels"] else "error"
+
+
+def truth_of(model: Model, rows: LabeledData) -> Any:
+    """Give what the model's predictions are compared with.
+
+    Parameters
+    ----------
+    model : TableModel or classifier
+        The model.
+    rows : LabeledData
+        Rows with their labels.
+
+    Returns
+    -------
+    LabelMatrix of shape (n, L), or ndarray of object, shape (n,)
+        The labels; or the classes where the data hold them in a taxonomy and the model has one a row.
+    """
+    has_classes = classifier_of(model)._form.kind != "labels"
+    return rows.classes if has_classes and rows.parents is not None else rows.Y

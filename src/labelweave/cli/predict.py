@@ -14,9 +14,11 @@ import click
 
 from labelweave.cli.answers import AllProbabilities, Answers, LabelLists, OneClass
 from labelweave.cli.data_options import Options, file_options
+from labelweave.cli.messages import note
 from labelweave.cli.model_outputs import has_one_class_a_row, has_probabilities
 from labelweave.cli.model_rows import Model, RowBlock, classifier_of, open_model, row_blocks
 from labelweave.datasets.data_file import replaced_file
+from labelweave.decisions.decision_words import guarantee_words
 
 __all__ = ["predict"]
 
@@ -52,7 +54,8 @@ def predict(model: str, data: str, output_format: str, out: str | None, **option
 
     Prints the labels with positive scores, the best first, or the class of each
     row if the model has one class a row; rows without a name are numbered from
-    zero.  Scores are those above the model's thresholds, where it has any.  A
+    zero.  Scores are those above the model's thresholds, where it has any; what
+    label sets of a model fitted with --conformal guarantee is told on stderr.  A
     table needs the feature columns that the model was fitted to, and no labels.
 
     \b
@@ -66,6 +69,7 @@ def predict(model: str, data: str, output_format: str, out: str | None, **option
     loaded = open_model(model)
     answers = _answers(loaded, options)
     blocks = row_blocks(loaded, data, options)
+    _tell_guarantee(loaded, answers)
     with _destination(out) as stream:
         _WRITERS[output_format](stream, answers, blocks)
         stream.flush()
@@ -86,6 +90,13 @@ def _answers(model: Model, options: Options) -> Answers:
     return LabelLists(model, None, 0.0, "score")
 
 
+def _tell_guarantee(model: Model, answers: Answers) -> None:
+    """State what is guaranteed of label sets, if these are what is printed."""
+    promise = guarantee_words(classifier_of(model))
+    if promise is not None and isinstance(answers, LabelLists) and answers.are_sets:
+        note(f"guaranteed of these label sets: {promise}.")
+
+
 def _check_wishes(model: Model, options: Options) -> None:
     """Refuse what the model cannot give."""
     wish = next(
@@ -97,7 +108,8 @@ def _check_wishes(model: Model, options: Options) -> None:
     if not has_probabilities(model):
         kind = type(classifier_of(model)).__name__
         raise click.UsageError(
-            f"{flag} needs probabilities, which a {kind} does not give; fit one with --model kernel-logistic."
+            f"{flag} needs probabilities, which a {kind} does not give; fit one with --model "
+            "kernel-logistic, or with --calibrate."
         )
     if options["reject_below"] is None:
         return

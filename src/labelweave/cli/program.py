@@ -21,6 +21,7 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "fit": "Fit a model to a data file and save it.",
+    "decide": "Tune or calibrate a fitted model on held-out rows.",
     "predict": "Predict the labels of the rows of a data file.",
     "evaluate": "Compare a model's predictions with the labels of a data file.",
     "report": "Write a page about a model and how well it does on a data file.",

@@ -7,7 +7,8 @@ of their loss before, as a subtask "cross-validation"; where fewer were needed t
 there could be, the rest are reported as done at once when the final fit begins.  A fit of a part of the
 rows, by which thresholds are chosen, has subtasks of its own before the final ones.  Models of two factors
 report rounds or epochs, whose number is all that is known of how far they are, and fits to folds before
-them where rank and regularization are chosen.
+them where rank and regularization are chosen.  Classifiers that decide on another one's scores fit it several
+times, which are counted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from labelweave.cli.messages import console, note
+from labelweave.cli.several_fits import count_fits, unfitted_scorer
 
 __all__ = ["GapBar", "GapLines", "show_progress"]
 
@@ -39,7 +41,7 @@ def show_progress(estimator: Any, title: str = "fitting") -> Any:
     Parameters
     ----------
     estimator : estimator
-        One that takes callbacks.
+        One that takes callbacks, or one that decides on the scores of such a one.
     title : str, default="fitting"
         What stands before the bar.
 
@@ -48,20 +50,28 @@ def show_progress(estimator: Any, title: str = "fitting") -> Any:
     estimator
         The same one.
     """
-    stderr = console(stderr=True)
-    return estimator.set_callbacks(GapBar(stderr, title) if stderr.is_terminal else GapLines(title))
+    stderr, n_fits = console(stderr=True), count_fits(estimator)
+    shown = GapBar(stderr, title, n_fits) if stderr.is_terminal else GapLines(title, n_fits=n_fits)
+    unfitted_scorer(estimator).set_callbacks(shown)
+    return estimator
 
 
 class _GapCallback:
     """Count the subtasks of a fit; subclasses show what they stand for."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, n_fits: int = 1) -> None:
         self.title, self.done = title, 0
+        self.n_fits, self.fit_number = n_fits, 0
         self.steps: int | None = 1  # None where nobody knows
         self.learned, self.most_learned = 0, 0
         self.fits, self.most_fits = 0, 0
         self.parts = 0
         self.rounds = ""
+
+    @property
+    def heading(self) -> str:
+        """The title, and which fit it is of several."""
+        return self.title if self.n_fits == 1 else f"{self.title} {self.fit_number} of {self.n_fits}"
 
     @property
     def state(self) -> str:
@@ -99,6 +109,7 @@ class _GapCallback:
         context : CallbackContext
             The task.
         """
+        self.fit_number += 1
         self.done = self.learned = self.fits = self.parts = 0
         self.rounds = ""
         learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
@@ -158,12 +169,14 @@ class GapBar(_GapCallback):
     ----------
     on : rich.console.Console
         Where.
-    title : str
+    title : str, default="fitting"
         What stands before the bar.
+    n_fits : int, default=1
+        How many fits are to come.
     """
 
-    def __init__(self, on: Console, title: str = "fitting") -> None:
-        super().__init__(title)
+    def __init__(self, on: Console, title: str = "fitting", n_fits: int = 1) -> None:
+        super().__init__(title, n_fits)
         self.on = on
         self.bar: Progress | None = None
 
@@ -180,7 +193,7 @@ class GapBar(_GapCallback):
         super().setup(estimator, context)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
         self.bar = Progress(*columns, TimeElapsedColumn(), console=self.on, transient=True)
-        self.bar.add_task(self.title, total=None, state="")
+        self.bar.add_task(self.heading, total=None, state="")
         self.bar.start()
 
     def show(self) -> None:
@@ -213,10 +226,12 @@ class GapLines(_GapCallback):
         What stands before the state.
     seconds : float, default=2.0
         The least time between lines.
+    n_fits : int, default=1
+        How many fits are to come; seconds count from the first.
     """
 
-    def __init__(self, title: str = "fitting", seconds: float = _QUIET_SECONDS) -> None:
-        super().__init__(title)
+    def __init__(self, title: str = "fitting", seconds: float = _QUIET_SECONDS, n_fits: int = 1) -> None:
+        super().__init__(title, n_fits)
         self.seconds = seconds
 
     def setup(self, estimator: Any, context: Any) -> None:
@@ -230,7 +245,8 @@ class GapLines(_GapCallback):
             The task.
         """
         super().setup(estimator, context)
-        self.started = self.last = time.monotonic()
+        if self.n_fits == 1 or self.fit_number == 1:
+            self.started = self.last = time.monotonic()
         self.ended = threading.Event()
         threading.Thread(target=self._keep_showing, daemon=True).start()
 
@@ -246,7 +262,7 @@ class GapLines(_GapCallback):
         now = time.monotonic()
         if now - self.last >= self._pause():
             self.last = now
-            note(f"{self.title}, {now - self.started:.0f} s{self.state and ': '}{self.state}")
+            note(f"{self.heading}, {now - self.started:.0f} s{self.state and ': '}{self.state}")
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Stop the clock.

@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from labelweave.cli.data_options import file_options, label_column_options
-from labelweave.cli.messages import note, size_of
-from labelweave.cli.model_outputs import has_one_class_a_row
-from labelweave.cli.model_rows import open_model, read_labeled_rows
+from labelweave.cli.messages import note, size_of, with_flags
+from labelweave.cli.model_rows import open_model, read_labeled_rows, truth_of, unknown_labels
 from labelweave.datasets import LabeledData
 from labelweave.model_files import read_model_file
 
@@ -55,14 +54,14 @@ def report(model: str, data: str, out: str, title: str | None, quiet: bool, **op
         facts=_file_facts(model, data, rows),
         weakest=options["weakest"],
         examples=options["examples"],
-        unknown_labels="ignore" if options["ignore_unknown_labels"] else "error",
+        unknown_labels=unknown_labels(options),
     )
-    y = rows.classes if has_one_class_a_row(loaded) and rows.parents is not None else rows.Y
+    y = truth_of(loaded, rows)
     tell = None if quiet else _Progress()
     try:
         write_report(loaded, rows.X, y, out, row_names=rows.row_ids, options=settings, on_progress=tell)
     except ValueError as error:
-        raise ValueError(str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")) from None
+        raise ValueError(with_flags(error)) from None
     if not quiet:
         note(f"the report is in {out}, {size_of(out)}.")
 

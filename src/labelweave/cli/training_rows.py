@@ -16,8 +16,9 @@ from labelweave.datasets import (
     read_table,
 )
 from labelweave.datasets.table_files import raw_tables
+from labelweave.labels import LabelMatrix
 
-__all__ = ["read_training_rows", "vectorizer_options"]
+__all__ = ["read_training_rows", "vectorizer_options", "with_last_labels"]
 
 
 def _word_count(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
@@ -92,3 +93,23 @@ def _vectorizer(columns: TableColumns, options: Options) -> TableVectorizer:
         ngram_range=(1, options["ngrams"] or 1),
         missing_numeric=options["missing_numeric"] or "error",
     )
+
+
+def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
+    """Add the last labels of an svmlight file, which does not mention those that no row has.
+
+    Parameters
+    ----------
+    Y : LabelMatrix of shape (n, L)
+        What the file mentions.
+    n_labels : int
+        How many labels there are.
+
+    Returns
+    -------
+    LabelMatrix of shape (n, max(L, n_labels))
+        The same, with labels that no row has.
+    """
+    positives = Y.positives.copy()
+    positives.resize(len(Y), max(n_labels, Y.n_labels))
+    return LabelMatrix(positives)

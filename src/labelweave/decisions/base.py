@@ -14,7 +14,14 @@ from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from labelweave.decisions.held_out import HeldOutScores, TrainingRows, fit_on, score_held_out, split_rows
+from labelweave.decisions.held_out import (
+    HeldOutScores,
+    TrainingRows,
+    fit_on,
+    score_all_rows,
+    score_held_out,
+    split_rows,
+)
 from labelweave.decisions.label_scores import rows_of, score_blocks
 from labelweave.estimators.targets import TargetForm, check_lengths, read_targets
 from labelweave.metrics import subset_accuracy
@@ -94,11 +101,10 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return held
 
     def _score_all(self, data: TrainingRows) -> HeldOutScores:
-        """Score all rows by the estimator as it is."""
+        """Score rows, if they are not too many all of them, by the estimator as it is."""
         check_is_fitted(self.estimator)
         self._keep_estimator(self.estimator)
-        blocks = score_blocks(self.estimator, data.X, data.labels.n_labels, self.response_method)
-        return HeldOutScores(data.labels, np.concatenate(list(blocks)), data.weights)
+        return score_all_rows(self.estimator, data, self.response_method)
 
     def _keep_estimator(self, fitted: Any) -> None:
         self.estimator_ = fitted

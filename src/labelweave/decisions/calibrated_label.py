@@ -30,12 +30,13 @@ class CalibratedLabelClassifier(DecisionClassifier):
     ----------
     estimator : classifier
         Any with ``decision_function`` or ``predict_proba`` for many labels a row.
-    method : {"sigmoid", "isotonic"}, default="sigmoid"
-        Logistic curves (Platt 1999), or rising maps that are linear between knots.
+    method : {"auto", "sigmoid", "isotonic"}, default="auto"
+        Logistic curves (Platt 1999), or rising maps that are linear between knots.  "auto" takes those with
+        the lower log loss in a cross-validation on the held-out rows.
     pooling : bool, default=True
         Whether rare labels lean on the others: by a prior of the curves' parameters that is learned from all
         labels, or by an isotonic map that labels with fewer than ``min_positives`` positive rows share.
-    min_positives : int, default=50
+    min_positives : int, default=500
         For isotonic maps with pooling.
     decision : {"half", "expected_f1"}, default="half"
         The label set of a row: labels more probable than 1/2, which is best for the Hamming loss, or the
@@ -76,7 +77,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionClassifier._shared_constraints,
-        "method": [StrOptions({"sigmoid", "isotonic"})],
+        "method": [StrOptions({"auto", "sigmoid", "isotonic"})],
         "pooling": ["boolean"],
         "min_positives": [Interval(Integral, 1, None, closed="left")],
         "decision": [StrOptions({"half", "expected_f1"})],
@@ -85,10 +86,10 @@ class CalibratedLabelClassifier(DecisionClassifier):
     def __init__(
         self,
         estimator,
-        method="sigmoid",
+        method="auto",
         *,
         pooling=True,
-        min_positives=50,
+        min_positives=500,
         decision="half",
         response_method="auto",
         cv=None,

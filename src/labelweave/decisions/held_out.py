@@ -22,9 +22,9 @@ __all__ = [
     "TrainingRows",
     "fit_on",
     "one_split",
+    "score_all_rows",
     "score_held_out",
     "score_one_split",
-    "score_rows",
     "split_rows",
 ]
 
@@ -179,7 +179,7 @@ def fit_on(estimator: Any, data: TrainingRows, rows: Array | None = None) -> Any
     if rows is not None:
         X, y = _safe_split(estimator, X, None, rows)[0], take_rows(y, rows)
         weights = None if weights is None else weights[rows]
-    if isinstance(y, LabelMatrix) and not y.has_missing:
+    if isinstance(y, LabelMatrix) and not y.has_missing and not hasattr(type(estimator), "label_names_"):
         y = y.positives  # which every scikit-learn classifier of sparse labels takes
     extra = {} if weights is None else {"sample_weight": weights}
     return clone(estimator).fit(X, y, **extra)
@@ -212,7 +212,7 @@ def score_held_out(estimator: Any, data: TrainingRows, splits: list[Split], resp
     scores, done = _empty_scores(len(rows), n_labels), 0
     for train, held in splits:
         part = scores[done : done + len(held)]
-        score_rows(fit_on(estimator, data, train), data, (train, held), response, part)
+        _score_part(fit_on(estimator, data, train), data, (train, held), response, part)
         done += len(held)
     return _with_labels(data, rows, scores)
 
@@ -239,28 +239,44 @@ def score_one_split(fitted: Any, data: TrainingRows, split: Split, response: str
     """
     rows = _thinned(split[1], max(1, _MOST_SCORES // data.labels.n_labels))
     scores = _empty_scores(len(rows), data.labels.n_labels)
-    score_rows(fitted, data, (split[0], rows), response, scores)
+    _score_part(fitted, data, (split[0], rows), response, scores)
     return _with_labels(data, rows, scores)
 
 
-def score_rows(fitted: Any, data: TrainingRows, split: Split, response: str, scores: Array) -> None:
-    """Write scores of the second part of a split, some rows at a time.
+def score_all_rows(fitted: Any, data: TrainingRows, response: str) -> HeldOutScores:
+    """Score rows by a model that was fitted elsewhere.
 
     Parameters
     ----------
     fitted : classifier
-        A model that was fitted to the first part.
+        The model.
     data : TrainingRows of n rows
-        The rows.
-    split : (ndarray of int, ndarray of int)
-        Rows that were fitted and m rows to score.
+        The rows, of which only some are scored, evenly drawn, where all scores would take more than a
+        gigabyte.
     response : {"auto", "decision_function", "predict_proba"}
         Which scores.
-    scores : ndarray of float, shape (m, L)
-        Gets the scores.
+
+    Returns
+    -------
+    HeldOutScores
+        The scores.
     """
+    n_rows, n_labels = data.labels.shape
+    rows = _thinned(np.arange(n_rows), max(1, _MOST_SCORES // n_labels))
+    scores = _empty_scores(len(rows), n_labels)
+    _write_scores(fitted, data.X if len(rows) == n_rows else take_rows(data.X, rows), response, scores)
+    return _with_labels(data, rows, scores)
+
+
+def _score_part(fitted: Any, data: TrainingRows, split: Split, response: str, scores: Array) -> None:
+    """Score the second part of a split by a model that was fitted to the first."""
     train, held = split
-    X, done = _safe_split(fitted, data.X, None, held, train)[0], 0
+    _write_scores(fitted, _safe_split(fitted, data.X, None, held, train)[0], response, scores)
+
+
+def _write_scores(fitted: Any, X: Any, response: str, scores: Array) -> None:
+    """Score some rows at a time."""
+    done = 0
     for block in score_blocks(fitted, X, scores.shape[1], response):
         scores[done : done + len(block)] = block
         done += len(block)

@@ -45,10 +45,11 @@ class TunedThresholdClassifier(DecisionClassifier):
     target : float or None, default=None
         The precision or recall to be reached on the held-out rows: of every label with a threshold a label,
         else of all entries together.
-    pooling : float, default=50.0
+    pooling : float or "auto", default="auto"
         With a threshold a label: how strongly labels with few positive rows are drawn to the best threshold
         for all labels.  With p positive rows a label's own threshold has the weight p / (p + pooling).
-        Not for a target.
+        "auto" is 50, or 0, 10 or 200 if that is clearly better on halves of the held-out rows, with
+        thresholds from the other halves.  Not for a target.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         The scores; "auto" prefers the first.
     cv : int, "prefit", splitter, iterable or None, default=None
@@ -66,6 +67,8 @@ class TunedThresholdClassifier(DecisionClassifier):
     thresholds_ : ndarray of float64, shape (L,)
         Scores above are positive; not with "top_k".  A label without positive held-out rows has the best
         threshold for all labels; if no label has one, it is the estimator's own.
+    pooling_ : float
+        The strength of pooling, chosen or given; 0 with one threshold for all or a target.  Not with "top_k".
     k_ : int
         Labels a row; with "top_k" only.
     objective_value_ : float
@@ -98,7 +101,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         ],
         "scope": [StrOptions({"label", "global", "top_k"})],
         "target": [Interval(Real, 0, 1, closed="right"), None],
-        "pooling": [Interval(Real, 0, None, closed="left")],
+        "pooling": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -108,7 +111,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         *,
         scope="label",
         target=None,
-        pooling=50.0,
+        pooling="auto",
         response_method="auto",
         cv=None,
         validation_fraction=0.2,
@@ -153,14 +156,14 @@ class TunedThresholdClassifier(DecisionClassifier):
 
     def _choose(self, held: HeldOutScores) -> None:
         given = (held.labels, held.scores, self.objective)
-        for name in ("thresholds_", "k_"):
+        for name in ("thresholds_", "pooling_", "k_"):
             self.__dict__.pop(name, None)
         if self.scope == "top_k":
             self.k_, self.objective_value_ = choose_top_k(
                 *given, target=self.target, sample_weight=held.weights
             )
             return
-        self.thresholds_, self.objective_value_ = choose_thresholds(
+        self.thresholds_, self.objective_value_, self.pooling_ = choose_thresholds(
             *given,
             scope=self.scope,
             target=self.target,

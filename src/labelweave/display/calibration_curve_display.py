@@ -21,6 +21,7 @@ from labelweave.display.given_labels import (
     score_table,
 )
 from labelweave.display.label_texts import legend_text
+from labelweave.display.legends import place_legend
 
 __all__ = ["CalibrationCurveDisplay"]
 
@@ -207,12 +208,13 @@ class CalibrationCurveDisplay:
         self.figure_ = self.ax_.figure
         if not self.ax_.lines:
             self.ax_.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=1)
-            self.ax_.set_ylim(-0.02, 1.02)
+            self.ax_.set_ylim(bottom=-0.02)
         only = name if len(self.curves) == 1 else None
         self.lines_ = [self._draw(curve, only or curve.name, line_options) for curve in self.curves]
         self._label_axes()
         if counts:
             self._draw_counts()
+        place_legend(self.ax_, self.ax_.lines[1:], loc="upper left")
         return self
 
     def _draw(self, curve: CalibrationCurve, name: str, options: dict[str, Any]) -> Any:
@@ -230,12 +232,11 @@ class CalibrationCurveDisplay:
 
     def _label_axes(self) -> None:
         self.ax_.set_xlim(-0.02, 1.02)
+        self.ax_.set_ylim(top=1.02)
         self.ax_.set_yticks(np.linspace(0.0, 1.0, 6))
         self.ax_.set_xlabel("Mean predicted probability")
         self.ax_.set_ylabel("Observed share of positives")
         self.ax_.grid(alpha=0.3)
-        legend = self.ax_.legend(loc="upper left", fontsize="small")
-        legend.set_in_layout(False)  # a wide legend must not squeeze small axes
 
     def _draw_counts(self) -> None:
         """Draw bars in a band below 0, with their numbers where there is one curve."""

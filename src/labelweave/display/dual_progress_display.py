@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.display.label_texts import legend_text
+from labelweave.display.legends import place_legend
 from labelweave.display.panels import panel_axes
 from labelweave.display.progress_records import Progress, named_models, read_trace, trace_of
 
@@ -214,8 +215,7 @@ class DualProgressDisplay:
             ax.set_ylabel("Share of the last objective" if is_share else "Objective")
             ax.set_ylim(*_limits(self.fits, is_share))
         ax.grid(alpha=0.3)
-        legend = ax.legend(loc="best", fontsize="small")
-        legend.set_in_layout(False)  # a wide legend must not squeeze small axes
+        place_legend(ax, ax.lines)
 
 
 def _limits(fits: Sequence[Progress], is_share: bool) -> tuple[float, float]:

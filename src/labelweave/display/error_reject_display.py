@@ -11,6 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.display.figures import axes_of_size
+from labelweave.display.label_texts import legend_text
+from labelweave.display.legends import place_legend
 from labelweave.metrics import error_reject_curve
 
 __all__ = ["ErrorRejectDisplay"]
@@ -253,9 +255,6 @@ class ErrorRejectDisplay:
         self.ax_.grid(alpha=0.3)
 
     def _name_line(self, name: str) -> None:
-        # a dollar sign would begin a formula, an underscore in front hide the curve
-        text = " " * name.startswith("_") + name.replace("$", r"\$")
-        self.line_.set_label(f"{text}: {100 * self.error[0]:.2f} %")
+        self.line_.set_label(legend_text(name, f"{100 * self.error[0]:.2f} %", longest=48))
         title = "Error without rejection"
-        legend = self.ax_.legend(title=title, loc="best", fontsize="small", title_fontsize="small")
-        legend.set_in_layout(False)  # a wide legend must not squeeze small axes
+        place_legend(self.ax_, self.ax_.lines, title=title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["axes_of_size", "settle_layout"]
+__all__ = ["axes_of_size", "settle_layout", "size_in_points"]
 
 
 def axes_of_size(width: float, height: float) -> Any:
@@ -42,3 +42,20 @@ def settle_layout(ax: Any) -> None:
         Axes of the figure, or of a figure inside it.
     """
     ax.figure.canvas.figure.draw_without_rendering()
+
+
+def size_in_points(ax: Any) -> tuple[float, float]:
+    """Measure axes.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The axes.
+
+    Returns
+    -------
+    tuple of (float, float)
+        Width and height in points, 72 an inch.
+    """
+    frame = ax.get_window_extent()
+    return frame.width * 72 / ax.figure.dpi, frame.height * 72 / ax.figure.dpi

@@ -10,8 +10,17 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.display.heat_map import draw_heat_map, name_rows_and_columns, new_axes, write_values
+from labelweave.display.common_share import beyond_common_share, is_mostly_common
+from labelweave.display.figures import size_in_points
+from labelweave.display.heat_map import (
+    draw_heat_map,
+    labels_a_square,
+    name_rows_and_columns,
+    new_axes,
+    write_values,
+)
 from labelweave.display.label_order import cluster_order, most_related
+from labelweave.display.label_texts import wrapped_text
 from labelweave.labels import LabelCovariance
 
 __all__ = ["LabelCovarianceDisplay"]
@@ -25,7 +34,8 @@ _MOST_WRITTEN = 12  # labels up to which the numbers are written into the cells
 class LabelCovarianceDisplay:
     """A heat map of the correlations, or covariances, between labels.
 
-    Make one with :meth:`from_covariance` or :meth:`from_estimator`; both draw it.
+    Make one with :meth:`from_covariance` or :meth:`from_estimator`; both draw it.  Where labels are so many
+    that single cells could not be seen, several share a square, which has the colour of its strongest value.
 
     Parameters
     ----------
@@ -76,6 +86,7 @@ class LabelCovarianceDisplay:
         label_names: Sequence[str] | Array | None = None,
         *,
         correlations: bool = True,
+        centered: bool | None = None,
         order: Literal["cluster", "given"] = "cluster",
         max_labels: int = 1000,
         **plot_options: Any,
@@ -90,6 +101,10 @@ class LabelCovarianceDisplay:
             One name a label; by default those it carries, else the labels' numbers.
         correlations : bool, default=True
             Whether to show correlations, which are comparable between labels, or covariances.
+        centered : bool or None, default=None
+            Whether to take away what all labels share, which leaves about the correlations of 0/1 labels
+            with their means taken away.  None does so only for more than 12 labels whose correlations are
+            mostly beyond one half, such as those of rare labels, and says so below the picture.
         order : {"cluster", "given"}, default="cluster"
             Whether related labels are put together, or all kept in their order.
         max_labels : int, default=1000
@@ -107,25 +122,26 @@ class LabelCovarianceDisplay:
         ImportError
             If matplotlib is not installed.
         ValueError
-            If there are no labels, the names are not one a label, or the order or
-            number of labels is not allowed.
+            If there are no labels, the names are not one a label, covariances are to be centred, or the
+            order or number of labels is not allowed.
         """
         _check_choices(covariance, order, max_labels)
+        if centered and not correlations:
+            raise ValueError("centered=True takes correlations; leave correlations=False out.")
         names = _names(covariance, label_names)
-        shown, note = np.arange(covariance.n_labels), ""
+        shown, notes = np.arange(covariance.n_labels), list[str]()
         if len(shown) > max_labels:
             shown = most_related(covariance, max_labels)
-            note = f"{max_labels} of {covariance.n_labels} labels: those with the strongest correlations"
+            notes = [f"{max_labels} of {covariance.n_labels} labels: those with the strongest correlations"]
         part = covariance.columns(shown)
         related = part.correlations()
+        if correlations and _is_centered(related, centered):
+            notes.append(f"without what all labels share: correlations around {_typical(related):+.2f}")
+            related = beyond_common_share(related)
         places = cluster_order(related) if order == "cluster" else np.arange(len(shown))
         matrix = related if correlations else part.to_dense()
-        display = cls(
-            matrix[np.ix_(places, places)],
-            names[shown[places]],
-            "correlation" if correlations else "covariance",
-            note,
-        )
+        quantity: Literal["correlation", "covariance"] = "correlation" if correlations else "covariance"
+        display = cls(matrix[np.ix_(places, places)], names[shown[places]], quantity, "; ".join(notes))
         return display.plot(**plot_options)
 
     @classmethod
@@ -195,20 +211,22 @@ class LabelCovarianceDisplay:
         self.ax_ = new_axes(len(self.matrix)) if ax is None else ax
         self.figure_ = self.ax_.figure
         limit = self._limit() if limit is None else limit
-        self.image_ = draw_heat_map(self.ax_, self.matrix, limit, cmap)
+        together = labels_a_square(self.ax_, len(self.matrix))
+        self.image_ = draw_heat_map(self.ax_, self.matrix, limit, cmap, together)
         if colorbar:
-            self._explain_colors(limit, owned)
+            self._explain_colors(limit, owned, together)
+        self.ax_.set_xlabel(wrapped_text(self.note, size_in_points(self.ax_)[0]), fontsize="small")
+        name_rows_and_columns(self.ax_, self.label_names, owned)
         if len(self.matrix) <= _MOST_WRITTEN:
             write_values(self.ax_, self.matrix, limit)
-        self.ax_.set_xlabel(self.note)
-        name_rows_and_columns(self.ax_, self.label_names, owned)
         return self
 
-    def _explain_colors(self, limit: float, owned: bool) -> None:
+    def _explain_colors(self, limit: float, owned: bool, together: int) -> None:
         clipped = np.abs(self.matrix).max(initial=0.0) > limit
         room = {"fraction": 0.046, "pad": 0.03} if owned else {}
         extend = "both" if clipped else "neither"
-        self.figure_.colorbar(self.image_, ax=self.ax_, label=self.quantity, extend=extend, **room)
+        of_many = f", the strongest of {together} × {together}" if together > 1 else ""
+        self.figure_.colorbar(self.image_, ax=self.ax_, label=self.quantity + of_many, extend=extend, **room)
 
     def _limit(self) -> float:
         sizes = np.abs(self.matrix)
@@ -217,6 +235,16 @@ class LabelCovarianceDisplay:
             between = float((sizes - np.diag(sizes.diagonal())).max(initial=0.0))
             strongest = between if 0.0 < between < _WEAK else 1.0
         return strongest if strongest > 0 else 1.0
+
+
+def _is_centered(correlations: Array, centered: bool | None) -> bool:
+    if centered is None:
+        return len(correlations) > _MOST_WRITTEN and is_mostly_common(correlations)
+    return centered and len(correlations) > 1
+
+
+def _typical(correlations: Array) -> float:
+    return float(np.median(correlations[np.triu_indices(len(correlations), 1)]))
 
 
 def _check_choices(covariance: LabelCovariance, order: str, max_labels: int) -> None:

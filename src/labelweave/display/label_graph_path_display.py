@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.display.figures import axes_of_size
 from labelweave.display.label_texts import short_text
+from labelweave.display.legends import place_legend
 
 __all__ = ["LabelGraphPathDisplay"]
 
@@ -129,8 +130,8 @@ class LabelGraphPathDisplay:
         )
         self.ax_.set_ylabel("Objective")
         self._draw_loss(counts)
-        self._mark_end(counts)
         self._name_rounds(counts)
+        self._mark_end(counts)
         return self
 
     def _draw_loss(self, counts: Array) -> None:
@@ -145,12 +146,12 @@ class LabelGraphPathDisplay:
         self.loss_ax_.set_ylabel("Held-out Hamming loss")
 
     def _mark_end(self, counts: Array) -> None:
-        lines = [self.objective_line_] + ([] if self.loss_line_ is None else [self.loss_line_])
+        curves = [self.objective_line_] + ([] if self.loss_line_ is None else [self.loss_line_])
+        lines = list(curves)
         if self.n_kept < counts[-1]:
             label = f"model: {self.n_kept} clique{'' if self.n_kept == 1 else 's'}"
             lines.append(self.ax_.axvline(self.n_kept, color="#777777", linestyle=":", label=label))
-        legend = (self.loss_ax_ or self.ax_).legend(handles=lines, fontsize="small")
-        legend.set_in_layout(False)
+        place_legend(self.loss_ax_ or self.ax_, curves, handles=lines)
 
     def _name_rounds(self, counts: Array) -> None:
         if len(self.rounds) > _MOST_NAMED or any(len(record.cliques) > 1 for record in self.rounds):
@@ -158,7 +159,7 @@ class LabelGraphPathDisplay:
             return
         texts = [f"{self._words(record)}  {count}" for record, count in zip(self.rounds, counts, strict=True)]
         self.ax_.set_xticks(counts, texts, rotation=90, fontsize="small")
-        self.ax_.set_xlabel("Cliques in the graph, with the one that each round added")
+        self.ax_.set_xlabel("Cliques, and the one that each round added")
 
     def _words(self, record: Any) -> str:
         labels = record.cliques[0] if record.cliques else ()

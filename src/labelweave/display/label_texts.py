@@ -1,10 +1,35 @@
-"""Names of labels as matplotlib writes them: short enough, and never taken for formulas."""
+"""Names of labels as pictures write them: short enough, and never taken for formulas."""
 
 from __future__ import annotations
 
-__all__ = ["grouped_count", "legend_text", "short_text"]
+import textwrap
+import unicodedata
+
+__all__ = ["grouped_count", "legend_text", "letters_across", "short_text", "shortened", "wrapped_text"]
 
 _LONGEST_NAME = 32
+_SMALL_LETTER = 4.8  # points, the usual width of a letter of a small font
+_FEWEST_LETTERS = 24  # a line
+_WIDE_LETTER = 1.75  # of Chinese, Japanese and Korean, and of pictures
+
+
+def shortened(name: object, longest: int = _LONGEST_NAME) -> str:
+    """Shorten a name.
+
+    Parameters
+    ----------
+    name : object
+        The name; anything but text is written as text.
+    longest : int, default=32
+        The most characters.
+
+    Returns
+    -------
+    str
+        The name, or its beginning.
+    """
+    text = str(name)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def short_text(name: object, longest: int = _LONGEST_NAME) -> str:
@@ -22,9 +47,23 @@ def short_text(name: object, longest: int = _LONGEST_NAME) -> str:
     str
         The text to draw.
     """
-    text = str(name)
-    short = text if len(text) <= longest else text[: longest - 1] + "…"
-    return short.replace("$", r"\$")  # a dollar sign would begin a formula
+    return shortened(name, longest).replace("$", r"\$")  # a dollar sign would begin a formula
+
+
+def letters_across(text: str) -> float:
+    """Measure a text in usual letters.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    float
+        About how many usual letters are as wide.
+    """
+    return sum(_WIDE_LETTER if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in text)
 
 
 def legend_text(name: object, note: str = "", longest: int = _LONGEST_NAME) -> str:
@@ -62,3 +101,21 @@ def grouped_count(count: float) -> str:
         The text.
     """
     return f"{count:,.0f}"
+
+
+def wrapped_text(text: str, width: float) -> str:
+    """Break a remark in small letters into lines.
+
+    Parameters
+    ----------
+    text : str
+        The remark.
+    width : float
+        The room in points.
+
+    Returns
+    -------
+    str
+        Its lines.
+    """
+    return "\n".join(textwrap.wrap(text, max(_FEWEST_LETTERS, int(width / _SMALL_LETTER))))

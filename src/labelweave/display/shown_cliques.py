@@ -11,11 +11,14 @@ import numpy.typing as npt
 from labelweave.display.label_texts import short_text
 from labelweave.labels.clique_graph import CliqueGraph
 
-__all__ = ["LONGEST_NAME", "names_of", "strongest", "what_is_left_out"]
+__all__ = ["LONGEST_NAME", "WIDEST_LINE", "line_widths", "names_of", "strongest", "what_is_left_out"]
 
 Array = npt.NDArray[Any]
 
 LONGEST_NAME = 24  # letters
+WIDEST_LINE = 5.0  # points
+_NARROWEST_LINE = 0.7
+_USUAL_LINE = 1.5
 _MOST_LISTED = 12  # labels without ties that are named
 
 
@@ -104,3 +107,22 @@ def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: Array) -> st
         which = "without ties" if shown.n_cliques == graph.n_cliques else "with weaker ties, or none,"
         notes.append(f"{len(absent)} of {graph.n_labels} labels {which} left out")
     return "; ".join(notes)
+
+
+def line_widths(graph: CliqueGraph) -> npt.NDArray[np.float64]:
+    """Give strong cliques wide lines.
+
+    Parameters
+    ----------
+    graph : CliqueGraph
+        The graph.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_cliques,)
+        Widths in points.
+    """
+    if graph.weights is None or graph.weights.max() <= 0:
+        return np.full(graph.n_cliques, _USUAL_LINE)
+    shares = np.maximum(graph.weights, 0) / graph.weights.max()
+    return np.asarray(_NARROWEST_LINE + (WIDEST_LINE - _NARROWEST_LINE) * shares)

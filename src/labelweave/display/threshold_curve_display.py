@@ -19,6 +19,7 @@ from labelweave.display.given_labels import (
     score_table,
 )
 from labelweave.display.label_texts import legend_text
+from labelweave.display.legends import place_legend
 from labelweave.display.model_thresholds import scores_and_thresholds
 from labelweave.display.threshold_points import ThresholdCurve, threshold_curve
 from labelweave.labels import LabelMatrix
@@ -250,11 +251,11 @@ class ThresholdCurveDisplay:
         self.ax_.set_xlabel(self.quantity)
         self.ax_.set_ylabel(" and ".join(_NAMES[m] for m in measures) if several else "Value")
         self.ax_.set_ylim(0.0, 1.02)
+        self.ax_.set_yticks(np.linspace(0.0, 1.0, 6))
         self.ax_.set_xlim(*_range_of_interest(self.curves))
         self.ax_.grid(alpha=0.3)
         title = None if several else self.curves[0].name
-        legend = self.ax_.legend(loc="best", fontsize="small", title=title, title_fontsize="small")
-        legend.set_in_layout(False)  # a wide legend must not squeeze small axes
+        place_legend(self.ax_, self.lines_, title=title)
 
 
 def _at_threshold(curve: ThresholdCurve, measure: str) -> str:

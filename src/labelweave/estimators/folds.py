@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold
 
+from labelweave.labels import LabelMatrix
+from labelweave.splits import IterativeStratifiedKFold
+
 __all__ = ["LearningBlock", "drawn_blocks", "held_out_rows", "reusable_splits"]
 
 Array = npt.NDArray[Any]
@@ -102,17 +105,19 @@ def reusable_splits(cv: Any) -> Any:
     return list(cv) if isinstance(cv, Iterator) else cv
 
 
-def held_out_rows(cv: Any, chosen: Array, targets: Array, seed: int) -> Array:
+def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: int) -> Array:
     """Split rows.
 
     Parameters
     ----------
     cv : int, None, splitter or iterable
-        A number of random parts, None for 5, or what scikit-learn takes as ``cv``, which splits all rows.
+        A number of random parts, in which labels are spread evenly, None for 5; or what scikit-learn takes
+        as ``cv``, which splits all rows.
     chosen : ndarray of int, shape (m,)
         The rows that take part, at least two.
-    targets : ndarray of shape (n,) or (n, L)
-        What a splitter may stratify all rows by.
+    targets : LabelMatrix or ndarray of shape (n,) or (n, L)
+        What rows are stratified by.  A number of parts takes only many labels, of which some
+        may be unobserved (NaN), into account; a splitter takes no LabelMatrix.
     seed : int
         Fixes random parts.
 
@@ -128,8 +133,9 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array, seed: int) -> Array:
     """
     if cv is None or isinstance(cv, Integral):
         parts = min(_PARTS if cv is None else int(cv), len(chosen))
-        splitter = KFold(parts, shuffle=True, random_state=seed)
-        return _table(list(splitter.split(chosen)), len(chosen))
+        kind: Any = IterativeStratifiedKFold if len(targets.shape) == 2 else KFold
+        splitter = kind(parts, shuffle=True, random_state=seed)
+        return _table(list(splitter.split(chosen, targets[chosen])), len(chosen))
     held_out = _table(_splits(cv, targets), len(targets))[chosen]
     held_out = held_out[:, held_out.any(axis=0)]
     untrained = np.flatnonzero(held_out.all(axis=0))
@@ -141,7 +147,7 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array, seed: int) -> Array:
     return held_out
 
 
-def _splits(cv: Any, targets: Array) -> list[Any]:
+def _splits(cv: Any, targets: Array | LabelMatrix) -> list[Any]:
     """List the parts of every fold of all rows."""
     if not hasattr(cv, "split"):
         return list(cv)

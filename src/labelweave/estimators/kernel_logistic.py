@@ -102,9 +102,9 @@ class KernelLogisticClassifier(KernelProbabilities):
     hyperparameters : {"learn", "fixed"}, default="learn"
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
-        The folds on which hyper-parameters are learned; a number means random parts, None 5 of them.
-        Splits are those of all rows, whatever ``learning_rows``; where rows belong together give
-        ``list(GroupKFold(5).split(X, y, groups))``.
+        The folds on which hyper-parameters are learned; a number means random parts, over which every one
+        of many labels is spread evenly, None 5 of them.  Splits are those of all rows, whatever
+        ``learning_rows``; where rows belong together give ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
     learning_blocks : int, default=1

@@ -92,9 +92,9 @@ class LowRankClassifier(LowRankModel):
         covariance v times the kernel; no lambda of the trace norm stands for it.
         :class:`LowRankClassifierCV` learns kernels for the others.
     cv : int, splitter, iterable or None, default=5
-        The folds for it; a number means random parts, None 5 of them.  Splits are those of all rows,
-        whatever ``learning_rows``; where rows belong together give
-        ``list(GroupKFold(5).split(X, y, groups))``.
+        The folds for it; a number means random parts, over which every one of many labels is spread
+        evenly, None 5 of them.  Splits are those of all rows, whatever ``learning_rows``; where rows belong
+        together give ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn on so many rows, drawn at random; None for all.
     max_learning_iter : int, default=100

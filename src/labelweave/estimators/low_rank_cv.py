@@ -76,8 +76,8 @@ class LowRankClassifierCV(LowRankClassifier):
         the loss and the penalty.  With the squared loss and the ridge penalty the lambda learned with
         them is tried too, where others are found from the data.
     cv : int, splitter, iterable or None, default=5
-        The folds; a number means random parts, None 5 of them.  Where rows belong together give
-        ``list(GroupKFold(5).split(X, y, groups))``.
+        The folds; a number means random parts, over which every one of many labels is spread evenly, None
+        5 of them.  Where rows belong together give ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn the kernel on so many rows, drawn at random; None for all.
     max_learning_iter : int, default=100

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,7 @@ class RidgeLearning:
         labels: LabelMatrix,
         weights: Array,
         kernel: Kernel | None,
-        targets: Array,
+        targets: Array | LabelMatrix,
     ) -> LearnedRidge:
         """Search.
 
@@ -151,8 +152,8 @@ class RidgeLearning:
             The weights of the rows.
         kernel : Kernel or None
             The kernel to start from; None for a kernel matrix that was given.
-        targets : ndarray of shape (n,) or (n, L)
-            What a splitter may stratify rows by.
+        targets : LabelMatrix or ndarray of shape (n,) or (n, L)
+            What rows may be stratified by.
 
         Returns
         -------
@@ -178,7 +179,7 @@ class RidgeLearning:
         labels: LabelMatrix,
         weights: Array,
         kernel: Kernel | None,
-        targets: Array,
+        targets: Array | LabelMatrix,
     ) -> tuple[_SquaredData | None, Array]:
         """Draw the rows to learn on, and split them."""
         n_observed = np.diff(labels.observed.indptr) if labels.observed is not None else np.ones(len(labels))
@@ -213,8 +214,8 @@ class RidgeLearning:
         )
 
 
-def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array:
-    """Give what a splitter may stratify rows by.
+def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array | LabelMatrix:
+    """Give what rows may be stratified by.
 
     Parameters
     ----------
@@ -223,13 +224,16 @@ def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array:
     kind : {"labels", "binary", "multiclass"}
         What they stand for.
     cv : int, splitter, iterable or None
-        The folds; a number splits at random, and splits that are given need no look at labels either.
+        The folds; splits that are given need no look at labels.
 
     Returns
     -------
-    ndarray of shape (n,) or (n, L)
-        Classes, or labels with NaN where nothing was observed.
+    LabelMatrix or ndarray of shape (n,) or (n, L)
+        The labels as they are, for a number of folds; else classes, or labels with NaN where nothing was
+        observed.
     """
+    if kind == "labels" and (cv is None or isinstance(cv, Integral)):
+        return labels
     if not hasattr(cv, "split"):
         return np.zeros(len(labels))
     table = labels.positives.toarray()

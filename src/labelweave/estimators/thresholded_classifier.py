@@ -34,7 +34,6 @@ Fitted = TypeVar("Fitted")
 Solved = TypeVar("Solved", bound=_Solved)
 
 _RULES = ("f1", "label_f1")
-_POOLING = 50.0  # so many positive rows make a label's own threshold count as much as the one for all
 _ROWS_AT_ONCE = 4096
 
 
@@ -66,9 +65,7 @@ def best_f1_thresholds(
         return np.full(labels.n_labels, fallback)
     if rule == "f1":
         return choose_thresholds(labels, scores, scope="global", sample_weight=weights).thresholds
-    return choose_thresholds(
-        labels, scores, "macro_f1", pooling=_POOLING, sample_weight=weights
-    ).thresholds  # fmt: skip
+    return choose_thresholds(labels, scores, "macro_f1", pooling="auto", sample_weight=weights).thresholds
 
 
 def fit_after(part: SolverResult | None, progress: _Progress, fit: Callable[[], Solved]) -> Solved | None:

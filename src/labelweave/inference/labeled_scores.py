@@ -66,6 +66,43 @@ class LabeledScores:
         """Rows and labels."""
         return self.labels.shape
 
+    def rows(self, which: Array) -> LabeledScores:
+        """Keep some rows.
+
+        Parameters
+        ----------
+        which : ndarray of int
+            The rows.
+
+        Returns
+        -------
+        LabeledScores
+            These rows.
+        """
+        return LabeledScores(self.labels[which], self.scores[which], self.weights[which])
+
+    def drawn_labels(self, most_entries: int, least: int = 1) -> LabeledScores:
+        """Keep some labels, evenly drawn, where all are too many to look at.
+
+        Parameters
+        ----------
+        most_entries : int
+            So many entries may be kept.
+        least : int, default=1
+            So many labels are kept in any case.
+
+        Returns
+        -------
+        LabeledScores
+            The table itself if it is small enough.
+        """
+        n_rows, n_labels = self.shape
+        wanted = max(least, most_entries // n_rows)
+        if wanted >= n_labels:
+            return self
+        drawn = np.linspace(0, n_labels - 1, wanted).round().astype(np.intp)
+        return LabeledScores(self.labels.select_labels(drawn), self.scores[:, drawn], self.weights)
+
     def label_blocks(self) -> Iterator[ScoreLines]:
         """Hand out some labels at a time.
 

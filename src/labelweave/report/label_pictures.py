@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.display.label_order import cluster_order, most_related
-from labelweave.labels import LabelCovariance
+from labelweave.display.label_order import cluster_order
 from labelweave.report.label_numbers import LabelNumbers
 
 __all__ = ["CorrelationPicture", "FrequencyPicture", "correlation_picture", "frequency_picture"]
@@ -19,6 +18,7 @@ Array = npt.NDArray[Any]
 
 _MOST_POINTS = 2000
 _MOST_SHOWN = 30
+_DECIMALS = 9  # rounding must not choose among equal labels
 _ENOUGH_FOR_MEDIAN = 50
 _GROUPS = 10
 _WIDTH, _HEIGHT = 640.0, 280.0
@@ -169,20 +169,23 @@ class CorrelationPicture:
         The pairs that are not uncorrelated.
     n_labels : int
         How many labels there are, of which the most related are shown.
+    strongest : float
+        The correlation of the strongest colour: the largest between different labels.
     """
 
     names: list[str]
     squares: list[Square]
     n_labels: int
+    strongest: float
 
 
-def correlation_picture(covariance: LabelCovariance, names: list[str]) -> CorrelationPicture:
+def correlation_picture(correlations: Array, names: list[str]) -> CorrelationPicture:
     """Choose the labels that are most related, and order them.
 
     Parameters
     ----------
-    covariance : LabelCovariance
-        The covariance.
+    correlations : ndarray of float64, shape (L, L)
+        Entries from -1 to 1.
     names : list of str
         The labels.
 
@@ -191,11 +194,13 @@ def correlation_picture(covariance: LabelCovariance, names: list[str]) -> Correl
     CorrelationPicture
         The picture.
     """
-    n_labels = covariance.n_labels
-    chosen = most_related(covariance, _MOST_SHOWN) if n_labels > _MOST_SHOWN else np.arange(n_labels)
-    correlations = covariance.columns(chosen).correlations()
-    order = cluster_order(correlations)
-    ordered = np.round(correlations[np.ix_(order, order)], 2)
+    n_labels = len(correlations)
+    related = (correlations**2).sum(axis=1).round(_DECIMALS)
+    chosen = np.sort(np.argsort(-related, kind="stable")[:_MOST_SHOWN])
+    part = correlations[np.ix_(chosen, chosen)]
+    order = cluster_order(part)
+    ordered = np.round(part[np.ix_(order, order)], 2)
     pairs = np.argwhere(ordered != 0).tolist()
     squares = [Square(row, column, float(ordered[row, column])) for row, column in pairs]
-    return CorrelationPicture([names[chosen[k]] for k in order], squares, n_labels)
+    between = np.abs(ordered - np.diag(ordered.diagonal())).max()
+    return CorrelationPicture([names[chosen[k]] for k in order], squares, n_labels, float(between) or 1.0)

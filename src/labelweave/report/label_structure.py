@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.decisions.layers import innermost
+from labelweave.display.common_share import beyond_common_share, is_mostly_common
 from labelweave.labels import CliqueGraph, LabelCovariance
-from labelweave.report.reported_rows import innermost
 
 __all__ = ["Edge", "LabelStructure", "Tie"]
 
 Array = npt.NDArray[Any]
 
 _MOST_LABELS = 2000  # of which all pairs are looked at
+_FEW_LABELS = 12  # whose correlations are shown as they are
 _MOST_TIES = 12  # of each sign
 _MOST_EDGES = 40
 _MOST_NEIGHBORS = 5
@@ -91,11 +93,24 @@ class LabelStructure:
         return found if found.n_labels == len(self.names) else None  # two classes are one label
 
     @cached_property
-    def correlations(self) -> Array | None:
-        """The correlations of the labels, where there are any and not too many."""
+    def _prior_correlations(self) -> Array | None:
         if self.covariance is None or self.covariance.n_labels > _MOST_LABELS:
             return None
-        return np.round(self.covariance.correlations(), _DECIMALS)
+        return self.covariance.correlations()
+
+    @cached_property
+    def is_centered(self) -> bool:
+        """Whether what all labels share is taken out of the correlations, which would say nothing with it."""
+        found = self._prior_correlations
+        return found is not None and len(found) > _FEW_LABELS and is_mostly_common(found)
+
+    @cached_property
+    def correlations(self) -> Array | None:
+        """The correlations of the labels, where there are any and not too many."""
+        found = self._prior_correlations
+        if found is None:
+            return None
+        return np.round(beyond_common_share(found) if self.is_centered else found, _DECIMALS)
 
     def ties(self) -> list[Tie]:
         """List the strongest correlations of each sign, from the highest to the lowest.

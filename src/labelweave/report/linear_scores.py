@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.decisions.layers import innermost
 from labelweave.features import FeatureMatrix
-from labelweave.report.reported_rows import innermost
 
 __all__ = ["Contribution", "Explanation", "LinearScores"]
 

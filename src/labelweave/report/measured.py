@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.label_scores import label_probabilities
+from labelweave.decisions.layers import chosen_classes, innermost, ranking_offsets, with_probabilities
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics import class_summary, log_loss, score_table
-from labelweave.report.known_labels import Unknown, known_classes, known_labels
+from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
 from labelweave.report.outcomes import OnProgress, Outcomes, all_scores
-from labelweave.report.reported_rows import ReportedRows, innermost
+from labelweave.report.reported_rows import ReportedRows
 
 __all__ = ["Measured", "measure"]
 
@@ -76,24 +78,32 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     _check_length(rows, len(truth))
     scores, predicted = all_scores(rows, columns, "auto", on_progress)
     on_progress("measuring")
-    metrics = score_table(truth, scores + _ranking_offsets(rows.classifier)[..., columns], predicted)
-    if hasattr(rows.classifier, "predict_proba"):
-        probabilities = label_probabilities(rows.classifier, rows.X, len(rows.label_names))
+    metrics = score_table(truth, scores + ranking_offsets(rows.classifier)[columns], predicted)
+    source = with_probabilities(rows.classifier)
+    if source is not None:
+        probabilities = label_probabilities(source, rows.X, len(rows.label_names))
         metrics |= {"log_loss": log_loss(truth, probabilities[:, columns])}
     outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns)
-    return Measured(outcomes, metrics, _label_notes(truth, len(rows.label_names)))
+    notes = _label_notes(truth, len(rows.label_names))
+    return Measured(outcomes, metrics | _controlled_share(rows.classifier, outcomes), notes)
+
+
+def _controlled_share(classifier: Any, outcomes: Outcomes) -> dict[str, float]:
+    """Measure what label sets with a guarantee bound: the mean over rows of a share, of nothing 0."""
+    if not isinstance(classifier, ConformalLabelClassifier):
+        return {}
+    mistakes, of = outcomes.missed, outcomes.truth.positives
+    if classifier.control == "false_discoveries":
+        mistakes, of = outcomes.wrong, outcomes.counted
+    shares = mistakes.sum(axis=1) / np.maximum(1, of.sum(axis=1))
+    observed = outcomes.truth.observed
+    seen = slice(None) if observed is None else np.diff(observed.indptr) > 0
+    return {classifier.control: float(np.mean(shares[seen]))}
 
 
 def _check_length(rows: ReportedRows, n_targets: int) -> None:
     if n_targets != len(rows):
         raise ValueError(f"X has {len(rows)} rows but y has {n_targets}; give one row of labels a row of X.")
-
-
-def _ranking_offsets(classifier: Any) -> Array:
-    """Give what is added to the scores of labels to rank them: thresholds that they were lessened by."""
-    found = getattr(classifier, "thresholds_", None)
-    n_labels = len(classifier.label_names_)
-    return np.zeros(n_labels) if found is None else np.broadcast_to(found - np.min(found), (n_labels,))
 
 
 def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
@@ -119,7 +129,8 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     has_probabilities = hasattr(rows.classifier, "predict_proba")
     scores, _ = all_scores(kept, None, "predict_proba" if has_probabilities else "auto", on_progress)
     on_progress("measuring")
-    chosen, true = _chosen(kept, scores), classes[known]
+    chosen = chosen_classes(kept.classifier, scores, lambda: kept.classifier.predict(kept.X))
+    true = classes[known]
     exact = np.flatnonzero(np.isin(true, names))
     truth = _as_labels(true[exact], names)
     number = "probability" if has_probabilities else "score"
@@ -150,14 +161,6 @@ def taxonomy_of(classifier: Any) -> Taxonomy | None:
     inner = innermost(classifier)
     found = getattr(inner, "taxonomy_", None) or getattr(inner, "label_covariance", None)
     return found if isinstance(found, Taxonomy) else None
-
-
-def _chosen(rows: ReportedRows, values: Array) -> Array:
-    """Choose one class a row by the model's rule."""
-    if getattr(rows.classifier, "decision", "most_probable") == "most_probable":
-        return np.asarray(values.argmax(axis=1))
-    place = {name: number for number, name in enumerate(rows.label_names)}
-    return np.array([place[str(name)] for name in rows.classifier.predict(rows.X)], np.intp)
 
 
 def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:

@@ -24,9 +24,14 @@ _WORDS = {
     "auc_example": ("AUC of rows", "how well the scores of a row order the labels"),
     "ranking_loss": ("Ranking loss", "share of pairs of a right and a wrong label in the wrong order"),
     "coverage_error": ("Coverage error", "how far down the ranking the last right label is"),
+    "false_negatives": ("False negatives", "mean share of a row's right labels that are not predicted"),
+    "false_discoveries": ("False discoveries", "mean share of a row's predicted labels that are wrong"),
     "label_ranking_average_precision": ("Ranking precision", "share of right labels above each right label"),
 }
-_LOW_IS_GOOD = {"hamming_loss", "log_loss", "taxonomic_loss", "ranking_loss", "coverage_error"}
+_LOW_IS_GOOD = {
+    *("hamming_loss", "log_loss", "taxonomic_loss", "ranking_loss", "coverage_error"),
+    *("false_negatives", "false_discoveries"),
+}
 
 
 class MetricLine(NamedTuple):

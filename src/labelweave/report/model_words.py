@@ -11,10 +11,12 @@ import numpy as np
 from scipy.special import expit
 
 import labelweave
+from labelweave.decisions.decision_words import guarantee_words, layer_words
+from labelweave.decisions.layers import innermost, layers
 from labelweave.labels import Taxonomy
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.measured import taxonomy_of
-from labelweave.report.reported_rows import ReportedRows, innermost
+from labelweave.report.reported_rows import ReportedRows
 
 __all__ = ["model_lines"]
 
@@ -36,27 +38,34 @@ def model_lines(rows: ReportedRows) -> dict[str, str]:
         Lines and their headings.
     """
     inner, names = innermost(rows.classifier), rows.label_names
-    lines = {"Model": _model_line(rows.classifier), "Other than by default": _parameters(inner)}
+    lines = {"Model": _model_line(rows.classifier)} | _decision_lines(rows.classifier)
+    lines |= {"Other than by default": _parameters(inner)}
     lines |= _input_lines(rows)
     lines["Classes" if rows.has_classes else "Labels"] = f"{len(names)}"
-    lines |= _kernel_lines(inner) | _structure_lines(rows) | _threshold_line(rows.classifier)
+    lines |= _kernel_lines(inner) | _structure_lines(rows) | _threshold_line(inner)
     lines |= _fit_lines(inner)
     lines["Written by"] = f"labelweave {labelweave.__version__}"
     return {name: text for name, text in lines.items() if text}
 
 
 def _model_line(classifier: Any) -> str:
-    words = [type(classifier).__name__]
-    while hasattr(classifier, "estimator_"):
-        classifier = classifier.estimator_
-        words.append(type(classifier).__name__)
-    return " around ".join(words)
+    return " around ".join(type(layer).__name__ for layer in layers(classifier))
+
+
+def _decision_lines(classifier: Any) -> dict[str, str]:
+    """Say how each wrapper decides, and what is guaranteed of its label sets."""
+    lines, promise = {}, guarantee_words(classifier)
+    for wrapper, words in layer_words(classifier):
+        settings = _parameters(wrapper)
+        lines[type(wrapper).__name__] = f"{words} ({settings})" if settings else words
+    return lines | ({} if promise is None else {"Guarantee": f"{promise[0].upper()}{promise[1:]}"})
 
 
 def _parameters(classifier: Any) -> str:
     """List the parameters that are not as by default."""
     defaults = {name: p.default for name, p in inspect.signature(type(classifier)).parameters.items()}
     given = classifier.get_params(deep=False)
+    given.pop("estimator", None)
     return ", ".join(f"{k} = {_plain(v)}" for k, v in given.items() if not _is_same(v, defaults.get(k)))
 
 
@@ -114,11 +123,11 @@ def _structure_lines(rows: ReportedRows) -> dict[str, str]:
     }
 
 
-def _threshold_line(classifier: Any) -> dict[str, str]:
-    found = getattr(classifier, "thresholds_", getattr(classifier, "threshold_", None))
+def _threshold_line(inner: Any) -> dict[str, str]:
+    found = getattr(inner, "thresholds_", getattr(inner, "threshold_", None))
     if found is None or not np.any(found):
         return {}
-    has_log_odds = hasattr(classifier, "predict_proba") and not hasattr(classifier, "estimator_")
+    has_log_odds = hasattr(inner, "predict_proba")
     low, high = (float(expit(f(found)) if has_log_odds else f(found)) for f in (np.min, np.max))
     words = f"{low:.3g}" if low == high else f"one a label, from {low:.3g} to {high:.3g}"
     return {"Thresholds": f"probability {words}" if has_log_odds else words}

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.labels import LabelMatrix
 from labelweave.model_files.atomic_file import replacing_file
 from labelweave.report.confusion import chief_confusions
+from labelweave.report.graph_picture import graph_picture
 from labelweave.report.label_numbers import LabelNumbers, label_numbers, weakest_labels
 from labelweave.report.label_pictures import correlation_picture, frequency_picture
 from labelweave.report.label_structure import LabelStructure
@@ -22,6 +24,7 @@ from labelweave.report.report_options import ReportOptions
 from labelweave.report.reported_rows import ReportedRows, read_rows
 from labelweave.report.row_examples import RowExamples
 from labelweave.report.taxonomy_nodes import node_numbers
+from labelweave.report.tree_picture import tree_picture
 from labelweave.report.weak_labels import weak_labels
 
 __all__ = ["write_report"]
@@ -87,6 +90,7 @@ def write_report(
     options, tell = options or ReportOptions(), on_progress or (lambda words: None)
     rows = read_rows(model, X, row_names)
     measured = measure(rows, y, options.unknown_labels, tell)
+    _refuse_nothing(measured.outcomes.truth, rows.has_classes)
     tell("looking into weak labels")
     numbers = label_numbers(measured.outcomes)
     content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
@@ -94,6 +98,16 @@ def write_report(
     html = rendered(content | {"title": options.title, "facts": dict(options.facts) | model_lines(rows)})
     with replacing_file(path) as file:
         file.write(html.encode())
+
+
+def _refuse_nothing(truth: LabelMatrix, has_classes: bool) -> None:
+    if has_classes and not len(truth):
+        raise ValueError("No row of the data has a class of the model, so there is nothing to report.")
+    if not truth.positives.nnz:
+        raise ValueError(
+            f"None of the {len(truth)} rows has a label; a report compares predictions with labels, so give "
+            "data that have some."
+        )
 
 
 def _performance(
@@ -126,19 +140,19 @@ def _performance(
 def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) -> dict[str, Any]:
     """Say what the model holds about its labels."""
     structure, taxonomy = LabelStructure(rows.classifier), taxonomy_of(rows.classifier)
-    correlations = structure.correlations
-    covariance = structure.covariance
+    correlations, graph = structure.correlations, structure.graph
     columns = measured.outcomes.columns
     frequent = np.argsort(-numbers.positive, kind="stable")[:_FREQUENT]
+    nodes = [] if taxonomy is None else node_numbers(taxonomy, measured, numbers)
     return {
         "structure": structure,
         "ties": structure.ties(),
         "correlations": (
-            None
-            if correlations is None or covariance is None
-            else correlation_picture(covariance, structure.names)
+            None if correlations is None else correlation_picture(correlations, structure.names)
         ),
-        "nodes": [] if taxonomy is None else node_numbers(taxonomy, measured, numbers),
+        "graph_picture": None if graph is None else graph_picture(graph, structure.names),
+        "nodes": nodes,
+        "tree_picture": None if taxonomy is None else tree_picture(taxonomy, nodes),
         "frequent": [structure.neighbors(int(columns[label])) for label in frequent],
         "column_of": columns.tolist(),
     }

@@ -11,9 +11,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.decisions.label_scores import rows_of, take_rows
+from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 
-__all__ = ["ReportedRows", "innermost", "read_rows"]
+__all__ = ["ReportedRows", "read_rows"]
 
 Array = npt.NDArray[Any]
 
@@ -161,21 +162,3 @@ def _feature_names(classifier: Any) -> Array | None:
         classifier, "feature_names_in_", getattr(innermost(classifier), "feature_names_in_", None)
     )
     return None if names is None else np.asarray(names, dtype=np.str_)
-
-
-def innermost(classifier: Any) -> Any:
-    """Give the classifier inside wrappers that decide.
-
-    Parameters
-    ----------
-    classifier : classifier
-        Any.
-
-    Returns
-    -------
-    classifier
-        The one that scores.
-    """
-    while hasattr(classifier, "estimator_"):
-        classifier = classifier.estimator_
-    return classifier

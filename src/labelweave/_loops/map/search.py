@@ -252,4 +252,4 @@ def search_core(cliques, unary, tables, limits, workspace):  # type: ignore[no-u
     for place in range(search.counts[CORE_LENGTH]):
         label = search.labels[CORE, place]
         search.flags[FIXED, label] = search.flags[INCUMBENT, label]
-    return max(0.0, cut - best)
+    return cut - best if cut - best > tolerance else 0.0

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, Protocol
 
 import numpy.typing as npt
 
 from labelweave.inference.calibration.curves import fit_sigmoid
+from labelweave.inference.calibration.method_choice import ProbabilityMap, best_kind
 from labelweave.inference.calibration.steps import fit_isotonic
-from labelweave.inference.labeled_scores import read_labeled_scores
+from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 
 __all__ = ["LabelCalibration", "calibrate_labels"]
 
 Array = npt.NDArray[Any]
 
+_MOST_ENTRIES = 2**18  # looked at to choose the kind of maps
 
-class LabelCalibration(Protocol):
-    """A map from scores to probabilities, label by label."""
 
-    def probabilities(self, scores: Array) -> Array:
-        """Compute the probability of every label.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n, L)
-            Scores.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, L)
-            The probabilities.
-        """
-        ...
+class LabelCalibration(ProbabilityMap, Protocol):
+    """A map from scores to probabilities, label by label, that a model file can keep."""
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps.
@@ -48,10 +37,10 @@ class LabelCalibration(Protocol):
 def calibrate_labels(
     labels: Any,
     scores: Any,
-    method: Literal["sigmoid", "isotonic"] = "sigmoid",
+    method: Literal["auto", "sigmoid", "isotonic"] = "sigmoid",
     *,
     pooling: bool = True,
-    min_positives: Any = 50,
+    min_positives: Any = 500,
     sample_weight: Any = None,
 ) -> LabelCalibration:
     """Find maps from scores to probabilities, one a label.
@@ -62,13 +51,14 @@ def calibrate_labels(
         True labels, 0/1 or -1/1, NaN where not observed; such entries count for nothing.
     scores : array-like of shape (n, L)
         Finite scores of rows that the model was not fitted to.
-    method : {"sigmoid", "isotonic"}, default="sigmoid"
-        Logistic curves (Platt 1999), or rising maps that are linear between knots.
+    method : {"auto", "sigmoid", "isotonic"}, default="sigmoid"
+        Logistic curves (Platt 1999), or rising maps that are linear between knots; "auto" takes those with
+        the lower log loss in a cross-validation on these rows.
     pooling : bool, default=True
         Whether rare labels lean on the others.  The parameters of the logistic curves then have a normal
         prior that is learned from all labels; else Platt's smoothed targets keep them finite.  Labels with
         fewer than ``min_positives`` positive rows share one isotonic map of the log-odds of their curves.
-    min_positives : int, default=50
+    min_positives : int, default=500
         For isotonic maps with pooling.
     sample_weight : array-like of shape (n,) or None, default=None
         Weights of the rows.
@@ -92,11 +82,18 @@ def calibrate_labels(
     >>> calibrate_labels(labels, scores).probabilities(np.zeros((1, 2))).round(1).tolist()
     [[0.5, 0.1]]
     """
-    table = read_labeled_scores(labels, scores, sample_weight)
-    if method == "sigmoid":
-        return fit_sigmoid(table, pooled=pooling)
-    if method != "isotonic":
-        raise ValueError(f"method is {method!r}; it must be 'sigmoid' or 'isotonic'.")
+    if method not in ("auto", "sigmoid", "isotonic"):
+        raise ValueError(f"method is {method!r}; it must be 'auto', 'sigmoid' or 'isotonic'.")
     if not isinstance(min_positives, Integral) or min_positives < 1:
         raise ValueError(f"min_positives is {min_positives!r}; give a whole number of at least 1.")
-    return fit_isotonic(table, min_positives=int(min_positives) if pooling else 1)
+    table = read_labeled_scores(labels, scores, sample_weight)
+    fewest = int(min_positives) if pooling else 1
+    if method == "auto":
+        kinds = partial(_both_kinds, pooled=pooling, min_positives=fewest)
+        method = ("sigmoid", "isotonic")[best_kind(table.drawn_labels(_MOST_ENTRIES), kinds)]
+    return fit_sigmoid(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
+
+
+def _both_kinds(table: LabeledScores, *, pooled: bool, min_positives: int) -> list[ProbabilityMap]:
+    steps = fit_isotonic(table, min_positives)
+    return [steps.curves if pooled else fit_sigmoid(table, pooled=False), steps]

@@ -80,13 +80,10 @@ def standardised(lines: ScoreLines, scale: tuple[float, float]) -> ScoreLines:
 
 
 def _drawn_labels(table: LabeledScores, scale: tuple[float, float]) -> ScoreLines:
-    n_rows, n_labels = table.shape
-    wanted = min(_MOST_LABELS, max(_FEWEST_LABELS, _MOST_ENTRIES // n_rows))
-    drawn = np.unique(np.linspace(0, n_labels - 1, min(wanted, n_labels)).round().astype(np.intp))
-    part = LabeledScores(table.labels.select_labels(drawn), table.scores[:, drawn], table.weights)
+    part = table.drawn_labels(min(_MOST_ENTRIES, _MOST_LABELS * table.shape[0]), _FEWEST_LABELS)
     blocks = list(part.label_blocks())
     scores, signs = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("scores", "signs"))
-    return standardised(ScoreLines(slice(0, len(drawn)), scores, signs), scale)
+    return standardised(ScoreLines(slice(0, len(scores)), scores, signs), scale)
 
 
 def _common_curve(lines: ScoreLines, weights: Array, targets: Array) -> Array:

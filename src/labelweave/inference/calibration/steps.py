@@ -98,7 +98,7 @@ class IsotonicCalibration:
         return cls(**state)
 
 
-def fit_isotonic(table: LabeledScores, *, min_positives: int) -> IsotonicCalibration:
+def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibration:
     """Fit a rising map to every label by least squares, and one to all labels with too few positive rows.
 
     Parameters

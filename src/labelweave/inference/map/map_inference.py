@@ -23,7 +23,7 @@ __all__ = ["MapInference", "MapResult"]
 Floats = npt.NDArray[np.float64]
 
 _METHODS = ("auto", "exact", "message_passing")
-_SAME = 1e-9  # of the value, or of 1: a smaller gap is none
+_SAME = 1e-9  # of the value: a smaller gap is none
 _RUN_WIDTH = 12  # of eliminations in an order that is found at run time
 _PANEL_ROWS = 32
 
@@ -52,8 +52,8 @@ class MapResult(NamedTuple):
 
     @property
     def proven(self) -> npt.NDArray[np.bool_]:
-        """Whether the labels are proven best: a gap of at most 1e-9 of the value, or of 1; shape (n,)."""
-        return np.asarray(self.gaps <= _SAME * np.maximum(1.0, np.abs(self.values)))
+        """Whether the labels are proven best: a gap of at most 1e-9 of the value; shape (n,)."""
+        return np.asarray(self.gaps <= _SAME * np.abs(self.values))
 
 
 class MapInference:
@@ -221,14 +221,17 @@ class MapInference:
         MapResult
             Labels, and values and bounds that count the loss.
         """
-        own, shared = checked_scores(self.graph, unary, tables)
+        own, _ = checked_scores(self.graph, unary, tables)
         signs = LabelMatrix.from_any(truth).to_signs()
         if signs.shape != own.shape:
             raise ValueError(
                 f"truth has shape {signs.shape} but unary has shape {own.shape}; give the same rows."
             )
+        for cost in costs:
+            if not np.isfinite(np.asarray(cost, np.float64)).all():
+                raise ValueError("costs has an entry that is no finite number; give finite costs of errors.")
         shifted, constants = shift_by_costs(own, signs, *costs)
-        found = self.solve(shifted, shared, workers=workers)
+        found = self.solve(shifted, tables, workers=workers)
         return MapResult(found.labels, found.values + constants, found.bounds + constants)
 
     def _on_panels(

@@ -1,10 +1,4 @@
-"""Choose thresholds on scores of rows that the model did not see.
-
-Micro-averaged F1 with a threshold a label is a ratio of sums over labels, ``2 sum(hits) / sum(predicted +
-positives)``.  For a given value F of it, ``sum(2 hits - F (predicted + positives))`` falls apart into labels,
-each with an exact best cut, and the ratio is the greatest one when that best sum is 0 (Dinkelbach 1967).
-Setting F to the ratio of the cuts just found, and cutting again, raises F until it is the greatest one.
-"""
+"""Choose thresholds on scores of rows that the model did not see."""
 
 from __future__ import annotations
 
@@ -13,16 +7,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
-from labelweave.inference.thresholds.example_f1 import ascend_example_f1
-from labelweave.inference.thresholds.label_cuts import NO_CUT, LabelCuts, find_label_cuts
-from labelweave.inference.thresholds.objective import (
-    Objective,
-    ObjectiveName,
-    count_sets,
-    f1_of_counts,
-    read_objective,
-)
+from labelweave.inference.labeled_scores import read_labeled_scores
+from labelweave.inference.thresholds.label_thresholds import find_label_thresholds
+from labelweave.inference.thresholds.objective import ObjectiveName, count_sets, read_objective
+from labelweave.inference.thresholds.pooling_choice import choose_pooling
 from labelweave.inference.thresholds.shared_threshold import shared_threshold
 from labelweave.inference.thresholds.top_k import best_top_k, scores_above_top_k
 
@@ -40,10 +28,14 @@ class ThresholdChoice(NamedTuple):
         Scores above are positive.
     value : float
         The measure on the rows they were chosen on.
+    pooling : float
+        How strongly labels with few positive rows were drawn to the best threshold for all labels; 0
+        where that is not for labels, or for a target.
     """
 
     thresholds: Array
     value: float
+    pooling: float
 
 
 class TopKChoice(NamedTuple):
@@ -68,7 +60,7 @@ def choose_thresholds(
     *,
     scope: Literal["label", "global"] = "label",
     target: float | None = None,
-    pooling: float = 0.0,
+    pooling: float | Literal["auto"] = 0.0,
     sample_weight: Any = None,
 ) -> ThresholdChoice:
     """Choose the thresholds that are best for a measure of label sets.
@@ -87,9 +79,11 @@ def choose_thresholds(
         A threshold a label, or one for all.
     target : float or None, default=None
         The precision or recall to be reached.
-    pooling : float, default=0.0
+    pooling : float or "auto", default=0.0
         How strongly labels with few positive rows are drawn to the best threshold for all labels: with p
-        positive rows a label's own threshold has the weight p / (p + pooling).  Not for a target.
+        positive rows a label's own threshold has the weight p / (p + pooling).  "auto" is 50, or 0, 10 or
+        200 if that is clearly better on halves of the rows, with thresholds from the other halves.  Not for
+        a target.
     sample_weight : array-like of shape (n,) or None, default=None
         Weights of the rows.
 
@@ -124,12 +118,16 @@ def choose_thresholds(
     wanted = read_objective(objective, target)
     if scope not in ("label", "global"):
         raise ValueError(f"scope is {scope!r}; it must be 'label' or 'global'.")
+    strength = _read_pooling(pooling) if scope == "label" and not wanted.target else 0.0
     table = read_labeled_scores(labels, scores, sample_weight)
-    thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
-    if scope == "label":
-        thresholds = _by_label(table, wanted, thresholds, _read_pooling(pooling))
+    if strength is None:
+        strength = choose_pooling(table, wanted)
+    if scope == "global":
+        thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
+    else:
+        thresholds = find_label_thresholds(table, wanted).pooled(strength)
     counts = count_sets(table, lambda rows, block: block > thresholds)
-    return ThresholdChoice(thresholds, counts.measure(wanted.name))
+    return ThresholdChoice(thresholds, counts.measure(wanted.name), strength)
 
 
 def choose_top_k(
@@ -172,40 +170,10 @@ def choose_top_k(
     return TopKChoice(k, counts.measure(wanted.name))
 
 
-def _read_pooling(pooling: Any) -> float:
+def _read_pooling(pooling: Any) -> float | None:
+    """Read the strength; None if it is to be chosen."""
+    if isinstance(pooling, str) and pooling == "auto":
+        return None
     if not isinstance(pooling, (int, float, np.number)) or not 0 <= pooling < np.inf:
-        raise ValueError(f"pooling is {pooling!r}; give a finite number of at least 0.")
+        raise ValueError(f"pooling is {pooling!r}; give a finite number of at least 0, or 'auto'.")
     return float(pooling)
-
-
-def _by_label(table: LabeledScores, objective: Objective, shared: Array, pooling: float) -> Array:
-    cuts = find_label_cuts(table)
-    has_positive = cuts.positives > 0
-    own = np.where(has_positive, cuts.thresholds(_best_cuts(cuts, objective)), shared)
-    if objective.name == "example_f1":
-        ascents = [ascend_example_f1(table, thresholds) for thresholds in (own, shared)]
-        own = max(ascents, key=lambda ascent: ascent[1])[0]
-    if objective.target or not pooling:
-        return own
-    trust = cuts.positives / (cuts.positives + pooling)
-    return np.asarray(trust * own + (1.0 - trust) * shared)
-
-
-def _best_cuts(cuts: LabelCuts, objective: Objective) -> Array:
-    """Find the best cut of every label; for the rows' F1 score, that of micro-averaged F1."""
-    if objective.name in ("micro_f1", "example_f1"):
-        return _micro_f1_cuts(cuts)
-    values = objective.of_counts(cuts.hits, cuts.predicted, cuts.positives[cuts.label])
-    return cuts.best(values, objective.of_nothing)
-
-
-def _micro_f1_cuts(cuts: LabelCuts) -> Array:
-    positives, reached = cuts.positives.sum(), -1.0
-    chosen = np.full(len(cuts.positives), NO_CUT)
-    while True:
-        found = cuts.best(2.0 * cuts.hits - max(reached, 0.0) * cuts.predicted)
-        hits, predicted = (counts.sum() for counts in cuts.counts(found))
-        ratio = float(f1_of_counts(hits, predicted, positives))
-        if ratio <= reached:
-            return chosen
-        chosen, reached = found, ratio

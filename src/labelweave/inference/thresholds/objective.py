@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -138,6 +138,26 @@ class SetCounts:
     of_labels: Array
     of_rows: Array
     weights: Array
+
+    @classmethod
+    def together(cls, parts: Sequence[SetCounts]) -> SetCounts:
+        """Put counts of different rows together.
+
+        Parameters
+        ----------
+        parts : sequence of SetCounts
+            The counts of every part.
+
+        Returns
+        -------
+        SetCounts
+            The counts of all rows.
+        """
+        return cls(
+            np.sum([part.of_labels for part in parts], axis=0),
+            np.concatenate([part.of_rows for part in parts], axis=1),
+            np.concatenate([part.weights for part in parts]),
+        )
 
     def measure(self, name: ObjectiveName) -> float:
         """Compute a measure; precision and recall are those of all entries together.

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._class_values import as_text, read_values
 
-__all__ = ["known_classes", "known_labels"]
+__all__ = ["Unknown", "classes_of_labels", "known_classes", "known_labels"]
 
 Array = npt.NDArray[Any]
 Unknown = Literal["error", "ignore"]
@@ -25,7 +25,7 @@ def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatri
     Parameters
     ----------
     Y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        The labels of the data; without names they are those of the model, in order.
+        The labels of the data; without names they are those of the model, in order, unless there are more.
     names : list of str
         The labels of the model.
     unknown : {"error", "ignore"}
@@ -41,42 +41,33 @@ def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatri
     Raises
     ------
     ValueError
-        If a label is unknown, none is known, or no row is known to have one.
+        If a label is unknown, or none is known.
     """
     labels = LabelMatrix.from_any(Y)
-    columns = _columns(labels, names)
+    words = _words(labels, names)
+    place = {name: column for column, name in enumerate(names)}
+    columns = np.array([place.get(word, -1) for word in words], np.intp)
     strange = np.flatnonzero(columns < 0)
     if len(strange) and unknown == "error":
-        label = strange[0] if labels.names is None else repr(str(labels.names[strange[0]]))
         raise ValueError(
-            f"The label {label} is unknown to the model ({len(strange)} of {labels.n_labels} are); {_REMEDY}."
+            f"The label {words[strange[0]]!r} is unknown to the model ({len(strange)} of {labels.n_labels} "
+            f"are); {_REMEDY}."
         )
     known = np.flatnonzero(columns >= 0)
     if not len(known):
-        raise ValueError("No label of the data is known to the model, so there is nothing to report.")
+        raise ValueError("No label of the data is known to the model, so there is nothing to compare.")
     kept = labels.select_labels(known)
-    _refuse_nothing(kept)
     named = LabelMatrix(kept.positives, kept.observed, [names[column] for column in columns[known]])
     return named, columns[known]
 
 
-def _columns(labels: LabelMatrix, names: list[str]) -> Array:
-    """Give the number that each label of the data has in the model, -1 for none."""
-    if labels.names is None:
-        every = np.arange(labels.n_labels)
-        return np.where(every < len(names), every, -1)
-    place = {name: column for column, name in enumerate(names)}
-    return np.array([place.get(str(name), -1) for name in labels.names], np.intp)
-
-
-def _refuse_nothing(labels: LabelMatrix) -> None:
-    if not labels.observed_counts().any():
-        raise ValueError("The labels of the data have no observed entry, so there is nothing to report.")
-    if not labels.positives.nnz:
-        raise ValueError(
-            f"None of the {len(labels)} rows has a label; a report compares predictions with labels, so give "
-            "data that have some."
-        )
+def _words(labels: LabelMatrix, names: list[str]) -> list[str]:
+    """Name the labels of data; without names they are the model's in order, if it has as many."""
+    if labels.names is not None:
+        return [str(name) for name in labels.names]
+    if labels.n_labels > len(names):
+        return [str(number) for number in range(labels.n_labels)]
+    return names[: labels.n_labels]
 
 
 def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: Unknown) -> Array:
@@ -115,8 +106,10 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
             f"{wrong.sum()} of {len(classes)} rows; {_REMEDY}."
         )
     classes[wrong] = None
-    if not any(entry in names for entry in given):
-        raise ValueError("No row of the data has a class of the model, so there is nothing to report.")
+    if not given - strange:
+        raise ValueError(
+            "No row of the data has a class that the model knows, so there is nothing to compare."
+        )
     return classes
 
 
@@ -125,28 +118,48 @@ def _as_classes(y: Any, names: list[str], taxonomy: Taxonomy | None) -> Array:
         entries = [as_text(entry) for entry in read_values(y, "y")]
         return np.array([*entries, None], object)[:-1]
     labels = LabelMatrix.from_any(y)
+    # numbers are places unless the model's classes are numbers themselves
+    are_numbers = labels.names is None and all(name.isdecimal() for name in names)
+    own = [str(number) for number in range(labels.n_labels)] if are_numbers else _words(labels, names)
+    return classes_of_labels(labels, own, taxonomy)
+
+
+def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy | None) -> Array:
+    """Give the class of every row whose labels stand for classes.
+
+    Parameters
+    ----------
+    labels : LabelMatrix of shape (n, C)
+        One label a row or none, or those on one path of the taxonomy.
+    words : list of str
+        The names of the labels.
+    taxonomy : Taxonomy or None
+        A tree.
+
+    Returns
+    -------
+    ndarray of object, shape (n,)
+        Names, the deepest ones; None for rows without a label.
+
+    Raises
+    ------
+    ValueError
+        If a row has several classes; it is named.
+    """
     counts = np.diff(labels.positives.indptr)
     several = np.flatnonzero(counts > 1)
-    own = _class_words(labels, names)
-    if len(several) and taxonomy is not None and set(own) <= set(taxonomy.nodes):
-        return taxonomy.deepest(LabelMatrix(labels.positives, None, own))
+    if len(several) and taxonomy is not None and set(words) <= set(taxonomy.nodes):
+        return taxonomy.deepest(LabelMatrix(labels.positives, None, words))
+    names = np.array(words, object)
     if len(several):
+        first, second = names[labels.positives.indices[labels.positives.indptr[several[0]] :][:2]]
         raise ValueError(
-            f"The row {several[0]} (counted from 0) has {counts[several[0]]} labels, but the model has one "
-            "class a row; give one class a row."
+            f"The row {several[0]} (counted from 0) has several labels, such as {first!r} and {second!r} "
+            f"({len(several)} of {len(counts)} rows have); for one class a row give one label or none."
         )
     classes = np.full(len(counts), None, object)
-    classes[counts == 1] = np.array(own, object)[labels.positives.indices]
+    classes[counts == 1] = names[labels.positives.indices]
     return classes
-
-
-def _class_words(labels: LabelMatrix, names: list[str]) -> list[str]:
-    """Name the labels of data; numbers are places unless the model's classes are numbers themselves."""
-    if labels.names is not None:
-        return [str(name) for name in labels.names]
-    if all(name.isdecimal() for name in names) or labels.n_labels > len(names):
-        return [str(number) for number in range(labels.n_labels)]
-    return names[: labels.n_labels]
 
 
 def _is_above(name: str, names: list[str], taxonomy: Taxonomy | None) -> bool:

@@ -1,0 +1,78 @@
+"""Classifiers inside one another: names, ranking and probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labelweave import (
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    LabelMatrix,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+)
+from labelweave.decisions.decision_words import decision_words, guarantee_words, layer_words
+from labelweave.decisions.layers import innermost, layers, ranking_offsets, with_probabilities
+
+
+@pytest.fixture(scope="module")
+def data(rows):
+    X, Y, X_test, _ = rows
+    return X, LabelMatrix(Y, None, [f"l{k}" for k in range(Y.shape[1])]), X_test
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"),
+        TunedThresholdClassifier(MaxMarginClassifier(threshold="label_f1"), "macro_f1"),
+        ConformalLabelClassifier(TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"), level=0.3),
+    ],
+)
+def test_labels_are_ranked_by_scores_before_all_thresholds(data, model):
+    X, Y, X_test = data
+    model = model.fit(X, Y)
+    inner = innermost(model)
+    plain = inner.decision_function(X_test) + inner.thresholds_
+    ranked = model.decision_function(X_test) + ranking_offsets(model)
+    np.testing.assert_allclose(ranked - ranked.mean(axis=1)[:, None], plain - plain.mean(axis=1)[:, None])
+
+
+def test_probabilities_are_ranked_as_they_are(data):
+    X, Y, X_test = data
+    inside = CalibratedLabelClassifier(MaxMarginClassifier(threshold="label_f1"))
+    model = TunedThresholdClassifier(inside, "macro_f1", response_method="predict_proba").fit(X, Y)
+    ranked = model.decision_function(X_test) + ranking_offsets(model)
+    np.testing.assert_array_equal(
+        ranked.argmax(axis=1), model.estimator_.predict_proba(X_test).argmax(axis=1)
+    )
+    assert not ranking_offsets(model.estimator_).any()
+
+
+def test_names_and_probabilities_come_from_inside(data):
+    X, Y, _ = data
+    model = ConformalLabelClassifier(CalibratedLabelClassifier(MaxMarginClassifier()), level=0.3).fit(X, Y)
+    assert [type(layer).__name__ for layer in layers(model)] == [
+        "ConformalLabelClassifier",
+        "CalibratedLabelClassifier",
+        "MaxMarginClassifier",
+    ]
+    assert innermost(model).label_names_.tolist() == Y.names.tolist()
+    assert with_probabilities(model) is model.estimator_
+    assert with_probabilities(innermost(model)) is None
+
+
+def test_what_is_said(data):
+    X, Y, _ = data
+    model = ConformalLabelClassifier(
+        CalibratedLabelClassifier(MaxMarginClassifier()), guarantee="expectation"
+    ).fit(X, Y)
+    promise = guarantee_words(model)
+    assert promise.startswith("for rows like the 150 calibration rows the expected share of a row's true")
+    assert promise.endswith("is at most 0.1, on average over draws of the calibration rows")
+    assert guarantee_words(model.estimator_) is None
+    assert "label sets more probable than 1/2" in decision_words(model.estimator_)
+    assert "label sets" not in layer_words(model)[1][1]
+    top = TunedThresholdClassifier(MaxMarginClassifier(), "recall", target=0.5, scope="top_k").fit(X, Y)
+    assert decision_words(top).startswith(f"the {top.k_} best labels of every row, with recall 0.5")
