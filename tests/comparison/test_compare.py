@@ -7,10 +7,13 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 import labelweave as lw
 from labelweave import compare, metrics
 from labelweave.datasets import make_text_like
+from labelweave.decisions import TunedThresholdClassifier
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,19 @@ def test_differences_have_the_corrected_interval(data, models):
     assert (one.low, one.high) == pytest.approx((gaps.mean() - half, gaps.mean() + half))
     assert found.difference("svm", "micro_f1", "margin").mean == pytest.approx(-gaps.mean())
     assert set(found.differences()) == {"margin"}
+
+
+def test_labels_are_ranked_as_before_thresholds_were_tuned(data, models):
+    tuned = {
+        "option": lw.MaxMarginClassifier(threshold="label_f1"),
+        "wrapper": TunedThresholdClassifier(models["margin"], cv=3),
+    }
+    tuned["pipeline"] = make_pipeline(MaxAbsScaler(), tuned["wrapper"])
+    plain = {"plain": models["margin"], "scaled": make_pipeline(MaxAbsScaler(), models["margin"])}
+    found = compare(plain | tuned, data.X, data.Y, cv=2).values
+    for name, same in (("option", "plain"), ("wrapper", "plain"), ("pipeline", "scaled")):
+        assert (found[name]["micro_f1"] != found[same]["micro_f1"]).any()
+        np.testing.assert_array_equal(found[name]["precision@1"], found[same]["precision@1"])
 
 
 def test_same_model_twice_differs_by_nothing(data):

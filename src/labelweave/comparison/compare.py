@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
 from labelweave.comparison.outcome import Comparison
 from labelweave.decisions.label_scores import label_scores, take_rows
+from labelweave.decisions.layers import ranking_offsets
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, score_table
 from labelweave.splits import IterativeStratifiedKFold
@@ -156,7 +158,11 @@ def _measure(estimator: Any, rows: _Rows, train: Array, test: Array) -> dict[str
 def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: Any) -> dict[str, float]:
     if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
         return score_table(truth, Y_pred=predicted)
-    return score_table(truth, label_scores(estimator, unseen, truth.n_labels), Y_pred=predicted)
+    scores = label_scores(estimator, unseen, truth.n_labels)
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if hasattr(last, "label_names_"):  # labels are ranked as before thresholds were taken off
+        scores = scores + ranking_offsets(last)
+    return score_table(truth, scores, Y_pred=predicted)
 
 
 def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:
