@@ -160,6 +160,19 @@ def test_rows_of_weight_0_are_as_good_as_absent(graph):
     assert fitted.label_graph_ == alone.label_graph_
 
 
+def test_the_usual_penalty_goes_with_the_scale_of_the_features():
+    X, Y = rows()
+    weights = np.random.default_rng(4).random(len(X))
+    fitted = model("full", regularization="auto").fit(X, Y, weights)
+    norms = (X**2).sum(axis=1) + 1  # the constant feature
+    assert fitted.regularization_ == pytest.approx(1e-3 * np.average(norms, weights=weights))
+    assert model("full").fit(X, Y).regularization_ == 0.05
+    free = {"regularization": "auto", "fit_intercept": False, "tol": 1e-4, "max_iter": 5000}
+    small, large = (model("full", **free).fit(scale * X, Y) for scale in (1.0, 64.0))
+    np.testing.assert_array_equal(small.predict(X), large.predict(64 * X))
+    assert model("none", regularization="auto", fit_intercept=False).fit(0 * X, Y).regularization_ == 1e-3
+
+
 def test_weights_count_like_repetitions():
     X, Y = rows(40)
     counts = np.random.default_rng(5).integers(1, 4, 40)

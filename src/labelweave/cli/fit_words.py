@@ -14,7 +14,7 @@ from labelweave.cli.factor_words import (
     threshold_words,
     tuned_threshold_words,
 )
-from labelweave.cli.graph_words import graph_facts, graph_words, has_graph, tie_lines
+from labelweave.cli.graph_words import graph_facts, graph_lines, has_graph, tie_lines
 from labelweave.cli.messages import note, size_of
 from labelweave.cli.model_words import hyperparameter_words, kernel_words, learning_words, n_support_rows
 from labelweave.decisions.decision_words import guarantee_words, layer_words
@@ -99,7 +99,7 @@ def _convex_lines(model: Any) -> Lines:
     learning = learning_words(model)
     prior = {} if learning is None else {"prior": hyperparameter_words(model), "learning": learning}
     steps = {_steps(model): str(model.n_iter_)}
-    steps |= {"graph": graph_words(model)} if has_graph(model) else {}
+    steps |= graph_lines(model) if has_graph(model) else {}
     if not hasattr(model, "duality_gap_"):
         return steps
     threshold = tuned_threshold_words(model)

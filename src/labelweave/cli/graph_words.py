@@ -9,7 +9,7 @@ import numpy as np
 
 from labelweave.labels.clique_graph import CliqueGraph
 
-__all__ = ["graph_facts", "graph_words", "has_graph", "label_ties", "path_lines", "tie_lines"]
+__all__ = ["graph_facts", "graph_lines", "graph_words", "has_graph", "label_ties", "path_lines", "tie_lines"]
 
 Facts = dict[str, Any]
 
@@ -54,6 +54,26 @@ def graph_words(classifier: Any) -> str:
     return f"{kind}, {size}, width {graph.width}{reason}"
 
 
+def graph_lines(classifier: Any) -> dict[str, str]:
+    """Say which graph and which penalty a fit has.
+
+    Parameters
+    ----------
+    classifier : LabelGraphClassifier
+        The classifier.
+
+    Returns
+    -------
+    dict of str
+        Words by their titles.
+    """
+    chosen = " (auto)" if classifier.regularization == "auto" else ""
+    return {
+        "graph": graph_words(classifier),
+        "penalty": f"regularization {classifier.regularization_:.3g}{chosen}",
+    }
+
+
 def graph_facts(classifier: Any) -> Facts:
     """Describe the graph and how it was learned.
 
@@ -71,6 +91,7 @@ def graph_facts(classifier: Any) -> Facts:
     return {
         "summary": graph_words(classifier),
         "reason": classifier.graph_reason_ or None,
+        "regularization": classifier.regularization_,
         "width": graph.width,
         "components": len([part for part in graph.components if len(part) > 1]),
         "cliques": _ties(graph, range(graph.n_cliques)),

@@ -61,7 +61,7 @@ def low_rank_options(command: Command) -> Command:
                      help="low-rank, binary-relevance: loss of an entry [squared]."),
         click.option("--regularization", type=click.FloatRange(min=0),
                      help="low-rank, label-graph, binary-relevance, plst, cplst: weight of the penalty [1; "
-                     "label-graph 1e-3; plst and cplst 0]."),
+                     "label-graph 1/1000 of the rows' mean squared norm; plst and cplst 0]."),
         click.option("--penalty", type=click.Choice(["trace_norm", "ridge"]),
                      help="low-rank: penalise the trace norm of the weights, or their squares [trace_norm]."),
         click.option("--intercept-scaling", type=_POSITIVE,

@@ -22,7 +22,12 @@ from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER, Array, GapProgress
-from labelweave.estimators.label_graph_choice import choose_graph, error_costs, graph_with_strengths
+from labelweave.estimators.label_graph_choice import (
+    choose_graph,
+    error_costs,
+    graph_with_strengths,
+    usual_regularization,
+)
 from labelweave.estimators.label_graph_data import FittedGraph, GraphData, GraphSettings
 from labelweave.estimators.label_graph_fit import fit_graph
 from labelweave.estimators.label_graph_learning import (
@@ -75,8 +80,8 @@ class LabelGraphClassifier(LabelGraphModel):
         The cliques.  "chow-liu" is the tree of largest mutual information of the labels, "full" has
         all pairs, "none" no cliques, which makes labels independent.  Tuples hold two or more label names or
         numbers.  A CliqueGraph whose labels have names is laid over labels with names by these.
-    regularization : float, default=1e-3
-        lambda.
+    regularization : float or "auto", default="auto"
+        lambda; "auto" is a thousandth of the rows' mean squared norm, the constant feature among them.
     cliques_per_round : int, default=1
         Cliques that a round activates, r in the paper.  This and the next six are for ``graph="learn"``
         alone.
@@ -137,6 +142,8 @@ class LabelGraphClassifier(LabelGraphModel):
         cliques of the rounds that were kept.
     graph_reason_ : str
         Why no more cliques were activated; empty for a given graph.
+    regularization_ : float
+        lambda, chosen or given.
     coef_ : ndarray of shape (L, d)
         The weights of labels, for 1 against 0.
     intercept_ : ndarray of shape (L,)
@@ -190,7 +197,7 @@ class LabelGraphClassifier(LabelGraphModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "graph": "no_validation",
-        "regularization": [_POSITIVE],
+        "regularization": [StrOptions({"auto"}), _POSITIVE],
         "cliques_per_round": [_COUNT],
         "max_rounds": [Integral],
         "graph_tol": [_NON_NEGATIVE],
@@ -215,7 +222,7 @@ class LabelGraphClassifier(LabelGraphModel):
     def __init__(
         self,
         graph="learn",
-        regularization=1e-3,
+        regularization="auto",
         *,
         cliques_per_round=1,
         max_rounds=50,
@@ -294,7 +301,7 @@ class LabelGraphClassifier(LabelGraphModel):
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             data = data.rows(np.flatnonzero(weights))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            fitted = self._fit(data, self._settings(labels.n_labels, workers))
+            fitted = self._fit(data, self._settings(data, workers))
         self._keep(fitted, data, features.shape[1])
         return self
 
@@ -302,10 +309,13 @@ class LabelGraphClassifier(LabelGraphModel):
         wide = features.astype(np.float64)
         return wide.with_constant(self.intercept_scaling) if self.fit_intercept else wide
 
-    def _settings(self, n_labels: int, workers: Workers) -> GraphSettings:
+    def _settings(self, data: GraphData, workers: Workers) -> GraphSettings:
+        self.regularization_ = (
+            usual_regularization(data) if self.regularization == "auto" else float(self.regularization)
+        )
         return GraphSettings(
-            regularization=float(self.regularization),
-            costs=error_costs(self.false_positive_cost, self.false_negative_cost, n_labels),
+            regularization=self.regularization_,
+            costs=error_costs(self.false_positive_cost, self.false_negative_cost, data.labels.n_labels),
             inference=self._inference_options(),
             capacity=_CAPACITY,
             solver=self.solver,

@@ -13,14 +13,16 @@ from labelweave.estimators.label_graph_data import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
 
-__all__ = ["GRAPHS", "choose_graph", "error_costs", "graph_with_strengths"]
+__all__ = ["GRAPHS", "choose_graph", "error_costs", "graph_with_strengths", "usual_regularization"]
 
 Array = npt.NDArray[Any]
 
 GRAPHS = ("learn", "chow-liu", "full", "none")
 _AGREEMENT = np.array([1.0, -1.0, -1.0, 1.0])  # of states 00, 10, 01, 11: both alike over both different
 _MOST = 2 / 3
+_ROUNDING = 1e-9  # of the sizes of the states' weights
 _VALUES_AT_ONCE = 16_000_000
+_USUAL_SHARE = 1e-3
 
 
 def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGraph:
@@ -117,6 +119,24 @@ def _costs(name: str, given: Any, n_labels: int) -> Array:
     return np.broadcast_to(costs, n_labels)
 
 
+def usual_regularization(data: GraphData) -> float:
+    """Give a lambda that goes with the scale of the features.
+
+    Parameters
+    ----------
+    data : GraphData
+        The training rows.
+
+    Returns
+    -------
+    float
+        A thousandth of the rows' mean squared norm; of rows without features and weights, a thousandth.
+    """
+    total = float(data.weights.sum())
+    mean = float(data.weights @ data.features.squared_norms()) / total if total > 0 else 0.0
+    return _USUAL_SHARE * (mean or 1.0)
+
+
 def graph_with_strengths(
     graph: CliqueGraph, weights: Array, data: GraphData, names: Array | None
 ) -> CliqueGraph:
@@ -145,20 +165,27 @@ def graph_with_strengths(
     pairs = [k for k, clique in enumerate(graph.cliques) if len(clique) == 2]
     signs = np.zeros(graph.n_cliques, np.int8)
     if pairs:
-        agreements = np.column_stack([tables[k] @ _AGREEMENT for k in pairs])
+        agreements = np.column_stack([_agreement(tables[k]) for k in pairs])
         signs[pairs] = _usual_signs(np.array(graph.edges), agreements, data)
     norms = [float(np.linalg.norm(table)) for table in tables]
     return CliqueGraph(graph.n_labels, graph.cliques, names, norms, signs)
 
 
+def _agreement(table: Array) -> Array:
+    """Give what being alike scores more than being different; 0 where that is rounding."""
+    agreement, sizes = table @ _AGREEMENT, np.abs(table).sum(axis=1)
+    return np.where(np.abs(agreement) > _ROUNDING * sizes, agreement, 0.0)
+
+
 def _usual_signs(pairs: Array, weights: Array, data: GraphData) -> Array:
     """Give the sign that the pairs' scores have in most rows with one of their labels, else 0."""
-    above, below = np.zeros(len(pairs)), np.zeros(len(pairs))
+    seen, above, below = np.zeros((3, len(pairs)))
     for rows in panels(len(data.labels), max(1, _VALUES_AT_ONCE // (len(pairs) + data.labels.n_labels))):
         is_on = data.labels.positives[rows].toarray() > 0
         counts = (is_on[:, pairs[:, 0]] | is_on[:, pairs[:, 1]]) * data.weights[rows, None]
         scores = data.features.rows(rows).matmul(weights)
+        seen += counts.sum(axis=0)
         above += (counts * (scores > 0)).sum(axis=0)
-        below += (counts * (scores <= 0)).sum(axis=0)
-    most = _MOST * (above + below)
-    return (above >= most).astype(np.int8) - (below >= most) * (above < most)
+        below += (counts * (scores < 0)).sum(axis=0)
+    is_most = [(side > 0) & (side >= _MOST * seen) for side in (above, below)]
+    return np.subtract(*is_most, dtype=np.int8)
