@@ -26,6 +26,23 @@ def test_a_table_gives_a_table_model(fit_table):
     assert model.columns.id == "package"
 
 
+@pytest.mark.parametrize(
+    ("cells", "flags", "is_said"),
+    [
+        (["x|y", "y|z", "x|z", "x|y|z", "x"], [], True),
+        (["x|y", "y|z", "x|z", "x|y|z", "x"], ["--label-separator", "|"], False),
+        (["x|y", "y|z", "x|z", "x|y|z", "x"], ["--one-class", "--model", "kernel-logistic"], False),
+        (["Roe, Jane", "Poe, Ann", "Doe, John", "Lee, Bo", "Roe, Jane"], [], False),
+    ],
+)
+def test_cells_that_look_like_lists_are_pointed_out(run, tmp_path, cells, flags, is_said):
+    lines = [f'w{row} w{row + 1},"{cell}"\n' for row, cell in enumerate(cells)]
+    (tmp_path / "c.csv").write_text("text,kind\n" + "".join(lines))
+    said = run("fit", "c.csv", "--text", "text", "--labels", "kind", "--out", "m.lw", *flags).err
+    assert ("'kind' is taken as one label, such as 'x|y'; if cells" in said) == is_said
+    assert ("give --label-separator '|'" in said) == is_said
+
+
 def test_columns_are_guessed_where_none_is_given(run):
     run("fit", "a.csv", "--labels", "tags", "--drop", "package", "--out", "m.lw", "-q")
     assert labelweave.load("m.lw").columns.numeric == ("size",)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import numpy as np
 
 from labelweave.cli.data_options import Options, given_options, table_columns, with_options
+from labelweave.cli.messages import note
 from labelweave.datasets import (
     LabeledData,
     TableColumns,
@@ -19,6 +21,8 @@ from labelweave.datasets.table_files import raw_tables
 from labelweave.labels import LabelMatrix
 
 __all__ = ["read_training_rows", "vectorizer_options", "with_last_labels"]
+
+_SEPARATORS = (",", ";", "|")
 
 
 def _word_count(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
@@ -81,7 +85,24 @@ def read_training_rows(path: str, options: Options) -> tuple[LabeledData, TableC
     if not columns.are_resolved:
         columns = columns.resolved(next(raw_tables(path)))
     roles = {"labels": columns.labels, "label_separator": columns.label_separator, "id": columns.id}
-    return read_table(path, _vectorizer(columns, options), **roles), columns
+    data = read_table(path, _vectorizer(columns, options), **roles)
+    has_one = options["one_class"] or options["class_paths"]
+    if isinstance(columns.labels, str) and columns.label_separator is None and not has_one:
+        _note_uncut_cells(columns.labels, [str(name) for name in np.asarray(data.label_names)])
+    return data, columns
+
+
+def _note_uncut_cells(column: str, names: list[str]) -> None:
+    """Say so if cells that were each taken as one label look like lists."""
+    for separator in _SEPARATORS:
+        lists = [name for name in names if separator in name]
+        parts = {part.strip() for name in names for part in name.split(separator)}
+        if 4 * len(lists) >= len(names) and len(parts) < len(names):
+            note(
+                f"each cell of column {column!r} is taken as one label, such as {lists[0][:40]!r}; if cells "
+                f"list several, give --label-separator {separator!r}."
+            )
+            return
 
 
 def _vectorizer(columns: TableColumns, options: Options) -> TableVectorizer:
