@@ -18,7 +18,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave import LabelCovariance, LabelMatrix, LowRankClassifier, MaxMarginClassifier
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelCovariance,
+    LabelGraphClassifier,
+    LabelMatrix,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    Taxonomy,
+)
 from labelweave.report import ReportOptions, write_report
 
 BROWSERS = (
@@ -29,6 +37,8 @@ BROWSERS = (
     "google-chrome-stable",
 )
 EVIL = "<script>document.title='owned'</script>"
+HARD = [EVIL, "n" * 300, "a label with a name of several words, " * 4, "ünï 中文", "x::y", "{{ 7 }}"]
+TREE = Taxonomy([("left", name) for name in HARD[:3]] + [("the right side", name) for name in HARD[3:]])
 WIDTHS = {"desktop": 1280, "phone": 390}
 MEASURE = """<script>
 const root = document.documentElement;
@@ -60,8 +70,10 @@ _SOME = [
     ("100", "phone", "dark"),
     ("983", "desktop", "dark"),
     ("hard", "phone", "light"),
+    ("graph", "phone", "light"),
+    ("tree", "desktop", "light"),
 ]
-_ALL = list(product(["6", "100", "983", "hard"], WIDTHS, ["light", "dark"]))
+_ALL = list(product(["6", "100", "983", "hard", "graph", "tree"], WIDTHS, ["light", "dark"]))
 PICTURES = _ALL if "LABELWEAVE_SCREENSHOTS" in os.environ else _SOME
 
 pytestmark = pytest.mark.browser
@@ -96,22 +108,33 @@ def labeled(n_labels, names=None):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Reports of 6, 100 and 983 labels, and one of names that are hard to show."""
-    folder, made = tmp_path_factory.mktemp("pages"), {}
-    hard = [EVIL, "n" * 300, "a label with a name of several words, " * 4, "ünï 中文", "x::y", "{{ 7 }}"]
-    for name, size in {"6": 6, "100": 100, "983": 983, "hard": 6}.items():
-        X, Y = labeled(size, hard if name == "hard" else None)
-        prior = LabelCovariance.from_labels(Y).shrink(0.2)
-        model = (
-            LowRankClassifier(rank=10, max_iter=3, tol=1.0)
-            if size > 100
-            else MaxMarginClassifier(label_covariance=prior, tol=0.1)
-        )
-        made[name] = folder / f"{name}.html"
-        write_report(
-            model.fit(X[:200], Y[:200]), X[200:], Y[200:], made[name], options=ReportOptions(title=name)
-        )
+    """Reports of 6, 100 and 983 labels, and of names that are hard to show, in a graph and a tree as well."""
+    folder = tmp_path_factory.mktemp("pages")
+    made = {name: folder / f"{name}.html" for name in ["6", "100", "983", "hard", "graph", "tree"]}
+    for name, path in made.items():
+        X, y = classes() if name == "tree" else labeled(*{"100": (100,), "983": (983,)}.get(name, (6,)))
+        if name in ("hard", "graph"):
+            y = LabelMatrix(y.positives, None, HARD)
+        model = chosen_model(name, y).fit(X[:200], y[:200])
+        write_report(model, X[200:], y[200:], path, options=ReportOptions(title=name))
     return made
+
+
+def chosen_model(name, y):
+    if name == "graph":
+        return LabelGraphClassifier("full", tol=0.3)
+    if name == "tree":
+        return KernelLogisticClassifier(taxonomy=TREE, hyperparameters="fixed")
+    if name == "983":
+        return LowRankClassifier(rank=10, max_iter=3, tol=1.0)
+    return MaxMarginClassifier(label_covariance=LabelCovariance.from_labels(y).shrink(0.2), tol=0.1)
+
+
+def classes():
+    """Draw rows of one class each, of those of the tree."""
+    rng = np.random.default_rng(0)
+    y = np.array(HARD, object)[rng.integers(0, len(HARD), 300)]
+    return rng.normal(size=(300, 5)) + 2.0 * (y == EVIL)[:, None], y
 
 
 def title(dom):
@@ -140,7 +163,7 @@ def words_of(text):
     return html.unescape(re.sub("<[^>]*>", " ", body)).split()
 
 
-@pytest.mark.parametrize("name", ["983", "hard"])
+@pytest.mark.parametrize("name", ["983", "hard", "graph", "tree"])
 def test_reads_the_same_without_scripts(browser, pages, name):
     silent = browser(without_scripts(pages[name]), "--dump-dom")
     assert words_of(silent) == words_of(pages[name].read_text(encoding="utf-8"))
@@ -159,7 +182,10 @@ def test_another_script_is_refused(browser, pages):
 
 @pytest.mark.parametrize(
     ("name", "device"),
-    [("6", "phone"), ("100", "phone"), ("983", "phone"), ("hard", "phone"), ("hard", "desktop")],
+    [
+        *(("6", "phone"), ("100", "phone"), ("983", "phone"), ("hard", "phone"), ("hard", "desktop")),
+        *(("graph", "phone"), ("graph", "desktop"), ("tree", "phone"), ("tree", "desktop")),
+    ],
 )
 def test_nothing_sticks_out(browser, pages, name, device):
     copy = with_script(pages[name], MEASURE)
