@@ -80,14 +80,14 @@ def test_a_target_is_for_precision_and_recall(rows):
 @pytest.mark.parametrize("inner", [MaxMarginClassifier(), RandomForestClassifier(20, random_state=0)])
 def test_calibration_lowers_error_and_loss(method, inner, rows):
     X, Y, X_test, Y_test = rows
-    model = CalibratedLabelClassifier(inner, method).fit(X, Y.toarray())
+    model = CalibratedLabelClassifier(inner, method, min_positives=50).fit(X, Y.toarray())
     if hasattr(inner, "predict_proba"):
         before = np.column_stack([table[:, 1] for table in model.estimator_.predict_proba(X_test)])
     else:
         before = expit(model.estimator_.decision_function(X_test))
     after = model.predict_proba(X_test)
     error = metrics.expected_calibration_error
-    assert error(Y_test, after) < min(error(Y_test, before), 0.06)
+    assert error(Y_test, after) < min(error(Y_test, before), 0.05)
     if method != "isotonic":  # steps need more rows for their likelihood
         assert metrics.log_loss(Y_test, after) < metrics.log_loss(Y_test, before)
 
