@@ -60,9 +60,10 @@ def decision_options(command: Command) -> Command:
                      "TunedThresholdClassifier, whose parameters are scope (label, global or top_k), target, "
                      "pooling, response_method, cv and validation_fraction."),
         click.option("--calibrate", metavar="METHOD[,PARAMETER=VALUE...]", callback=_settings,
-                     help="Calibrate probabilities on held-out rows by sigmoid or isotonic maps: "
-                     "CalibratedLabelClassifier, whose parameters are pooling, min_positives, decision (half "
-                     "or expected_f1), response_method, cv and validation_fraction."),
+                     help="Calibrate probabilities on held-out rows by sigmoid or isotonic maps, or by what "
+                     "fits better (auto): CalibratedLabelClassifier, whose parameters are pooling, "
+                     "min_positives, decision (half or expected_f1), response_method, cv and "
+                     "validation_fraction."),
         click.option("--conformal", metavar="CONTROL[,PARAMETER=VALUE...]", callback=_settings,
                      help="Predict label sets with a bound on their false_negatives or false_discoveries: "
                      "ConformalLabelClassifier, whose parameters are level [0.1], guarantee (probability or "

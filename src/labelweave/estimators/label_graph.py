@@ -180,6 +180,9 @@ class LabelGraphClassifier(LabelGraphModel):
     the score of the target: the latent structural SVM of Yu and Joachims (ICML 2009).  The target's part is
     solved by completing labels and solving again, which never raises the objective; it is not convex.
 
+    Label sets come from inference and there is no threshold to set; to tune decisions on the labels' scores,
+    put the model in a :class:`labelweave.decisions.TunedThresholdClassifier`.
+
     Y is written out, sparse or not, at about 40 bytes for each of its n L entries.  Every round of "learn"
     scores all pairs of labels, 128 MB of moments at a time; with 50 features a row and 1,000 labels this
     took 19 s for 2,000 rows and 66 s for 8,000 on one core, and it grows with the square of L.  For more
