@@ -318,6 +318,16 @@ def test_it_works_with_what_scikit_learn_has():
     assert "LabelGraphClassifier" in pipeline._repr_html_()
 
 
+def test_columns_that_are_numbers_name_labels():
+    X, Y = rows()
+    frame = pd.DataFrame(Y, columns=range(1, 6))
+    fitted = model([(1, 2), (4, 5)]).fit(X, frame)
+    assert fitted.label_graph_.cliques == ((0, 1), (3, 4))
+    assert fitted.label_graph_.label_names.tolist() == ["1", "2", "3", "4", "5"]
+    assert list(fitted.predict(X).columns) == ["1", "2", "3", "4", "5"]
+    assert fitted.predict_map(X, pd.DataFrame({5: Y[:, 4]})).labels[:, 4].tolist() == Y[:, 4].tolist()
+
+
 def test_too_few_passes_are_said():
     X, Y = rows()
     with pytest.warns(ConvergenceWarning, match=r"limit of passes .* after 3 passes") as caught:

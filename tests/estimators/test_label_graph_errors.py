@@ -130,6 +130,7 @@ def test_too_few_rows_to_hold_some_out():
         (pd.DataFrame({"sea": np.zeros(30), "see": np.zeros(30)}), r"known has a column 'see', which is no"),
         (np.full((30, 4), 3.0), r"3"),
         (sp.csr_array((29, 4)), r"known has shape \(29, 4\)"),
+        (np.full((30, 4), 2.0), "known cannot be read as labels: .* row 0, label 0 is 2.0"),
     ],
 )
 def test_known_labels(known, message):

@@ -100,6 +100,15 @@ def test_signs_say_who_is_tied_to_whom():
     assert (fitted.label_graph_.weights > 0.1).all()
 
 
+def test_pairs_whose_weights_say_nothing_have_no_sign():
+    rng = np.random.default_rng(0)
+    X, never = rng.normal(size=(80, 3)), np.zeros(80)
+    on = (X[:, 0] > 0).astype(float)
+    fitted = LabelGraphClassifier([(0, 1), (2, 3)], 1e-2, tol=0.02).fit(X, np.c_[on, on, never, never])
+    assert fitted.label_graph_.signs.tolist() == [0, 0]
+    assert (fitted.label_graph_.weights > 0.1).all()
+
+
 def interrupted(method, call):
     """Raise KeyboardInterrupt in one of a method's calls; sweeps without inference do not count."""
     calls = []
@@ -128,7 +137,7 @@ def interrupted(method, call):
 def test_an_interrupt_leaves_the_model_so_far(toy, monkeypatch, tmp_path, place, name, call, parameters):
     X, Y, *_ = toy
     monkeypatch.setattr(place, name, interrupted(getattr(place, name), call))
-    with pytest.warns(ConvergenceWarning, match="interrupted; the model is the best one so far"):
+    with pytest.warns(ConvergenceWarning, match="interrupted; the model is the one it had reached"):
         fitted = model(max_rounds=3, **parameters).fit(X, Y)
     assert (fitted.status_, fitted.converged_) == ("interrupted", False)
     assert fitted.graph_reason_ == "interrupted"

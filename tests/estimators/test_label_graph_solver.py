@@ -76,6 +76,14 @@ def test_too_few_passes_are_said():
         assert not model("full", max_iter=2).fit(X, Y).converged_
 
 
+def test_steps_that_are_too_long_are_said():
+    X, Y = rows()
+    with pytest.warns(ConvergenceWarning, match=r"settled above that of weights of zero.*frank_wolfe"):
+        fitted = model("chow-liu", regularization=1e4).fit(X, Y)
+    assert (fitted.converged_, fitted.status_) == (False, "stalled")
+    assert fitted.objective_ > 5  # one a label
+
+
 def test_an_unknown_solver_is_refused():
     with pytest.raises(InvalidParameterError, match=r"'solver' parameter .*'frank_wolfe'"):
         model(solver="newton").fit(*rows())

@@ -334,6 +334,15 @@ def test_a_truth_of_another_shape_is_refused():
         MapInference(CliqueGraph.empty(2)).loss_augmented([[1.0, 2.0]], np.zeros(0), [[0, 1, 1]])
 
 
-def test_costs_that_are_no_numbers_are_refused():
-    with pytest.raises(ValueError, match="costs has an entry that is no finite number"):
-        MapInference(CliqueGraph.empty(1)).loss_augmented([[1.0]], np.zeros(0), [[1]], (np.nan, 1.0))
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (2.0, "costs is 2.0; give a pair"),
+        ((np.nan, 1.0), "costs has an entry that is not finite"),
+        (([1.0, 2.0, 3.0], 1.0), r"costs has an entry of shape \(3,\); give one number, 2 for the labels"),
+    ],
+    ids=str,
+)
+def test_costs_that_do_not_fit_are_refused(costs, message):
+    with pytest.raises(ValueError, match=message):
+        MapInference(CliqueGraph.empty(2)).loss_augmented([[1.0, 2.0]], np.zeros(0), [[1, 0]], costs)

@@ -95,6 +95,8 @@ def test_networkx_and_back():
     assert CliqueGraph.from_edges(plain, n_labels=5) == CliqueGraph(5, [(0, 2), (1, 2)])
     assert CliqueGraph.from_edges(plain, _NAMES).cliques == ((0, 2), (1, 2))
     assert CliqueGraph.from_edges(plain).n_labels == 3
+    numbered = networkx.Graph([tuple(pair) for pair in np.array([[0, 2], [1, 2]])])
+    assert CliqueGraph.from_edges(numbered, n_labels=5) == CliqueGraph(5, [(0, 2), (1, 2)])
 
 
 def test_a_model_file_keeps_it(tmp_path):
@@ -136,6 +138,8 @@ def test_edges_that_make_no_sense_are_refused(edges, message):
     ("make", "message"),
     [
         (lambda: CliqueGraph(0, []), "n_labels is 0"),
+        (lambda: CliqueGraph(2.5, [(0, 2)]), "n_labels is 2.5; give the number of labels, a whole number"),
+        (lambda: CliqueGraph("3", []), "n_labels is '3'"),
         (lambda: CliqueGraph(3, [(0, 3)]), "unknown label 3; labels are the whole numbers from 0 to 2"),
         (lambda: CliqueGraph(3, [("a", "b")]), "give names with CliqueGraph.from_edges"),
         (lambda: CliqueGraph(3, [(0, 1)], ["a", "b"]), "2 label names were given for 3 labels"),
@@ -158,6 +162,8 @@ def test_networks_that_are_no_label_graph_are_refused():
         CliqueGraph.from_edges(networkx.DiGraph([(0, 1)]))
     with pytest.raises(ValueError, match=r"node 'moon' of the graph is no label; .* the 4 labels"):
         CliqueGraph.from_edges(networkx.Graph([("sea", "moon")]), _NAMES)
+    with pytest.raises(ValueError, match="node True of the graph is no label"):
+        CliqueGraph.from_edges(networkx.Graph([(True, False)]), n_labels=2)
 
 
 def mutual_information(one, other, smoothing):
@@ -187,6 +193,30 @@ def test_chow_liu_trees_are_maximal(missing, smoothing):
     np.testing.assert_allclose(tree.weights, [network.edges[pair]["weight"] for pair in tree.cliques])
     assert (np.diff(tree.weights) <= 0).all()
     assert (tree.width, len(tree.components)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"smoothing": 0.0}, "smoothing is 0.0; .* give a number above 0"),
+        ({"smoothing": np.inf}, "smoothing is inf"),
+        ({"sample_weight": np.ones(2)}, r"sample_weight has shape \(2,\); .* each of the 3 rows"),
+        ({"sample_weight": [1.0, -1.0, 1.0]}, "sample_weight at row 1 is -1.0"),
+    ],
+    ids=str,
+)
+def test_what_chow_liu_cannot_count_by_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        chow_liu(LabelMatrix.from_any(np.eye(3)), **arguments)
+
+
+@pytest.mark.parametrize("is_network", [False, True])
+def test_numbers_are_names_where_all_of_them_are(is_network):
+    networkx = pytest.importorskip("networkx")
+    names, read = ["1", "2", "3", "4", "5"], networkx.Graph if is_network else list
+    assert sorted(CliqueGraph.from_edges(read([(1, 2), (2, 5)]), names).cliques) == [(0, 1), (1, 4)]
+    assert sorted(CliqueGraph.from_edges(read([(0, 1), (1, 4)]), names).cliques) == [(0, 1), (1, 4)]
+    assert CliqueGraph.from_edges(read([("1", 2)]), names).cliques == ((0, 1),)
 
 
 def test_chow_liu_tells_the_sign_of_each_edge():

@@ -82,6 +82,14 @@ def test_the_objective_falls_and_bounds_hold(penalty, missing):
     assert 0.0 < end.dual <= best.primal + 1e-9
 
 
+def test_rows_of_zeros_are_at_their_optimum():
+    X, Y = rows(1)
+    problem = proximal(margin_data(np.zeros_like(X), Y), TRIANGLE, 0.05)
+    end = _run(problem).trace[-1]
+    assert end.primal == pytest.approx(Y.shape[1])
+    assert end.gap == pytest.approx(0.0, abs=1e-12)
+
+
 def test_the_kept_weights_are_those_of_z():
     X, Y = rows(2)
     problem = proximal(margin_data(X, Y), TRIANGLE, 0.05, RoundPenalty([0, 1, 1]))

@@ -214,6 +214,13 @@ def test_shares_of_rounds_are_the_norms_of_their_weights():
     assert grown.shares.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_features_whose_squares_overflow_are_refused():
+    X, Y = rows()
+    with pytest.raises(ValueError, match=r"squared norm of a row of X is above 1.8e308; scale the features"):
+        margin_data(1e160 * X, Y)
+
+
 def test_the_same_seed_gives_the_same_bits():
     X, Y = rows(11)
     ends = []

@@ -57,7 +57,13 @@ _LIMIT = (
     "features, or regularise more."
 )
 _WATCHED = {"frank_wolfe": "relative duality gap", "proximal": "relative change of the objective"}
-_INTERRUPTED = "The fit was interrupted; the model is the best one so far."
+_ENDINGS = {
+    Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
+    Status.STALLED: (
+        "The objective settled above that of weights of zero, for which proximal steps are too long; lower "
+        'regularization, or give solver="frank_wolfe".'
+    ),
+}
 
 
 @storable("LabelGraphClassifier")
@@ -161,8 +167,8 @@ class LabelGraphClassifier(LabelGraphModel):
         Their names, when X was a frame.
     converged_ : bool
         Whether the duality gap met ``tol``; for "proximal" whether the objective settled.
-    status_ : {"converged", "settled", "iteration_limit", "interrupted"}
-        Why the fit ended.
+    status_ : {"converged", "settled", "stalled", "iteration_limit", "interrupted"}
+        Why the fit ended; "stalled" is a proximal fit that settled above the objective of weights of zero.
     n_iter_ : int
         Passes over the rows, all rounds together.
     objective_ : float
@@ -358,7 +364,7 @@ class LabelGraphClassifier(LabelGraphModel):
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Name the labels of the graph; one label for two classes has the second one's name."""
-        if self._form.kind == "labels" and self._form.classes.dtype.kind in "iu":
+        if self._form.kind == "labels" and np.array_equal(self._form.classes, np.arange(n_labels)):
             return None
         return np.asarray([str(name) for name in self._form.classes[-n_labels:]])
 
@@ -384,8 +390,7 @@ class LabelGraphClassifier(LabelGraphModel):
         self.n_iter_, self.objective_, self.duality_gap_ = end.iteration, end.primal, end.gap
         self.trace_ = fitted.trace
         if not self.converged_:
-            interrupted = fitted.status is Status.INTERRUPTED
-            message = _INTERRUPTED if interrupted else _LIMIT.format(_WATCHED[self.solver])
+            message = _ENDINGS.get(fitted.status, _LIMIT.format(_WATCHED[self.solver]))
             gap = "No gap is known" if math.isnan(end.gap) else f"The gap is {end.gap:.2e}"
             message = f"{message} {gap} after {end.iteration} passes."
             warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)

@@ -129,7 +129,10 @@ class LabelGraphModel(LabelClassifier):
 
     def _held(self, known: Any, n_rows: int) -> Array:
         """Write known labels as 0 and 1, with -1 for the others."""
-        labels, n_labels = LabelMatrix.from_any(known), len(self.intercept_)
+        try:
+            labels, n_labels = LabelMatrix.from_any(known), len(self.intercept_)
+        except ValueError as error:
+            raise ValueError(f"known cannot be read as labels: {error}") from None
         names = self.label_graph_.label_names
         by_name = labels.names is not None and names is not None
         columns = self._columns_of(labels.names, names) if by_name else np.arange(n_labels)

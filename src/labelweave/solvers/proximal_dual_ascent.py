@@ -26,7 +26,17 @@ _CHECK_EVERY = 10
 
 
 class ProximalProblem(Protocol):
-    """What the passes ask of their problem."""
+    """What the passes ask of their problem.
+
+    Attributes
+    ----------
+    ceiling : float
+        The objective of weights of zero.
+    """
+
+    @property
+    def ceiling(self) -> float:
+        """The objective of weights of zero."""
 
     def sweep(self, order: npt.NDArray[np.int64], damping: float) -> float:
         """Take a step for every row.
@@ -91,7 +101,7 @@ class ProximalDualAscent:
         Returns
         -------
         PassResult
-            How it ended.
+            How it ended; stalled if the objective settled above that of weights of zero.
         """
         begin, status = time.perf_counter(), Status.ITERATION_LIMIT
         trace: list[PassRecord] = []
@@ -114,6 +124,8 @@ class ProximalDualAscent:
         if not trace or trace[-1].iteration < len(values):
             trace.append(_record(problem, len(values), begin, n_cliques))
             self.on_check(trace[-1])
+        if status is Status.SETTLED and trace[-1].primal > problem.ceiling:
+            status = Status.STALLED
         return PassResult(status, len(values), trace)
 
     def _is_settled(self, values: list[float]) -> bool:

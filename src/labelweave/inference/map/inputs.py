@@ -10,7 +10,7 @@ import numpy.typing as npt
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_names import shown_name
 
-__all__ = ["checked_clamp", "checked_scores"]
+__all__ = ["checked_clamp", "checked_costs", "checked_scores"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -104,3 +104,44 @@ def checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDA
             "is 0 or 1 for a label that is held and -1 for one that is free."
         )
     return np.ascontiguousarray(held, np.int8)
+
+
+def checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Check the costs of errors.
+
+    Parameters
+    ----------
+    costs : pair of float or of array-like that broadcasts to (n, L)
+        The costs of a 1 in place of a 0, and of a 0 in place of a 1.
+    shape : tuple of int
+        Rows and labels, (n, L).
+
+    Returns
+    -------
+    tuple of (ndarray of float64, ndarray of float64), shape (n, L)
+        The costs.
+
+    Raises
+    ------
+    ValueError
+        If they are no pair, a shape is wrong or an entry is not finite.
+    """
+    if not isinstance(costs, (tuple, list)) or len(costs) != 2:
+        raise ValueError(
+            f"costs is {costs!r}; give a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."
+        )
+    false_positive, false_negative = (_written_out(cost, shape) for cost in costs)
+    return false_positive, false_negative
+
+
+def _written_out(costs: Any, shape: tuple[int, ...]) -> Floats:
+    given = np.asarray(costs, np.float64)
+    if not np.isfinite(given).all():
+        raise ValueError("costs has an entry that is not finite; give finite costs of errors.")
+    try:
+        return np.broadcast_to(given, shape)
+    except ValueError:
+        raise ValueError(
+            f"costs has an entry of shape {given.shape}; give one number, {shape[1]} for the labels, or "
+            f"{shape[0]} x {shape[1]} for rows and labels."
+        ) from None

@@ -12,7 +12,7 @@ from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate
 from labelweave._loops.map.solve import eliminate_rows, margins_of_rows, solve_rows
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map.costs import shift_by_costs
-from labelweave.inference.map.inputs import checked_clamp, checked_scores
+from labelweave.inference.map.inputs import checked_clamp, checked_costs, checked_scores
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
 from labelweave.inference.map.turned_labels import searched_labels, write_turned_margins
 from labelweave.labels.clique_graph import CliqueGraph
@@ -220,6 +220,11 @@ class MapInference:
         -------
         MapResult
             Labels, and values and bounds that count the loss.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, or scores or costs are not finite.
         """
         own, _ = checked_scores(self.graph, unary, tables)
         signs = LabelMatrix.from_any(truth).to_signs()
@@ -227,10 +232,7 @@ class MapInference:
             raise ValueError(
                 f"truth has shape {signs.shape} but unary has shape {own.shape}; give the same rows."
             )
-        for cost in costs:
-            if not np.isfinite(np.asarray(cost, np.float64)).all():
-                raise ValueError("costs has an entry that is no finite number; give finite costs of errors.")
-        shifted, constants = shift_by_costs(own, signs, *costs)
+        shifted, constants = shift_by_costs(own, signs, *checked_costs(costs, own.shape))
         found = self.solve(shifted, tables, workers=workers)
         return MapResult(found.labels, found.values + constants, found.bounds + constants)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,14 @@ import numpy.typing as npt
 
 from labelweave.labels.label_names import shown_name
 
-__all__ = ["checked_cliques", "checked_numbers", "checked_signs", "named_cliques"]
+__all__ = [
+    "checked_cliques",
+    "checked_numbers",
+    "checked_signs",
+    "is_index",
+    "named_cliques",
+    "numbers_are_names",
+]
 
 Array = npt.NDArray[Any]
 Cliques = tuple[tuple[int, ...], ...]
@@ -39,11 +46,11 @@ def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Arra
     Raises
     ------
     ValueError
-        If a clique has fewer than two or more than 20 labels, a label that does not exist or one
-        twice, or stands twice.
+        If the number of labels is none, or a clique has fewer than two or more than 20 labels, a label
+        that does not exist or one twice, or stands twice.
     """
-    if n_labels < 1:
-        raise ValueError(f"n_labels is {n_labels}; a graph has at least one label.")
+    if not isinstance(n_labels, (int, np.integer)) or n_labels < 1:
+        raise ValueError(f"n_labels is {n_labels!r}; give the number of labels, a whole number from 1 on.")
     found: dict[tuple[int, ...], int] = {}
     for position, clique in enumerate(cliques):
         labels = _indices(position, clique, n_labels)
@@ -60,7 +67,7 @@ def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Arra
 def _indices(position: int, clique: Any, n_labels: int) -> tuple[int, ...]:
     labels = _parts(position, clique)
     for label in labels:
-        if not _is_index(label, n_labels):
+        if not is_index(label, n_labels):
             raise ValueError(
                 f"The edge {clique!r} at position {position} has the unknown label {label!r}; labels are the "
                 f"whole numbers from 0 to {n_labels - 1}; give names with CliqueGraph.from_edges."
@@ -88,7 +95,21 @@ def _parts(position: int, edge: Any) -> tuple[Any, ...]:
     return tuple(edge)
 
 
-def _is_index(label: Any, n_labels: int) -> bool:
+def is_index(label: Any, n_labels: int) -> bool:
+    """Say whether something is the number of a label.
+
+    Parameters
+    ----------
+    label : object
+        Anything.
+    n_labels : int
+        The number of labels.
+
+    Returns
+    -------
+    bool
+        Whether it is a whole number from 0 to below ``n_labels``.
+    """
     is_whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool)
     return is_whole and 0 <= label < n_labels
 
@@ -120,15 +141,35 @@ def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> l
         If a label is unknown.
     """
     known = {} if names is None else {name: label for label, name in enumerate(names.tolist())}
-    found = []
-    for position, edge in enumerate(edges):
-        parts = _parts(position, edge)
-        found.append(tuple(_index(part, parts, position, known, n_labels) for part in parts))
-    return found
+    parts = [_parts(position, edge) for position, edge in enumerate(edges)]
+    if numbers_are_names((label for edge in parts for label in edge), known):
+        parts = [tuple(str(label) for label in edge) for edge in parts]
+    return [
+        tuple(_index(label, edge, position, known, n_labels) for label in edge)
+        for position, edge in enumerate(parts)
+    ]
+
+
+def numbers_are_names(labels: Iterable[Any], known: Container[str]) -> bool:
+    """Say whether whole numbers are meant as names, such as the years 2001 to 2010.
+
+    Parameters
+    ----------
+    labels : iterable of object
+        All labels that were given.
+    known : container of str
+        The label names.
+
+    Returns
+    -------
+    bool
+        Whether each label, written out, is a name.
+    """
+    return all(str(label) in known for label in labels if not isinstance(label, bool))
 
 
 def _index(part: Any, edge: tuple[Any, ...], position: int, known: dict[str, int], n_labels: int) -> int:
-    if _is_index(part, n_labels):
+    if is_index(part, n_labels):
         return int(part)
     if isinstance(part, str) and part in known:
         return known[part]

@@ -46,10 +46,12 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
     Raises
     ------
     ValueError
-        If ``smoothing`` is not above 0.
+        If ``smoothing`` is not above 0, or the weights are not one number of 0 or above a row.
     """
-    if not smoothing > 0.0:
-        raise ValueError(f"smoothing is {smoothing!r}; it is added to counts and must be above 0.")
+    if not 0.0 < smoothing < np.inf:
+        raise ValueError(f"smoothing is {smoothing!r}; it is added to counts, so give a number above 0.")
+    if sample_weight is not None:
+        _check_weights(np.asarray(sample_weight), len(labels))
     both, one, other, rows = _pair_counts(labels, sample_weight)
     information, covariance = _mutual_information(both, one, other, rows, smoothing)
     # the library looks for the least sum and takes 0 for no edge
@@ -60,6 +62,17 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
     pairs = np.column_stack([tree.row, tree.col])[order]
     signs = np.sign(covariance[pairs[:, 0], pairs[:, 1]]).astype(np.int8)
     return CliqueGraph(labels.n_labels, map(tuple, pairs.tolist()), labels.names, weights[order], signs)
+
+
+def _check_weights(weights: Array, n_rows: int) -> None:
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; give one number for each of the {n_rows} rows."
+        )
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"sample_weight at row {row} is {weights[row]}; weights are finite and 0 or above.")
 
 
 def _pair_counts(labels: LabelMatrix, sample_weight: Array | None) -> tuple[Array, Array, Array, Array]:

@@ -93,8 +93,9 @@ class CliqueGraph:
         Parameters
         ----------
         edges : iterable of tuple, or networkx.Graph
-            Each tuple has two or more labels; text is a name, a whole number an index.  The ``weight`` and
-            ``sign`` of a network's edges are kept where all have them.
+            Each tuple has two or more labels; text is a name, a whole number an index, unless each of those
+            given, written out, is a name.  The ``weight`` and ``sign`` of a network's edges are kept where
+            all have them.
         label_names : sequence of str or None, default=None
             One name a label; by default a network's nodes.
         n_labels : int or None, default=None

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from labelweave.labels.clique_graph.checks import is_index, numbers_are_names
+
 __all__ = ["graph_of_network", "is_network", "network_of_graph"]
 
 Array = npt.NDArray[Any]
@@ -78,10 +80,11 @@ def _places(
         return [str(node) for node in nodes], {node: place for place, node in enumerate(nodes)}
     names = None if label_names is None else [str(name) for name in label_names]
     known: dict[Any, int] = {name: place for place, name in enumerate(names or ())}
-    place = {node: known.get(str(node), node) for node in nodes}
+    by_name = numbers_are_names(nodes, known)
+    place = {node: known.get(str(node) if by_name else node, node) for node in nodes}
     count = n_labels if names is None else len(names)
     for node, label in place.items():
-        if not isinstance(label, int) or not 0 <= label < (count or 0):
+        if not is_index(label, count or 0):
             raise ValueError(
                 f"The node {node!r} of the graph is no label; name its nodes like the {count} labels, or "
                 "number them from 0."

@@ -152,6 +152,12 @@ class ProximalMargin(MarginModel):
         free = (self.homes < 0)[None, :] & (arrays.observed[rows] == 0)
         return np.where(free, arrays.targets[rows], self.worst_labelings(rows, products).labels)
 
+    @property
+    def ceiling(self) -> float:
+        """The objective of weights of zero, whose worst labelings have all observed labels wrong."""
+        every = np.arange(self.data.n_rows)
+        return float(self.data.arrays.weights @ self._costs(every, 1 - self.data.arrays.targets))
+
     def _costs(self, rows: Array, labelings: Array) -> Array:
         targets, costs = self.data.arrays.targets[rows], self.data.arrays.costs
         wrong = (targets != labelings) & (self.data.arrays.observed[rows] == 1)
@@ -184,8 +190,10 @@ class ProximalMargin(MarginModel):
     def _bound(self) -> float:
         labels, squares = self.squares()
         bend = self.regularization * (0.5 * LABEL_SCALE * labels + self.penalty.dual(squares))
-        best = 0.5 * self._cost / bend if bend > 0.0 else 0.0
-        scale = min(best, 1.0 / max(1e-300, self._totals.max()))
+        largest = self._totals.max()
+        scale = 1.0 / largest if largest > 0.0 else 0.0
+        if bend > 0.0:
+            scale = min(0.5 * self._cost / bend, scale)
         return float(scale * self._cost - scale**2 * bend)
 
     def moments(self) -> DualMoments:

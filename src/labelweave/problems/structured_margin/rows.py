@@ -37,10 +37,18 @@ class MarginData:
         What the passes read; targets that were not observed change with :meth:`complete`.
     products : FeatureMatrix of shape (n, d)
         The features again, for products.
+
+    Raises
+    ------
+    ValueError
+        If the squared norm of a row is too large for a float.
     """
 
     def __init__(self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, costs: Array) -> None:
         signs = labels.to_signs()
+        squares = features.squared_norms()
+        if not np.isfinite(squares).all():
+            raise ValueError("The squared norm of a row of X is above 1.8e308; scale the features down.")
         shares = np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64)
         self.products = features.astype(np.float64)
         self._sparse = features.sparse_rows(np.float64) if features.is_sparse else None
@@ -50,7 +58,7 @@ class MarginData:
             observed=np.ascontiguousarray(signs != 0, np.int8),
             costs=np.ascontiguousarray(costs, np.float64),
             weights=shares,
-            squares=features.squared_norms(),
+            squares=squares,
         )
 
     @property
