@@ -224,15 +224,15 @@ class GapLines(_GapCallback):
     ----------
     title : str
         What stands before the state.
-    seconds : float, default=2.0
-        The least time between lines.
+    seconds : float or None, default=None
+        The least time between lines; by default two seconds.
     n_fits : int, default=1
         How many fits are to come; seconds count from the first.
     """
 
-    def __init__(self, title: str = "fitting", seconds: float = _QUIET_SECONDS, n_fits: int = 1) -> None:
+    def __init__(self, title: str = "fitting", seconds: float | None = None, n_fits: int = 1) -> None:
         super().__init__(title, n_fits)
-        self.seconds = seconds
+        self.seconds = _QUIET_SECONDS if seconds is None else seconds
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Start the clock.

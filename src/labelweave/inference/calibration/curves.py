@@ -127,15 +127,25 @@ def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
 
 def _center_and_size(table: LabeledScores) -> tuple[float, float]:
     """Compute the mean of the observed scores and their spread about it."""
-    moments = np.zeros(3)
-    for lines in table.row_blocks():
-        scores = np.where(lines.signs == 0, 0.0, lines.scores)
-        moments += np.count_nonzero(lines.signs), scores.sum(), np.square(scores).sum()
-    if not moments[0]:
+    entries, total, _ = _moments(table, 0.0)
+    if not entries:
         return 0.0, 1.0
-    mean, square = moments[1:] / moments[0]
-    spread = float(np.sqrt(max(square - mean**2, 0.0)))
-    return float(mean), spread if spread > 1e-12 * abs(mean) else 1.0
+    center = total / entries
+    # about the mean: rounding leaves nothing of a small difference of large squares
+    spread = float(np.sqrt(_moments(table, center)[2] / entries))
+    return center, spread if spread > 1e-12 * abs(center) else 1.0
+
+
+def _moments(table: LabeledScores, center: float) -> tuple[float, float, float]:
+    """Count the observed entries and add their differences to a center and the squares of these, weighted."""
+    sums = np.zeros(3)
+    for lines in table.row_blocks():
+        seen = lines.signs != 0
+        away = np.where(seen, lines.scores, center).astype(np.float64) - center
+        weights = table.weights[lines.which]
+        sums += weights @ seen.sum(axis=1), weights @ away.sum(axis=1), weights @ np.square(away).sum(axis=1)
+    entries, total, squares = sums.tolist()
+    return entries, total, squares
 
 
 def _targets_of_all(table: LabeledScores) -> Array:

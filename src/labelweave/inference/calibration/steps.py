@@ -118,7 +118,7 @@ def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibratio
     knots, counts = [], np.zeros((2, len(_LOG_ODDS_BINS) + 1))
     for lines in table.label_blocks():
         for number, label in enumerate(range(lines.which.start, lines.which.stop)):
-            seen = lines.signs[number] != 0
+            seen = (lines.signs[number] != 0) & (table.weights > 0)
             hit, weights = lines.signs[number][seen] > 0, table.weights[seen]
             scores = lines.scores[number][seen].astype(np.float64)
             if min(hit.sum(), (~hit).sum()) >= min_positives:
