@@ -261,3 +261,16 @@ def test_inspect_refuses_what_makes_no_sense(run, matrix_files):
         "--out goes with --covariance or --graph only."
         in run("inspect", "m.lw", "--out", "x.png", code=2).err
     )
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--jobs", 0], "'--jobs': 0 threads can do nothing; give 1 or more, or -1 for all."),
+        (["--graph-tol", "nan"], "labelweave: --graph-tol must be a float"),
+        (["--regularization", "nan"], "labelweave: --regularization must be"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused_by_flag(run, matrix_files, flags, said):
+    done = run("fit", matrix_files["mulan"], "--model", "label-graph", *flags, "--out", "m.lw", code=2)
+    assert said in done.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["console", "note", "print_json", "size_of", "with_flags"]
+
+_RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
 
 
 def note(message: str) -> None:
@@ -97,4 +100,9 @@ def with_flags(error: Exception | str) -> str:
     str
         The same, with flags in place of keywords.
     """
-    return str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")
+    said = str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")
+    return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{_flag_of(found[1])} must", said)
+
+
+def _flag_of(parameter: str) -> str:
+    return f"--{_RENAMED.get(parameter, parameter).replace('_', '-')}"

@@ -23,6 +23,13 @@ _COVARIANCES = ("covariance", "covariance_from", "signatures")
 _LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "coupling")
 
 
+def _jobs(context: click.Context, parameter: click.Parameter, count: int | None) -> int | None:
+    """Refuse no threads."""
+    if count == 0:
+        raise click.BadParameter("0 threads can do nothing; give 1 or more, or -1 for all.")
+    return count
+
+
 def _tie(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> str | tuple[str, ...] | None:
@@ -72,7 +79,7 @@ def model_options(command: Command) -> Command:
         click.option("--max-iter", type=click.IntRange(1),
                      help="Largest number of rounds, of label-graph passes over the rows [1000; "
                      "kernel-logistic 100 Newton steps; low-rank 100; wsabie 10 epochs]."),
-        click.option("--jobs", type=int, help="Threads, -1 for all [1]."),
+        click.option("--jobs", type=int, callback=_jobs, help="Threads, -1 for all [1]."),
         click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
                      help="Fixes the order in which rows are visited, folds, and random starts."),
         click.option("--C", "C", type=_POSITIVE, default=1.0, show_default=True,

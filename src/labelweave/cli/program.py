@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from labelweave.cli.messages import note
+from labelweave.cli.messages import note, with_flags
 
 __all__ = ["main"]
 
@@ -83,7 +83,7 @@ def _sentence(error: Warning | Exception) -> str:
         return f"{place}{error.strerror}."
     if isinstance(error, MemoryError):
         return f"there is too little memory ({error})." if str(error) else "there is too little memory."
-    return " ".join(str(error).split())
+    return " ".join(with_flags(error).split())
 
 
 def _with_hint(error: click.ClickException) -> str:
