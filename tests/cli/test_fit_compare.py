@@ -18,6 +18,7 @@ def test_models_are_compared_before_the_fit(run, matrix_files, tmp_path):
         (["--compare", "max-margin"], "max-margin twice"),
         (["--compare", "plst,plst"], "plst twice"),
         (["--compare", "plst", "--compare-folds", 1], "compare-folds"),
+        (["--compare", "plst", "--compare-folds", 9999], "--compare-folds 9999 needs as many rows"),
     ],
 )
 def test_nonsense_is_one_sentence(run, matrix_files, words, said):

@@ -134,9 +134,48 @@ def test_sparse_labels_and_the_callback(data):
         ({"estimators": [("a", RidgeClassifier()), ("a", RidgeClassifier())]}, "named 'a'"),
         ({"reference": "b"}, "reference is 'b'"),
         ({"cv": []}, "no folds"),
+        ({"cv": "three"}, "cv is 'three'"),
+        ({"cv": None}, "cv is None"),
+        ({"cv": [(np.arange(100), [])]}, "Fold 0 of cv has 100 rows to train on and 0 to hold out"),
+        ({"cv": [(np.arange(300), [300])]}, "Fold 0 of cv names rows that are not there"),
     ],
 )
 def test_bad_input_is_one_sentence(data, options, said):
     given = {"estimators": {"a": lw.MaxMarginClassifier()}} | options
     with pytest.raises(ValueError, match=said):
         compare(given.pop("estimators"), data.X, data.Y, **given)
+
+
+def test_rows_that_do_not_match_are_refused(data, models):
+    with pytest.raises(ValueError, match="X has 300 rows but y has 200"):
+        compare(models, data.X, data.Y[:200], cv=2)
+
+
+def test_one_model_and_a_single_fold_are_said_plainly(data):
+    found = compare(lw.MaxMarginClassifier(), data.X, data.Y, cv=[(np.arange(200), np.arange(200, 300))])
+    assert found.models == ["MaxMarginClassifier"]
+    assert repr(found).endswith("on a single fold")
+
+
+def test_marks_of_rows_are_as_good_as_their_numbers(data):
+    is_test = np.arange(300) % 3 == 0
+    model = {"m": lw.MaxMarginClassifier()}
+    marked = compare(model, data.X, data.Y, cv=[(~is_test, is_test)])
+    numbered = compare(model, data.X, data.Y, cv=[(np.flatnonzero(~is_test), np.flatnonzero(is_test))])
+    assert marked.values["m"]["micro_f1"] == numbered.values["m"]["micro_f1"]
+
+
+def test_one_label_in_a_column(data):
+    Y = data.Y.positives[:, [0]].toarray()
+    found = compare({"one vs rest": OneVsRestClassifier(RidgeClassifier())}, data.X, Y, cv=2)
+    assert found.values["one vs rest"]["micro_f1"].shape == (2,)
+
+
+def test_a_model_that_cannot_be_written_has_no_size(data):
+    class Written(DummyClassifier):
+        def __reduce_ex__(self, protocol):
+            raise TypeError("not to be written")
+
+    Y = data.Y.positives.toarray()
+    found = compare({"dummy": Written(strategy="most_frequent")}, data.X.toarray(), Y, cv=2)
+    assert np.isnan(found.values["dummy"]["megabytes"]).all()

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -233,10 +233,18 @@ def test_nonsense_is_refused_in_one_sentence(wrap, X, y, message):
 def test_bad_splits_are_refused(rows):
     X, Y, *_ = rows
     for cv, message in (
-        ([(np.arange(600), [])], "Split 0 of cv has 600 rows to fit and 0 to hold out"),
-        ([], "cv gives no splits"),
+        ([(np.arange(600), [])], "Fold 0 of cv has 600 rows to train on and 0 to hold out"),
+        ([], "cv gives no folds"),
     ):
         with pytest.raises(ValueError, match=message):
             TunedThresholdClassifier(MaxMarginClassifier(), cv=cv).fit(X, Y)
     with pytest.raises(ValueError, match=r"calibration rows .* needs at least 299; give more rows"):
         ConformalLabelClassifier(MaxMarginClassifier(), level=0.01).fit(X, Y)
+
+
+def test_folds_may_be_marked_or_numbered(rows):
+    X, Y, *_ = rows
+    part = np.arange(Y.shape[0]) % 3
+    marked = TunedThresholdClassifier(MaxMarginClassifier(), cv=[(part != k, part == k) for k in range(3)])
+    numbered = TunedThresholdClassifier(MaxMarginClassifier(), cv=PredefinedSplit(part))
+    np.testing.assert_array_equal(marked.fit(X, Y).thresholds_, numbered.fit(X, Y).thresholds_)

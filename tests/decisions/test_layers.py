@@ -76,3 +76,7 @@ def test_what_is_said(data):
     assert "label sets" not in layer_words(model)[1][1]
     top = TunedThresholdClassifier(MaxMarginClassifier(), "recall", target=0.5, scope="top_k").fit(X, Y)
     assert decision_words(top).startswith(f"the {top.k_} best labels of every row, with recall 0.5")
+    auto = CalibratedLabelClassifier(MaxMarginClassifier()).fit(X, Y)
+    assert decision_words(auto).startswith(
+        ("probabilities by sigmoid maps, the better", "probabilities by isotonic maps, the better")
+    )

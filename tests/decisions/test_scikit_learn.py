@@ -6,11 +6,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from labelweave import CalibratedLabelClassifier, ConformalLabelClassifier, TunedThresholdClassifier
 from labelweave.baselines import BinaryRelevance
 
-SAMPLE_WEIGHT = (
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-)
-SPLITS = dict.fromkeys(SAMPLE_WEIGHT, "holds rows out, and repeated rows are other rows to hold out")
 OWN_LEVEL = {"check_classifiers_train": "probabilities are not compared with 1/2 once thresholds are chosen"}
 SETS = {"check_classifiers_train": "sets that may miss half of the labels are not accurate"}
 
@@ -18,8 +13,6 @@ SETS = {"check_classifiers_train": "sets that may miss half of the labels are no
 def _expected_to_fail(estimator):
     if isinstance(estimator, ConformalLabelClassifier):
         return SETS
-    if isinstance(estimator, CalibratedLabelClassifier):
-        return SPLITS if estimator.method == "sigmoid" else {}
     own_level = isinstance(estimator, TunedThresholdClassifier) and hasattr(estimator, "predict_proba")
     return OWN_LEVEL if own_level else {}
 

@@ -181,7 +181,7 @@ def test_what_cannot_be_drawn_is_refused(case, options, message):
 
 
 def test_labels_without_positives_and_wrong_shapes_are_refused(case):
-    with pytest.raises(ValueError, match="all 3 labels has no positive observed entry"):
+    with pytest.raises(ValueError, match="No observed entry of all 3 labels is positive"):
         ThresholdCurveDisplay.from_predictions(np.zeros((200, 3)), case[1])
     with pytest.raises(ValueError, match="scores has shape"):
         ThresholdCurveDisplay.from_predictions(case[0], case[1][:, :2])

@@ -43,6 +43,23 @@ def test_the_scale_of_the_scores_does_not_matter(scale):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_scores_far_from_zero_keep_their_differences():
+    scores, labels, _ = make_problem(300, 5)
+    expected = calibrate_labels(labels, scores).probabilities(scores)
+    moved = 1000.0 + 1e-6 * scores
+    np.testing.assert_allclose(calibrate_labels(labels, moved).probabilities(moved), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_a_row_without_weight_is_no_row(method):
+    scores, labels, _ = make_problem(60, 4)
+    weights = np.repeat([1.0, 0.0], 30)
+    labels[:30, 0] = 0  # all positive rows of the first label have no weight
+    weighted = calibrate_labels(labels, scores, method, min_positives=1, sample_weight=weights)
+    without = calibrate_labels(labels[:30], scores[:30], method, min_positives=1)
+    np.testing.assert_allclose(weighted.probabilities(scores), without.probabilities(scores), atol=1e-6)
+
+
 def test_rare_labels_lean_on_the_others():
     """With four hundred rows a label of base rate 1 % has few positive ones: pooling must bring it closer."""
     scores, labels, truth = make_problem(400, 60, base=-6.0, base_spread=0.5)

@@ -241,6 +241,7 @@ def test_it_shows_its_parameters():
         ({"n_splits": True}, "n_splits is True; it is a whole number"),
         ({"order": 3}, "order is 3; it is 1 to spread labels"),
         ({"order": "pairs"}, "order is 'pairs'"),
+        ({"shuffle": "yes"}, "shuffle is 'yes'; it is True or False"),
         ({"random_state": 0}, "random_state=0 has no use with shuffle=False; set shuffle=True"),
     ],
 )

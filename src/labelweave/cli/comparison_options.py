@@ -102,7 +102,15 @@ def run_comparison(models: Mapping[str, Any], targets: Targets, folds: int, seed
         Draws them.
     quiet : bool
         Whether to show no progress.
+
+    Raises
+    ------
+    click.UsageError
+        If there are fewer rows than folds.
     """
+    n_rows = len(targets.rows)
+    if n_rows < folds:
+        raise click.UsageError(f"--compare-folds {folds} needs as many rows, but DATA has {n_rows}.")
     with warnings.catch_warnings(), console(stderr=True).status("comparing") as status:
         warnings.simplefilter("ignore", ConvergenceWarning)
 

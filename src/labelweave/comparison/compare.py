@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
@@ -23,6 +23,7 @@ from labelweave.decisions.layers import ranking_offsets
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, score_table
 from labelweave.splits import IterativeStratifiedKFold
+from labelweave.splits.given_splits import splits_by
 
 __all__ = ["compare"]
 
@@ -51,7 +52,7 @@ def compare(
 
     Parameters
     ----------
-    estimators : dict of str to estimator, list of estimator, or list of (str, estimator)
+    estimators : dict of str to estimator, list of estimator, list of (str, estimator), or estimator
         The models; each is cloned for every fold.  Models of a list are named by their classes.
     X : {array-like, sparse matrix, DataFrame} of shape (n, d)
         The rows.
@@ -75,12 +76,12 @@ def compare(
     Raises
     ------
     ValueError
-        If there is no model, names are given twice, or the folds are none.
+        If there is no model, names are given twice, X and y differ in rows, or cv makes no folds.
     """
     models = _named(estimators)
     if reference is not None and reference not in models:
         raise ValueError(f"reference is {reference!r}; it needs to be one of {', '.join(map(repr, models))}.")
-    rows = _Rows(X, y, _labels(y))
+    rows = _read_rows(X, y)
     splits = _splits(rows, cv, random_state)
     values: dict[str, list[dict[str, float]]] = {name: [] for name in models}
     for fold, (train, test) in enumerate(splits):
@@ -95,6 +96,8 @@ def compare(
 def _named(estimators: Any) -> dict[str, Any]:
     if isinstance(estimators, Mapping):
         pairs = list(estimators.items())
+    elif isinstance(estimators, BaseEstimator):
+        pairs = [(None, estimators)]
     else:
         pairs = [one if isinstance(one, tuple) else (None, one) for one in estimators]
     if not pairs:
@@ -112,6 +115,14 @@ def _named(estimators: Any) -> dict[str, Any]:
     return found
 
 
+def _read_rows(X: Any, y: Any) -> _Rows:
+    labels = _labels(y)
+    n_rows, n_targets = _num_samples(X), _num_samples(y) if labels is None else len(labels)
+    if n_rows != n_targets:
+        raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
+    return _Rows(X, y, labels)
+
+
 def _labels(y: Any) -> LabelMatrix | None:
     """Read many labels a row; None for one class a row."""
     if isinstance(y, LabelMatrix) or hasattr(y, "tocsr") or hasattr(y, "columns") or np.ndim(y) == 2:
@@ -123,19 +134,9 @@ def _splits(rows: _Rows, cv: Any, random_state: int | None) -> list[tuple[Array,
     if isinstance(cv, Integral):
         kind: Any = StratifiedKFold if rows.labels is None else IterativeStratifiedKFold
         cv = kind(int(cv), shuffle=True, random_state=random_state)
-    targets = rows.y if rows.labels is None else rows.labels
-    found: Iterable[Any] = (
-        cv.split(np.zeros((_num_samples(targets), 1)), targets) if hasattr(cv, "split") else cv
-    )
-    splits = [(_indices(train), _indices(test)) for train, test in found]
-    if not splits:
-        raise ValueError("cv gives no folds; give at least one pair of rows to train on and to test on.")
-    return splits
-
-
-def _indices(part: Any) -> Array:
-    part = np.asarray(part)
-    return np.flatnonzero(part) if part.dtype == bool else part
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise ValueError(f"cv is {cv!r}; give a number of folds, a splitter, or pairs of row lists.")
+    return splits_by(cv, rows.X, rows.y)
 
 
 def _measure(estimator: Any, rows: _Rows, train: Array, test: Array) -> dict[str, float]:
@@ -156,6 +157,7 @@ def _measure(estimator: Any, rows: _Rows, train: Array, test: Array) -> dict[str
 
 
 def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: Any) -> dict[str, float]:
+    predicted = _as_column(predicted) if truth.n_labels == 1 else predicted
     if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
         return score_table(truth, Y_pred=predicted)
     scores = label_scores(estimator, unseen, truth.n_labels)
@@ -163,6 +165,11 @@ def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: A
     if hasattr(last, "label_names_"):  # labels are ranked as before thresholds were taken off
         scores = scores + ranking_offsets(last)
     return score_table(truth, scores, Y_pred=predicted)
+
+
+def _as_column(predicted: Any) -> Any:
+    """Give what scikit-learn predicts for one label the shape of labels."""
+    return np.reshape(predicted, (-1, 1)) if np.ndim(predicted) == 1 else predicted
 
 
 def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:
@@ -173,7 +180,7 @@ def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> d
 
 
 def _size(estimator: Any) -> float:
-    """Give the bytes of the model's file, or of its pickle where it has no file of its own."""
+    """Give the bytes of the model's file, or of its pickle where it has no file of its own, or NaN."""
     if hasattr(estimator, "save"):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.lw")
@@ -182,7 +189,10 @@ def _size(estimator: Any) -> float:
                 return float(os.path.getsize(path))
             except (TypeError, ValueError):  # around an estimator that has no file
                 pass
-    return float(len(pickle.dumps(estimator)))
+    try:
+        return float(len(pickle.dumps(estimator)))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return float("nan")
 
 
 def _by_metric(values: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, Array]]:

@@ -174,10 +174,13 @@ class Comparison:
             row = "".join(f"  {cells[model][number]:>{widths[model]}}" for model in self.models)
             lines.append(f"{metric:<{width}}{row}")
         folds = len(self.values[self.reference][self.metrics[0]])
-        lines.append(
-            f"mean over {folds} folds; in brackets the 95 % interval "
-            f"of the difference to {self.reference}, * where it leaves out 0"
-        )
+        where = "on a single fold" if folds == 1 else f"mean over {folds} folds"
+        if folds > 1 and len(self.models) > 1:
+            where += (
+                f"; in brackets the 95 % interval of the difference to {self.reference}, * where it "
+                "leaves out 0"
+            )
+        lines.append(where)
         return "\n".join(lines)
 
     def _cell(self, model: str, metric: str, means: dict[str, dict[str, float]]) -> str:

@@ -10,6 +10,7 @@ from labelweave.decisions.calibrated_label import CalibratedLabelClassifier
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
 from labelweave.decisions.layers import layers
 from labelweave.decisions.tuned_threshold import TunedThresholdClassifier
+from labelweave.inference import SigmoidCalibration
 
 __all__ = ["decision_words", "guarantee_words", "layer_words"]
 
@@ -64,7 +65,9 @@ def _tuned_words(classifier: Any) -> str:
 
 def _calibrated_words(classifier: Any, is_inside: bool) -> str:
     pooled = ", rare labels lean on the others" if classifier.pooling else ""
-    maps = f"probabilities by {classifier.method} maps{pooled}"
+    kind = "sigmoid" if isinstance(classifier.calibration_, SigmoidCalibration) else "isotonic"
+    chosen = ", the better ones on held-out rows" if classifier.method == "auto" else ""
+    maps = f"probabilities by {kind} maps{chosen}{pooled}"
     if is_inside:
         return maps
     sets = "more probable than 1/2" if classifier.decision == "half" else "of the greatest expected F1"

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import _safe_split
 
 from labelweave.decisions.label_scores import score_blocks, take_rows
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
+from labelweave.splits.given_splits import splits_by
 
 __all__ = [
     "HeldOutScores",
@@ -98,19 +98,16 @@ def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: in
     Raises
     ------
     ValueError
-        If a split has no rows to fit or to score.
+        If a split is no pair of rows that there are, or has no rows to fit or to score.
     """
     n_rows = len(data.labels)
-    empty = np.zeros((n_rows, 0))
     if cv is None or isinstance(cv, Integral):
         _require_rows(n_rows, 2 if cv is None else int(cv))
         splitter: Any = IterativeStratifiedShuffleSplit(1, test_size=validation_fraction, random_state=seed)
         if cv is not None:
             splitter = IterativeStratifiedKFold(int(cv), random_state=seed, shuffle=True)
-        return _sorted(splitter.split(empty, data.labels))
-    # a splitter that stratifies by itself wants y as the user has it, or at least an array
-    y = data.labels.positives if isinstance(data.y, LabelMatrix) else data.y
-    return _sorted(check_cv(cv).split(empty, y))
+        return _sorted(splits_by(splitter, data.X, data.labels))
+    return _sorted(splits_by(cv, data.X, data.y))
 
 
 def one_split(n_rows: int, validation_fraction: float, seed: int) -> Split:
@@ -146,16 +143,7 @@ def _require_rows(n_rows: int, least: int) -> None:
 
 
 def _sorted(splits: Iterable[Split]) -> list[Split]:
-    found = [(np.sort(np.asarray(train)), np.sort(np.asarray(held))) for train, held in splits]
-    for number, (train, held) in enumerate(found):
-        if not len(train) or not len(held):
-            raise ValueError(
-                f"Split {number} of cv has {len(train)} rows to fit and {len(held)} to hold out; it "
-                "needs both."
-            )
-    if not found:
-        raise ValueError("cv gives no splits; give at least one pair of rows to fit and to hold out.")
-    return found
+    return [(np.sort(train), np.sort(held)) for train, held in splits]
 
 
 def fit_on(estimator: Any, data: TrainingRows, rows: Array | None = None) -> Any:

@@ -90,8 +90,8 @@ def threshold_curve(labels: LabelMatrix, scores: Floats, chosen: float | None, n
     positives = scores[rows, labels.positives.indices]
     if not len(positives):
         raise ValueError(
-            f"{name} has no positive observed entry, so there is no F1 at any threshold; choose labels that "
-            "have some."
+            f"No observed entry of {name} is positive, so there is no F1 at any threshold; choose labels "
+            "that have some."
         )
     cuts = _cuts(positives, scores, chosen)
     hits, predicted = _above(cuts, positives), np.zeros(len(cuts))

@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold
 
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
+from labelweave.splits.given_splits import read_splits
 
 __all__ = ["LearningBlock", "drawn_blocks", "held_out_rows", "reusable_splits"]
 
@@ -161,39 +162,16 @@ def _splits(cv: Any, targets: Array | LabelMatrix) -> list[Any]:
 
 
 def _table(folds: list[Any], n_rows: int) -> Array:
-    if not folds:
-        raise ValueError("cv gives no folds; give at least one pair of rows to train on and to hold out.")
-    held_out = np.ones((n_rows, len(folds)), bool)
-    for fold, parts in enumerate(folds):
-        train, test = (_rows(part, n_rows, fold) for part in _pair(parts, fold))
-        if not train.any() or not test.any():
-            counts = f"{train.sum()} rows to train on and {test.sum()} to hold out"
-            raise ValueError(f"Fold {fold} of cv has {counts}; it needs both.")
-        if not (train ^ test).all():
-            row = int((train ^ test).argmin())
-            where = "both parts" if train[row] else "neither part"
+    splits = read_splits(folds, n_rows)
+    held_out = np.zeros((n_rows, len(splits)), bool)
+    for fold, (train, test) in enumerate(splits):
+        is_trained = np.zeros(n_rows, bool)
+        is_trained[train], held_out[test, fold] = True, True
+        is_once = is_trained ^ held_out[:, fold]
+        if not is_once.all():
+            row = int(is_once.argmin())
+            where = "both parts" if is_trained[row] else "neither part"
             raise ValueError(
                 f"Fold {fold} of cv has row {row} in {where}; every row must be trained on or held out."
             )
-        held_out[:, fold] = test
     return held_out
-
-
-def _pair(parts: Any, fold: int) -> tuple[Any, Any]:
-    try:
-        train, test = parts
-    except (ValueError, TypeError):
-        raise ValueError(
-            f"Fold {fold} of cv is no pair; give pairs of the rows to train on and the rows to hold out."
-        ) from None
-    return train, test
-
-
-def _rows(part: Array, n_rows: int, fold: int) -> Array:
-    """Mark the rows of a part, which lists or marks them."""
-    marked = np.zeros(n_rows, bool)
-    try:
-        marked[part if len(part) else []] = True
-    except IndexError as error:
-        raise ValueError(f"Fold {fold} of cv names rows that are not there ({error}).") from None
-    return marked

@@ -65,6 +65,8 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
     def __init__(
         self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None, order: int = 1
     ) -> None:
+        if not isinstance(shuffle, bool | np.bool_):
+            raise ValueError(f"shuffle is {shuffle!r}; it is True or False.")
         if random_state is not None and not shuffle:
             raise ValueError(
                 f"random_state={random_state!r} has no use with shuffle=False; set shuffle=True."

@@ -1,0 +1,95 @@
+"""Read the splits of a cross-validation: those that were given, or those that a splitter gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import _num_samples
+
+from labelweave.labels import LabelMatrix
+from labelweave.splits.iterative_folds import IterativeStratifiedKFold
+from labelweave.splits.iterative_shuffle import IterativeStratifiedShuffleSplit
+
+__all__ = ["read_splits", "splits_by"]
+
+Rows = npt.NDArray[np.intp]
+
+
+def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
+    """List the rows of both parts of every split that a splitter makes, or of those given.
+
+    Parameters
+    ----------
+    cv : splitter or iterable of pairs
+        What scikit-learn takes as ``cv``, but no number.
+    X : array-like, sparse matrix, DataFrame or list of n rows
+        The rows.
+    y : array-like, sparse matrix, DataFrame or LabelMatrix of n rows
+        The targets, as the user has them; of a LabelMatrix other libraries' splitters get the positive
+        entries.
+
+    Returns
+    -------
+    list of (ndarray of int, ndarray of int)
+        Row numbers from 0 on, in the order given.
+
+    Raises
+    ------
+    ValueError
+        If there is no split, one is no pair of rows that there are, or a part has none.
+    """
+    own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
+    if isinstance(y, LabelMatrix) and not own:
+        y = y.positives
+    return read_splits(cv.split(X, y) if hasattr(cv, "split") else cv, _num_samples(X))
+
+
+def read_splits(splits: Iterable[Any], n_rows: int) -> list[tuple[Rows, Rows]]:
+    """List the rows of both parts of every split.
+
+    Parameters
+    ----------
+    splits : iterable of pairs
+        The rows to train on and those to hold out: row numbers, or marks of shape (n,).
+    n_rows : int
+        The rows n that there are.
+
+    Returns
+    -------
+    list of (ndarray of int, ndarray of int)
+        Row numbers from 0 on, in the order given.
+
+    Raises
+    ------
+    ValueError
+        If there is no split, one is no pair of rows that there are, or a part has none.
+    """
+    found = [_parts(split, n_rows, number) for number, split in enumerate(splits)]
+    if not found:
+        raise ValueError("cv gives no folds; give at least one pair of rows to train on and to hold out.")
+    return found
+
+
+def _parts(split: Any, n_rows: int, number: int) -> tuple[Rows, Rows]:
+    try:
+        train, held = split
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"Fold {number} of cv is no pair; give pairs of the rows to train on and the rows to hold out."
+        ) from None
+    train, held = _row_numbers(train, n_rows, number), _row_numbers(held, n_rows, number)
+    if not len(train) or not len(held):
+        counts = f"{len(train)} rows to train on and {len(held)} to hold out"
+        raise ValueError(f"Fold {number} of cv has {counts}; it needs both.")
+    return train, held
+
+
+def _row_numbers(part: Any, n_rows: int, number: int) -> Rows:
+    """Number the rows of a part, which lists or marks them."""
+    try:
+        return np.arange(n_rows)[part if len(part) else []]
+    except (IndexError, TypeError) as error:
+        raise ValueError(f"Fold {number} of cv names rows that are not there ({error}).") from None
