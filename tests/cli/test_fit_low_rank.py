@@ -51,7 +51,7 @@ def test_matrix_files_give_the_classifier_itself(run, matrix_files, format):
         ["--rank", 2, "--loss", "squared_hinge", "--penalty", "ridge", "--threshold", "f1"],
         ["--rank", 100, "--negative-weight", 0.25, "--start", "random", "--seed", 3, "--jobs", 2],
         ["--rank", 4, "--intercept-scaling", 5.0, "--precision", "float32", "--threshold", 0.25],
-        ["--rank", 3, "--threshold", "label_f1", "--validation-fraction", 0.3],
+        ["--rank", 3, "--threshold", "macro_f1", "--validation-fraction", 0.3],
         ["--rank", 3, "--kernel", "rbf", "--gamma", 0.5, "--low-rank", 20, "--memory-budget", 10.0],
         ["--penalty", "ridge", "--kernel", "polynomial", "--degree", 2, "--coef0", 0.5],
         ["--penalty", "ridge", "--hyperparameters", "learn", "--cv", 3, "--learning-rows", 40,
@@ -86,7 +86,7 @@ def test_the_summary(run, matrix_files):
     assert f"gap       {model.duality_gap_:.2e} at most, to factors of any rank" in lines
     assert "status    converged" in lines
     assert "threshold 0.5" in lines
-    ridge = run("fit", "d.txt", *LOW_RANK, "--penalty", "ridge", "--threshold", "label_f1").err
+    ridge = run("fit", "d.txt", *LOW_RANK, "--penalty", "ridge", "--threshold", "macro_f1").err
     assert "rank      5 (asked for 100; no product of factors has more)" in ridge
     assert "gap       no bound with the penalty ridge" in ridge
     assert "threshold one a label, from " in ridge
@@ -148,7 +148,7 @@ def test_blocks_of_rows_change_nothing(run, matrix_files, monkeypatch):
 
 
 def test_thresholds_of_labels_leave_rankings_alone(run, matrix_files, rows):
-    run("fit", "d.txt", *LOW_RANK, "--threshold", "label_f1", "--validation-fraction", 0.4, "-q")
+    run("fit", "d.txt", *LOW_RANK, "--threshold", "macro_f1", "--validation-fraction", 0.4, "-q")
     model = _classifier()
     assert len(set(model.thresholds_)) > 1
     best = model.predict_top(rows.X, 3)[0]
@@ -313,9 +313,9 @@ def test_what_low_rank_learning_is_compared_with(run, matrix_files, name, words,
         (["--regularization", -1], "Invalid value for '--regularization'"),
         (["--regularization", "nan"], "regularization"),
         (["--negative-weight", 0], "Invalid value for '--negative-weight'"),
-        (["--threshold", "best"], "'best' is neither a number nor one of auto, f1, label_f1."),
+        (["--threshold", "best"], "'best' is neither a number nor one of auto, f1, micro_f1, macro_f1,"),
         (["--threshold", "inf"], "'inf' is neither a number"),
-        (["--validation-fraction", 0.2], "--validation-fraction goes with --threshold f1 or label_f1."),
+        (["--validation-fraction", 0.2], "--validation-fraction goes with --threshold and one of f1,"),
         (["--intercept-scaling", 2, "--no-intercept"], "--intercept-scaling has no intercept to scale"),
         (["--low-rank", 5], "--low-rank stands for a kernel matrix, and --kernel linear needs none"),
         (["--precision", "auto"], "--precision auto goes with --model max-margin; give float32 or float64."),

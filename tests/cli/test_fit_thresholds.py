@@ -24,7 +24,7 @@ def _fit(run, words, *more, code=0):
 
 @MODELS
 def test_thresholds_are_chosen_and_told(run, matrix_files, words):
-    summary = _fit(run, words, "--threshold", "label_f1", "--validation-fraction", 0.4).err
+    summary = _fit(run, words, "--threshold", "macro_f1", "--validation-fraction", 0.4).err
     model, rows = labelweave.load("m.lw"), read_any("d.txt")
     assert len(set(model.thresholds_)) > 1
     assert model.validation_fraction == 0.4
@@ -61,7 +61,7 @@ def test_a_score_is_a_threshold(run, matrix_files):
 
 @MODELS
 def test_the_share_of_rows_goes_with_a_choice(run, matrix_files, words):
-    message = "--validation-fraction goes with --threshold f1 or label_f1."
+    message = "--validation-fraction goes with --threshold and one of f1, micro_f1, macro_f1, "
     assert message in _fit(run, words, "--validation-fraction", 0.2, code=2).err
 
 

@@ -55,7 +55,7 @@ def test_differences_have_the_corrected_interval(data, models):
 
 def test_labels_are_ranked_as_before_thresholds_were_tuned(data, models):
     tuned = {
-        "option": lw.MaxMarginClassifier(threshold="label_f1"),
+        "option": lw.MaxMarginClassifier(threshold="macro_f1"),
         "wrapper": TunedThresholdClassifier(models["margin"], cv=3),
     }
     tuned["pipeline"] = make_pipeline(MaxAbsScaler(), tuned["wrapper"])

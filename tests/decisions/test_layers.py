@@ -26,7 +26,7 @@ def data(rows):
     "model",
     [
         TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"),
-        TunedThresholdClassifier(MaxMarginClassifier(threshold="label_f1"), "macro_f1"),
+        TunedThresholdClassifier(MaxMarginClassifier(threshold="macro_f1"), "macro_f1"),
         ConformalLabelClassifier(TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"), level=0.3),
     ],
 )
@@ -41,7 +41,7 @@ def test_labels_are_ranked_by_scores_before_all_thresholds(data, model):
 
 def test_probabilities_are_ranked_as_they_are(data):
     X, Y, X_test = data
-    inside = CalibratedLabelClassifier(MaxMarginClassifier(threshold="label_f1"))
+    inside = CalibratedLabelClassifier(MaxMarginClassifier(threshold="macro_f1"))
     model = TunedThresholdClassifier(inside, "macro_f1", response_method="predict_proba").fit(X, Y)
     ranked = model.decision_function(X_test) + ranking_offsets(model)
     np.testing.assert_array_equal(

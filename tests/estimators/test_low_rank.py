@@ -200,7 +200,7 @@ def test_works_in_pipelines_and_searches():
 
 def test_top_labels_are_the_highest_scores(problem):
     X, Y = problem
-    model = LowRankClassifier(3, threshold="label_f1").fit(X, Y)
+    model = LowRankClassifier(3, threshold="macro_f1").fit(X, Y)
     labels, scores = model.predict_top(X, 2)
     raw = model.decision_function(X) + model.thresholds_
     np.testing.assert_array_equal(labels, np.argsort(-raw, axis=1, kind="stable")[:, :2])
@@ -217,7 +217,7 @@ def test_thresholds_are_where_predictions_change(problem, loss):
     np.testing.assert_array_equal(high.predict(X), raw > 0.9)
 
 
-@pytest.mark.parametrize("threshold", ["f1", "label_f1"])
+@pytest.mark.parametrize("threshold", ["f1", "macro_f1"])
 def test_chosen_thresholds_help_rare_labels(threshold):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
@@ -286,7 +286,7 @@ def test_a_callback_can_stop_the_fit(problem, threshold):
 
 @pytest.mark.parametrize("half", ["improve_features", "improve_labels"])
 @pytest.mark.parametrize("call", [1, 3])
-@pytest.mark.parametrize("threshold", ["auto", "label_f1"])
+@pytest.mark.parametrize("threshold", ["auto", "macro_f1"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_an_interrupted_fit_keeps_the_best_model_and_says_so(
     problem, monkeypatch, half, call, threshold, kernel

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 import labelweave
-from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, datasets
+from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, datasets, metrics
 from labelweave.estimators import likelihood_fit
 from labelweave.estimators.kernel_logistic import LikelihoodFit
 from labelweave.estimators.margin_fit import MarginTask
@@ -57,14 +57,17 @@ def many_rows():
 
 
 @MODELS
-@pytest.mark.parametrize(("threshold", "average"), [("f1", "micro"), ("label_f1", "macro")])
+@pytest.mark.parametrize(
+    ("threshold", "average"),
+    [("f1", "micro"), ("micro_f1", "micro"), ("macro_f1", "macro"), ("example_f1", "example")],
+)
 def test_chosen_thresholds_are_better_on_new_rows(make, threshold, average, many_rows):
     (X, Y), (X_new, Y_new) = many_rows
     hidden = np.where(np.random.default_rng(1).random(Y.shape) < 0.2, np.nan, Y)
     plain, tuned = (
         make(threshold=choice, validation_fraction=0.3).fit(X, hidden) for choice in ("auto", threshold)
     )
-    scores = [f1_score(Y_new, model.predict(X_new), average=average) for model in (plain, tuned)]
+    scores = [metrics.f1_score(Y_new, model.predict(X_new), average=average) for model in (plain, tuned)]
     assert scores[1] > scores[0]
     assert len(np.unique(tuned.thresholds_)) == (1 if threshold == "f1" else 4)
 
@@ -72,7 +75,7 @@ def test_chosen_thresholds_are_better_on_new_rows(make, threshold, average, many
 @MODELS
 def test_thresholds_are_part_of_the_decision_function_only(make, rows):
     X, Y = rows
-    plain, tuned = (make(threshold=choice).fit(X, Y) for choice in ("auto", "label_f1"))
+    plain, tuned = (make(threshold=choice).fit(X, Y) for choice in ("auto", "macro_f1"))
     raw = plain.decision_function(X) + plain.thresholds_
     np.testing.assert_allclose(tuned.decision_function(X) + tuned.thresholds_, raw, atol=2e-2)
     np.testing.assert_array_equal(tuned.predict(X), tuned.decision_function(X) > 0)
@@ -83,7 +86,7 @@ def test_thresholds_are_part_of_the_decision_function_only(make, rows):
 
 def test_thresholds_of_probabilities(rows):
     X, Y = rows
-    plain, given, tuned = (logistic(threshold=choice).fit(X, Y) for choice in ("auto", 0.3, "label_f1"))
+    plain, given, tuned = (logistic(threshold=choice).fit(X, Y) for choice in ("auto", 0.3, "macro_f1"))
     for model in (given, tuned):
         np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
         np.testing.assert_array_equal(model.predict(X), plain.predict_proba(X) > expit(model.thresholds_))
@@ -99,7 +102,7 @@ def test_a_given_score_is_the_threshold(rows):
 @MODELS
 def test_the_choice_is_repeatable_and_in_the_file(make, rows, tmp_path):
     X, Y = rows
-    first, second = (make(threshold="label_f1").fit(X, sp.csr_array(Y)) for _ in range(2))
+    first, second = (make(threshold="macro_f1").fit(X, sp.csr_array(Y)) for _ in range(2))
     np.testing.assert_array_equal(first.thresholds_, second.thresholds_)
     first.save(tmp_path / "m.lw")
     np.testing.assert_array_equal(
@@ -121,7 +124,7 @@ def test_files_without_thresholds_are_read(make, rows):
 
 
 @MODELS
-@pytest.mark.parametrize("threshold", ["f1", "label_f1"])
+@pytest.mark.parametrize("threshold", ["f1", "macro_f1"])
 def test_two_classes_have_one_threshold(make, threshold, many_rows):
     (X, Y), (X_new, Y_new) = many_rows
     y, y_new = (np.where(table[:, 2] > 0, "yes", "no") for table in (Y, Y_new))
@@ -155,7 +158,7 @@ def test_weights_count_rows(make, rows):
     X, Y = rows
     weights = (np.arange(300) % 3 > 0).astype(float)
     kept = weights > 0
-    options = {"threshold": "label_f1", "tol": 1e-6} | ({} if make is low_rank else {"gamma": 0.1})
+    options = {"threshold": "macro_f1", "tol": 1e-6} | ({} if make is low_rank else {"gamma": 0.1})
     weighted = make(**options).fit(X, Y, sample_weight=weights)
     without = make(**options).fit(X[kept], Y[kept])
     np.testing.assert_allclose(weighted.thresholds_, without.thresholds_, atol=5e-3)
@@ -165,8 +168,8 @@ def test_weights_count_rows(make, rows):
 def test_kernel_matrices_that_are_given(make, rows):
     X, Y = rows
     K = rbf_kernel(X, gamma=0.1)
-    given = make(kernel="precomputed", threshold="label_f1").fit(K, Y)
-    own = make(kernel="rbf", gamma=0.1, threshold="label_f1").fit(X, Y)
+    given = make(kernel="precomputed", threshold="macro_f1").fit(K, Y)
+    own = make(kernel="rbf", gamma=0.1, threshold="macro_f1").fit(X, Y)
     np.testing.assert_allclose(given.thresholds_, own.thresholds_, atol=2e-2)
     np.testing.assert_allclose(given.decision_function(K), own.decision_function(X), atol=5e-2)
 
@@ -264,7 +267,7 @@ def test_learned_hyperparameters_serve_both_fits(rows, monkeypatch):
     )
     plain, tuned = (
         KernelLogisticClassifier(max_learning_iter=5, threshold=choice).fit(X[:120], Y[:120])
-        for choice in ("auto", "label_f1")
+        for choice in ("auto", "macro_f1")
     )
     assert len(searches) == 2
     assert tuned.hyperparameters_ == plain.hyperparameters_

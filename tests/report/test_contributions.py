@@ -18,7 +18,7 @@ from labelweave.report.row_examples import RowExamples
 MODELS = {
     "max-margin": MaxMarginClassifier(),
     "cosine": MaxMarginClassifier(kernel="cosine"),
-    "low rank": LowRankClassifier(rank=3, threshold="label_f1"),
+    "low rank": LowRankClassifier(rank=3, threshold="macro_f1"),
     "low rank, single": LowRankClassifier(rank=3, precision="float32"),
     "least squares": BinaryRelevance(),
     "codes": PLST(rank=3),

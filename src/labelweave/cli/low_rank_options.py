@@ -13,11 +13,12 @@ from labelweave.cli.rank_choice_options import (
     chooses_rank,
     rank_or_share,
 )
+from labelweave.estimators.threshold_rules import THRESHOLD_RULES
 
 __all__ = ["check_low_rank_options", "low_rank_options"]
 
 _LOSSES = ("squared", "logistic", "squared_hinge")
-_RULES = ("auto", "f1", "label_f1")
+_RULES = ("auto", *THRESHOLD_RULES)
 _WITH_FEATURES = ("linear", "cosine")  # kernels of which no matrix is made
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
@@ -72,11 +73,11 @@ def low_rank_options(command: Command) -> Command:
                      "only means that nobody gave it [1]."),
         click.option("--start", type=click.Choice(["svd", "random"]),
                      help="low-rank: where the labels' factor starts [svd]."),
-        click.option("--threshold", metavar="auto|f1|label_f1|NUMBER", callback=_threshold,
+        click.option("--threshold", metavar="auto|RULE|NUMBER", callback=_threshold,
                      help="max-margin, low-rank, kernel-logistic: scores, probabilities of the last, above "
                      "it are predicted: max-margin 0, low-rank 1/2 or 0 by the loss, kernel-logistic 1/2 "
-                     "(auto), the one of the best micro F1 on held-out rows (f1), the best of every label "
-                     "(label_f1) [auto]."),
+                     "(auto), the one of the best micro F1 on held-out rows (f1), or one for every label "
+                     "(micro_f1, macro_f1, example_f1, hamming_loss) [auto]."),
         click.option("--validation-fraction", metavar="SHARE",
                      type=click.FloatRange(0, 1, min_open=True, max_open=True),
                      help="Share of rows held out for these thresholds [0.1]; label-graph: for the loss "

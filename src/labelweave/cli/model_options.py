@@ -10,6 +10,7 @@ from labelweave.cli.label_graph_options import check_label_graph_options
 from labelweave.cli.low_rank_options import check_low_rank_options
 from labelweave.cli.model_flags import MODELS, check_model_flags, flag_of
 from labelweave.cli.rank_choice_options import chooses_rank
+from labelweave.estimators.threshold_rules import THRESHOLD_RULES
 
 __all__ = ["check_model_options", "logistic_options", "model_options"]
 
@@ -181,8 +182,9 @@ def _check_learning(options: Options) -> None:
 def _check_threshold(options: Options) -> None:
     threshold = options["threshold"]
     thresholds_are_held_out = options["validation_fraction"] is not None and options["model"] != "label-graph"
-    if thresholds_are_held_out and threshold not in ("f1", "label_f1"):
-        raise click.UsageError("--validation-fraction goes with --threshold f1 or label_f1.")
+    if thresholds_are_held_out and threshold not in THRESHOLD_RULES:
+        rules = ", ".join(THRESHOLD_RULES)
+        raise click.UsageError(f"--validation-fraction goes with --threshold and one of {rules}.")
     is_level = isinstance(threshold, float)
     if options["model"] == "kernel-logistic" and is_level and not 0 < threshold < 1:
         raise click.UsageError(

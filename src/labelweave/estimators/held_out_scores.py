@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.arrays import Workers, panels
-from labelweave.estimators.thresholded_classifier import best_f1_thresholds
+from labelweave.estimators.threshold_rules import THRESHOLD_RULES, held_out_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.metrics import average_auc, f1_score, precision_at_k
@@ -38,7 +38,7 @@ class ScoreSettings:
         The model's loss.
     negative_weight : float
         Weight of entries that are not positive, in the loss.
-    threshold : {"auto", "f1", "label_f1"} or float
+    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float
         How label sets are made of scores.
     workers : Workers
         The threads.
@@ -152,9 +152,9 @@ def _micro_f1(rows: HeldOutRows, settings: ScoreSettings) -> float:
 def _thresholds(rows: HeldOutRows, settings: ScoreSettings) -> Array:
     """Give the thresholds, or choose them where that is how the model does it."""
     fallback = ENTRY_LOSSES[settings.loss]().threshold
-    if settings.threshold in ("f1", "label_f1"):
+    if isinstance(settings.threshold, str) and settings.threshold in THRESHOLD_RULES:
         scores = np.concatenate([block for _, block in rows.blocks()])
-        return best_f1_thresholds(settings.threshold, rows.labels, scores, rows.weights, fallback)
+        return held_out_thresholds(settings.threshold, rows.labels, scores, rows.weights, fallback)
     level = fallback if settings.threshold == "auto" else float(settings.threshold)
     return np.full(rows.labels.n_labels, level)
 

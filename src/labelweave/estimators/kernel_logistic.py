@@ -32,6 +32,7 @@ from labelweave.estimators.likelihood_data import LikelihoodData, read_likelihoo
 from labelweave.estimators.likelihood_fit import FitSettings, FittedLikelihood, LikelihoodFit
 from labelweave.estimators.likelihood_progress import LikelihoodProgress
 from labelweave.estimators.prior_choice import TIES, PriorChoice, prior_family
+from labelweave.estimators.threshold_rules import THRESHOLD_RULES
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.hyperparameters import LearnedParameters, SearchRecord
@@ -117,14 +118,15 @@ class KernelLogisticClassifier(KernelProbabilities):
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
         How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
         loss, or the most probable under the parent of the greatest mass (section 6.1).
-    threshold : {"auto", "f1", "label_f1"} or float, default="auto"
+    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
+            default="auto"
         Labels of a higher probability are predicted: 1/2, or a given one; or, on the observed entries of rows
-        that are held out, the one of best micro-averaged F1 score ("f1"), or the one of best F1 score of
-        every label ("label_f1"), drawn to the former where few held-out rows have the label; after that
-        the model is fitted to all rows.  Hyper-parameters are learned before, on all rows.  Only
+        that are held out, the one of best micro-averaged F1 score ("f1"), or one for every label, together
+        the best for a measure, drawn to the best one of all where few held-out rows have the label; after
+        that the model is fitted to all rows.  Hyper-parameters are learned before, on all rows.  Only
         "auto" where a row has one of three classes or more.
     validation_fraction : float, default=0.1
-        The share of rows held out for ``threshold="f1"`` and "label_f1", every label spread evenly.
+        The share of rows held out for thresholds, every label spread evenly.
     low_rank : int or None, default=None
         Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true
         diagonal (section 7.4.3); the model then keeps so many rows.  None for the exact matrices.
@@ -224,7 +226,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         "max_learning_iter": [_COUNT],
         "decision": [StrOptions(_DECISIONS)],
         **KernelProbabilities._threshold_constraints,
-        "threshold": [StrOptions({"auto", "f1", "label_f1"}), Interval(Real, 0, 1, closed="neither")],
+        "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, 0, 1, closed="neither")],
         "low_rank": [_COUNT, None],
         "tol": [_POSITIVE],
         "max_iter": [_COUNT],

@@ -186,8 +186,8 @@ class LabelGraphClassifier(LabelGraphModel):
     the score of the target: the latent structural SVM of Yu and Joachims (ICML 2009).  The target's part is
     solved by completing labels and solving again, which never raises the objective; it is not convex.
 
-    The first fit after an installation compiles its loops, for about ten seconds, and the first one with a graph
-    that is not narrow for about twenty more; they are kept on disk.
+    The first fit after an installation compiles its loops, for about ten seconds, and the first one with a
+    graph that is not narrow for about twenty more; they are kept on disk.
 
     Label sets come from inference and there is no threshold to set; to tune decisions on the labels' scores,
     put the model in a :class:`labelweave.decisions.TunedThresholdClassifier`.

@@ -103,14 +103,15 @@ class LowRankClassifier(LowRankModel):
         The labels' factor to start from: leading singular vectors of the label matrix (unobserved
         entries as 0), or normal random numbers.  The squared loss of labels that are all observed with
         ``penalty="ridge"`` needs none where it is solved exactly, as it is if that is cheaper.
-    threshold : {"auto", "f1", "label_f1"} or float, default="auto"
+    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
+            default="auto"
         Scores above it are predicted: 1/2 for the squared loss and 0 for others; or, on the observed entries
-        of rows that are held out, the one of best micro-averaged F1 score ("f1"), or the one of best F1
-        score of every label ("label_f1"), drawn to the former where few held-out rows have the label;
-        after that the model is fitted to all rows.  Only "auto" where a row has one of three classes or
-        more.
+        of rows that are held out, the one of best micro-averaged F1 score ("f1"), or one for every label,
+        together the best for a measure, drawn to the best one of all where few held-out rows have the
+        label; after that the model is fitted to all rows.  Only "auto" where a row has one of three
+        classes or more.
     validation_fraction : float, default=0.1
-        The share of rows held out for ``threshold="f1"`` and "label_f1".
+        The share of rows held out for thresholds.
     tol : float, default=1e-4
         The fit ends after a round that lowers the objective by less than this share.
     max_iter : int, default=100

@@ -86,7 +86,7 @@ class LowRankClassifierCV(LowRankClassifier):
             callable, default="loss"
         What is best on held-out rows, of which observed entries count only: the least mean loss of an
         entry ("loss", whose scores are minus it), or the greatest metric.  "micro_f1" takes ``threshold``,
-        and where that is "f1" or "label_f1" the best one of the held-out rows.  A callable gets a
+        and where that is a measure the best ones of the held-out rows.  A callable gets a
         fitted model, X and y of the held-out rows, and gives a number, greater is better.
     rule : {"best", "one_standard_error"}, default="best"
         Which pair is taken: the best mean score, or the smallest rank, and the strongest
@@ -95,10 +95,11 @@ class LowRankClassifierCV(LowRankClassifier):
         The tolerance of the fits to folds, in the place of ``tol``.
     start : {"svd", "random"}, default="svd"
         The labels' factor to start the path from.
-    threshold : {"auto", "f1", "label_f1"} or float, default="auto"
+    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
+            default="auto"
         Scores above it are predicted, as in :class:`LowRankClassifier`.
     validation_fraction : float, default=0.1
-        The share of rows held out for ``threshold="f1"`` and "label_f1", once the pair is chosen.
+        The share of rows held out for thresholds, once the pair is chosen.
     tol : float, default=1e-4
         Of the fit to all rows: it ends after a round that lowers the objective by less than this share.
     max_iter : int, default=100

@@ -77,13 +77,14 @@ class MaxMarginClassifier(ThresholdedClassifier):
         Cost of missing a label that is there, half of the paper's loss (equation 5).
     false_positive_cost : float or array-like of shape (L,), default=1.0
         Cost of predicting a label that is not there.
-    threshold : {"auto", "f1", "label_f1"} or float, default="auto"
+    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
+            default="auto"
         Scores above it are predicted: 0, or a given one; or, on the observed entries of rows that are held
-        out, the one of best micro-averaged F1 score ("f1"), or the one of best F1 score of every label
-        ("label_f1"), drawn to the former where few held-out rows have the label; after that the model
+        out, the one of best micro-averaged F1 score ("f1"), or one for every label, together the best for
+        a measure, drawn to the best one of all where few held-out rows have the label; after that the model
         is fitted to all rows.  Only "auto" where a row has one of three classes or more.
     validation_fraction : float, default=0.1
-        The share of rows held out for ``threshold="f1"`` and "label_f1", every label spread evenly.
+        The share of rows held out for thresholds, every label spread evenly.
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
     max_iter : int, default=1000

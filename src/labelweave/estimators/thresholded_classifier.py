@@ -12,13 +12,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from labelweave.arrays import panels
 from labelweave.estimators.base import Array
 from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.estimators.threshold_rules import THRESHOLD_RULES, held_out_thresholds
 from labelweave.features import FeatureMatrix
-from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.solvers import SolverResult, Status
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["ThresholdedClassifier", "best_f1_thresholds", "fit_after"]
+__all__ = ["ThresholdedClassifier", "fit_after"]
 
 
 class _Solved(Protocol):
@@ -33,39 +33,7 @@ class _Progress(Protocol):
 Fitted = TypeVar("Fitted")
 Solved = TypeVar("Solved", bound=_Solved)
 
-_RULES = ("f1", "label_f1")
 _ROWS_AT_ONCE = 4096
-
-
-def best_f1_thresholds(
-    rule: str, labels: LabelMatrix, scores: Array, weights: Array, fallback: float
-) -> Array:
-    """Choose the thresholds of the highest F1 score.
-
-    Parameters
-    ----------
-    rule : {"f1", "label_f1"}
-        The best threshold of all labels for micro-averaged F1; or the best one of every label, drawn to the
-        former where the label has few positive rows.
-    labels : LabelMatrix of n rows
-        What is true; unobserved entries do not count.
-    scores : ndarray of shape (n, L)
-        The scores.
-    weights : ndarray of shape (n,)
-        Weights of the rows.
-    fallback : float
-        The threshold where no row of positive weight has a label.
-
-    Returns
-    -------
-    ndarray of float64, shape (L,)
-        Scores above are positive.
-    """
-    if not (labels.positives.T @ weights).any():
-        return np.full(labels.n_labels, fallback)
-    if rule == "f1":
-        return choose_thresholds(labels, scores, scope="global", sample_weight=weights).thresholds
-    return choose_thresholds(labels, scores, "macro_f1", pooling="auto", sample_weight=weights).thresholds
 
 
 def fit_after(part: SolverResult | None, progress: _Progress, fit: Callable[[], Solved]) -> Solved | None:
@@ -109,13 +77,13 @@ class ThresholdedClassifier(KernelClassifier):
     thresholds_: Array
 
     _threshold_constraints: ClassVar[dict[str, list[Any]]] = {
-        "threshold": [StrOptions({"auto", *_RULES}), Interval(Real, None, None, closed="neither")],
+        "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, None, None, closed="neither")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     }
 
     @property
     def _holds_out(self) -> bool:
-        return self.threshold in _RULES
+        return isinstance(self.threshold, str) and self.threshold in THRESHOLD_RULES
 
     @property
     def _level(self) -> float:
@@ -153,7 +121,7 @@ class ThresholdedClassifier(KernelClassifier):
         kept, held = self._parts(truth, weights, seed)
         part = fit_part(kept)
         blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
-        self.thresholds_ = best_f1_thresholds(
+        self.thresholds_ = held_out_thresholds(
             self.threshold, truth[held], np.concatenate(blocks), weights[held], self._level
         )
         return part
