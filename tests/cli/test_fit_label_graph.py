@@ -7,6 +7,7 @@ import re
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import labelweave
@@ -274,3 +275,29 @@ def test_inspect_refuses_what_makes_no_sense(run, matrix_files):
 def test_numbers_that_make_no_sense_are_refused_by_flag(run, matrix_files, flags, said):
     done = run("fit", matrix_files["mulan"], "--model", "label-graph", *flags, "--out", "m.lw", code=2)
     assert said in done.err
+
+
+def test_predictions_have_certificates(run, matrix_files):
+    run("fit", matrix_files["mulan"], *GRAPH, "--graph", "full", "-q")
+    lines = run("predict", "m.lw", matrix_files["mulan"], "--certificates").out.splitlines()
+    data, model = read_any(matrix_files["mulan"]), _classifier()
+    found = model.predict_map(pd.DataFrame(data.X, columns=model.feature_names_in_))
+    for line, chosen, proven, gap in zip(lines, found.labels, found.proven, found.gaps, strict=True):
+        record = json.loads(line)
+        names = {str(name) for name in model.label_names_[chosen > 0]}
+        assert {entry["label"] for entry in record["labels"]} == names
+        assert record["proven"] == bool(proven)
+        assert record["gap"] == pytest.approx(gap)
+    table = run("predict", "m.lw", matrix_files["mulan"], "--certificates", "--output-format", "tsv").out
+    assert table.splitlines()[0].split("\t") == ["id", "label", "score", "proven", "gap"]
+    refused = run("predict", "m.lw", matrix_files["mulan"], "--certificates", "--threshold", 0, code=2).err
+    assert "--certificates are of whole label sets, and --threshold prints others" in refused
+    run("fit", matrix_files["mulan"], "--out", "m.lw", "-q")
+    refused = run("predict", "m.lw", matrix_files["mulan"], "--certificates", code=2).err
+    assert "--certificates are of label-graph models, and this is a MaxMarginClassifier" in refused
+
+
+def test_a_table_has_certificates_too(fit_table, run):
+    fit_table("--model", "label-graph", "--graph", "full", "--tol", 0.1, "-q")
+    lines = run("predict", "m.lw", "a.csv", "--certificates").out.splitlines()
+    assert all(json.loads(line)["proven"] for line in lines)

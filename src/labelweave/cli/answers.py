@@ -9,11 +9,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.cli.model_outputs import chosen_classes, probabilities_of, ranking_offsets, scores_of
+from labelweave.cli.model_outputs import (
+    best_labelings,
+    chosen_classes,
+    probabilities_of,
+    ranking_offsets,
+    scores_of,
+)
 from labelweave.cli.model_rows import Model, RowBlock
 from labelweave.inference import rejected
 
-__all__ = ["AllProbabilities", "Answers", "LabelLists", "OneClass"]
+__all__ = ["AllProbabilities", "Answers", "CertifiedSets", "LabelLists", "OneClass"]
 
 Array = npt.NDArray[Any]
 Record = dict[str, Any]
@@ -117,6 +123,47 @@ class LabelLists:
         """Give a line a label, and one for a row without labels; see :meth:`Answers.lines`."""
         found = [[record["id"], entry["label"], entry[self.number]] for entry in record["labels"]]
         return found or [[record["id"], "", ""]]
+
+
+@dataclass(frozen=True)
+class CertifiedSets:
+    """The label set of every row, and whether it is proven to have the highest score.
+
+    Parameters
+    ----------
+    model : TableModel or classifier
+        A model with a graph of labels.
+    """
+
+    model: Model
+
+    @property
+    def header(self) -> list[str]:
+        """The columns of the table."""
+        return ["id", "label", "score", "proven", "gap"]
+
+    def records(self, block: RowBlock) -> Iterator[Record]:
+        """List the labels of every row; see :meth:`Answers.records`.
+
+        Yields
+        ------
+        dict
+            Its labels under "labels", whether they are "proven" the best, and under "gap" by how much others
+            could score more.
+        """
+        names, found = self.model.label_names_, best_labelings(self.model, block.X)
+        scores = scores_of(self.model, block.X)
+        rows = zip(block.ids, found.labels, scores, found.proven.tolist(), found.gaps, strict=True)
+        for name, chosen, values, is_proven, gap in rows:
+            order = np.flatnonzero(chosen)[np.argsort(-values[chosen > 0], kind="stable")]
+            labels = [{"label": str(names[k]), "score": _short(values[k])} for k in order]
+            yield {"id": name, "labels": labels, "proven": is_proven, "gap": _short(gap)}
+
+    def lines(self, record: Record) -> list[list[Any]]:
+        """Give a line a label, and one for a row without labels; see :meth:`Answers.lines`."""
+        certificate = [str(record["proven"]).lower(), record["gap"]]
+        found = [[record["id"], entry["label"], entry["score"], *certificate] for entry in record["labels"]]
+        return found or [[record["id"], "", "", *certificate]]
 
 
 @dataclass(frozen=True)

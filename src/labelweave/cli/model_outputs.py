@@ -10,8 +10,10 @@ import numpy.typing as npt
 from labelweave.cli.model_rows import Model, classifier_of
 from labelweave.decisions import layers
 from labelweave.estimators import TableModel
+from labelweave.inference.map import MapResult
 
 __all__ = [
+    "best_labelings",
     "chosen_classes",
     "has_one_class_a_row",
     "has_probabilities",
@@ -121,6 +123,25 @@ def probabilities_of(model: Model, X: Any) -> Array:
 
 def _features(model: Model, X: Any) -> Any:
     return model.vectorizer.transform(X) if isinstance(model, TableModel) else X
+
+
+def best_labelings(model: Model, X: Any) -> MapResult:
+    """Find the best label sets of a model with a graph of labels.
+
+    Parameters
+    ----------
+    model : TableModel or classifier
+        The model.
+    X : DataFrame or array of n rows
+        The rows, in the form the model takes.
+
+    Returns
+    -------
+    MapResult
+        The label sets with their certificates.
+    """
+    found: MapResult = classifier_of(model).predict_map(_features(model, X))
+    return found
 
 
 def chosen_classes(model: Model, X: Any, values: Array) -> npt.NDArray[np.intp]:

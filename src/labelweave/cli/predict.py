@@ -12,8 +12,9 @@ from typing import Any, TextIO
 
 import click
 
-from labelweave.cli.answers import AllProbabilities, Answers, LabelLists, OneClass
+from labelweave.cli.answers import AllProbabilities, Answers, CertifiedSets, LabelLists, OneClass
 from labelweave.cli.data_options import Options, file_options
+from labelweave.cli.graph_words import has_graph
 from labelweave.cli.messages import note
 from labelweave.cli.model_outputs import has_one_class_a_row, has_probabilities
 from labelweave.cli.model_rows import Model, RowBlock, classifier_of, open_model, row_blocks
@@ -40,6 +41,12 @@ __all__ = ["predict"]
     help="One class a row: print none where the most probable one is less probable.",
 )
 @click.option(
+    "--certificates",
+    is_flag=True,
+    help="label-graph: print of each row whether its labels are proven best, and by how much others could "
+    "score more.",
+)
+@click.option(
     "--output-format",
     type=click.Choice(["jsonl", "tsv"]),
     default="jsonl",
@@ -63,6 +70,7 @@ def predict(model: str, data: str, output_format: str, out: str | None, **option
       labelweave predict tags.lw new.jsonl --top 5
       labelweave predict tags.lw new.csv --threshold -0.5 --output-format tsv
       labelweave predict bibtex.lw bibtex-test.arff --out labels.jsonl
+      labelweave predict scene.lw new.arff --certificates
       labelweave predict animals.lw new.csv --reject-below 0.8
       labelweave predict animals.lw new.csv --probabilities --output-format tsv
     """
@@ -80,6 +88,9 @@ def _answers(model: Model, options: Options) -> Answers:
     top, threshold, reject_below = options["top"], options["threshold"], options["reject_below"]
     one_class, is_list = has_one_class_a_row(model), top is not None or threshold is not None
     _check_wishes(model, options)
+    if options["certificates"]:
+        _check_certificates(model, options)
+        return CertifiedSets(model)
     wants = options["probabilities"]
     if is_list:
         return LabelLists(model, top, threshold, "probability" if wants else "score")
@@ -124,6 +135,21 @@ def _check_wishes(model: Model, options: Options) -> None:
         raise click.UsageError(
             f"--reject-below leaves one class a row or none, but --{listing} lists several."
         )
+
+
+def _check_certificates(model: Model, options: Options) -> None:
+    """Refuse certificates of what is not inferred."""
+    classifier = classifier_of(model)
+    if not has_graph(classifier):
+        raise click.UsageError(
+            f"--certificates are of label-graph models, and this is a {type(classifier).__name__}."
+        )
+    if has_one_class_a_row(model):
+        raise click.UsageError("--certificates are of label sets, and this model predicts one class a row.")
+    wishes = ("top", "threshold", "probabilities")
+    other = next((name for name in wishes if options[name] is not None and options[name] is not False), None)
+    if other is not None:
+        raise click.UsageError(f"--certificates are of whole label sets, and --{other} prints others.")
 
 
 def _destination(out: str | None) -> AbstractContextManager[TextIO]:
