@@ -281,7 +281,7 @@ def test_predictions_have_certificates(run, matrix_files):
     run("fit", matrix_files["mulan"], *GRAPH, "--graph", "full", "-q")
     lines = run("predict", "m.lw", matrix_files["mulan"], "--certificates").out.splitlines()
     data, model = read_any(matrix_files["mulan"]), _classifier()
-    found = model.predict_map(pd.DataFrame(data.X, columns=model.feature_names_in_))
+    found = model.predict_map(pd.DataFrame(data.X.toarray(), columns=model.feature_names_in_))
     for line, chosen, proven, gap in zip(lines, found.labels, found.proven, found.gaps, strict=True):
         record = json.loads(line)
         names = {str(name) for name in model.label_names_[chosen > 0]}
