@@ -10,7 +10,7 @@ import pytest
 import labelweave
 from labelweave.baselines import label_space_classifier, linear_fits
 from labelweave.cli import progress
-from labelweave.estimators import low_rank_fit
+from labelweave.estimators.low_rank import fit as low_rank_fit
 
 
 def _interrupt(monkeypatch, place, name, call=1):

@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveO
 
 from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
 from labelweave.estimators.folds import held_out_rows, reusable_splits
-from labelweave.estimators.ridge_learning import labels_to_split
+from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 
 GROUPS = np.arange(60) // 6  # six rows belong together
 

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import labelweave
 from labelweave import KernelLogisticClassifier, LabelCovariance, Taxonomy
-from labelweave.estimators import likelihood_fit
+from labelweave.estimators.kernel_logistic import fit as likelihood_fit
 from labelweave.features import LinearKernel, RBFKernel
 
 TREE = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c", "d"]})

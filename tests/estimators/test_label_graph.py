@@ -275,7 +275,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     X, Y = rows()
     fitted = model("full").fit(X, Y)
     scores, values = fitted.decision_function(X), fitted.predict_map(X).values
-    monkeypatch.setattr("labelweave.estimators.label_graph_model._NUMBERS_AT_ONCE", 300)
+    monkeypatch.setattr("labelweave.estimators.label_graph.model._NUMBERS_AT_ONCE", 300)
     np.testing.assert_allclose(fitted.decision_function(X), scores, atol=1e-12)
     np.testing.assert_allclose(fitted.predict_map(X).values, values, atol=1e-12)
 

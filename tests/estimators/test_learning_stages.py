@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from labelweave import KernelLogisticClassifier, load
-from labelweave.estimators import likelihood_fit
 from labelweave.estimators.folds import drawn_blocks
+from labelweave.estimators.kernel_logistic import fit as likelihood_fit
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(None, [4, 3, 3]), (3, [3, 3, 3]), (2, [2, 2, 2])])

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from labelweave import LabelMatrix, LowRankClassifier, load
-from labelweave.estimators import low_rank_fit
+from labelweave.estimators.low_rank import fit as low_rank_fit
 from labelweave.features import RBFKernel
 
 

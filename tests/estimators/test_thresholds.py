@@ -12,9 +12,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import labelweave
 from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, datasets, metrics
-from labelweave.estimators import likelihood_fit
-from labelweave.estimators.kernel_logistic import LikelihoodFit
-from labelweave.estimators.margin_fit import MarginTask
+from labelweave.estimators.kernel_logistic import fit as likelihood_fit
+from labelweave.estimators.kernel_logistic.classifier import LikelihoodFit
+from labelweave.estimators.max_margin.fit import MarginTask
 
 RARE = np.array([0.3, 0.9, 1.2, 1.5])
 

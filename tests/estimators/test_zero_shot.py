@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, ZeroShotClassifier, load
-from labelweave.estimators.held_out_classes import best_temperature, class_folds, row_classes
+from labelweave.estimators.zero_shot.held_out_classes import best_temperature, class_folds, row_classes
 
 N_SEEN, N_UNSEEN, N_ATTRIBUTES = 16, 5, 12
 

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData, with_constant
 from labelweave.baselines.ranking_fit import RankingFit, RankingSettings
-from labelweave.estimators.factor_rank import RANKS, columns_for_rank
+from labelweave.estimators.low_rank.factor_rank import RANKS, columns_for_rank
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable

@@ -11,7 +11,7 @@ import click
 from labelweave.cli.data_options import Command, Options, with_options
 from labelweave.cli.taxonomy_files import lines_of_cells
 from labelweave.datasets import DataFileError
-from labelweave.estimators.label_graph_choice import GRAPHS
+from labelweave.estimators.label_graph.choice import GRAPHS
 
 __all__ = ["check_label_graph_options", "given_graph", "label_graph_options", "read_graph"]
 

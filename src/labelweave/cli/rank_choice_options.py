@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from labelweave.cli.data_options import Command, Options, with_options
-from labelweave.estimators.held_out_scores import SCORINGS
+from labelweave.estimators.low_rank.held_out_scores import SCORINGS
 
 __all__ = ["check_choice_options", "choice_options", "chooses_rank", "parameters_to_choose", "rank_or_share"]
 

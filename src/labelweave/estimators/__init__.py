@@ -2,8 +2,7 @@
 
 from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
 from labelweave.estimators.label_graph import LabelGraphClassifier
-from labelweave.estimators.low_rank import LowRankClassifier
-from labelweave.estimators.low_rank_cv import LowRankClassifierCV
+from labelweave.estimators.low_rank import LowRankClassifier, LowRankClassifierCV
 from labelweave.estimators.max_margin import MaxMarginClassifier
 from labelweave.estimators.table_model import TableModel
 from labelweave.estimators.zero_shot import ZeroShotClassifier

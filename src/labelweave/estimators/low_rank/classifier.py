@@ -20,11 +20,11 @@ from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.arrays import Workers
 from labelweave.estimators.base import Array
-from labelweave.estimators.factor_rank import RANKS
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.low_rank_fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
-from labelweave.estimators.low_rank_model import LowRankModel
+from labelweave.estimators.low_rank.factor_rank import RANKS
+from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
+from labelweave.estimators.low_rank.model import LowRankModel
 from labelweave.estimators.round_progress import RoundProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.estimators.label_starts import first_label_factor
-from labelweave.estimators.low_rank_fit import (
+from labelweave.estimators.low_rank.fit import (
     FittedFactors,
     LowRankData,
     LowRankSettings,
     ReadyRows,
     fit_factors,
 )
+from labelweave.estimators.low_rank.label_starts import first_label_factor
 from labelweave.problems.low_rank_factors import LowRankFactors
 from labelweave.solvers import Status
 

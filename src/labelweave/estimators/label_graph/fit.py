@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.estimators.label_graph_data import FittedGraph, GraphData, GraphSettings
-from labelweave.estimators.label_graph_solver import InnerSolver, MarginProblem, inner_solver, state_problem
+from labelweave.estimators.label_graph.data import FittedGraph, GraphData, GraphSettings
+from labelweave.estimators.label_graph.solver import InnerSolver, MarginProblem, inner_solver, state_problem
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import CliquePenalty, RidgePenalty
 from labelweave.solvers import Status

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER, Array
-from labelweave.estimators.factor_rank import columns_for_rank, largest_rank
-from labelweave.estimators.learned_ridge import RidgeLearningClassifier
-from labelweave.estimators.low_rank_fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
+from labelweave.estimators.low_rank.factor_rank import columns_for_rank, largest_rank
+from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
+from labelweave.estimators.low_rank.learned_ridge import RidgeLearningClassifier
 from labelweave.estimators.round_progress import RoundProgress
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix

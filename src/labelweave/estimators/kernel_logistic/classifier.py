@@ -27,11 +27,11 @@ from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER, Array
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows, reusable_splits
 from labelweave.estimators.kernel_expansion import expansion
-from labelweave.estimators.kernel_probabilities import KernelProbabilities
-from labelweave.estimators.likelihood_data import LikelihoodData, read_likelihood_data
-from labelweave.estimators.likelihood_fit import FitSettings, FittedLikelihood, LikelihoodFit
-from labelweave.estimators.likelihood_progress import LikelihoodProgress
-from labelweave.estimators.prior_choice import TIES, PriorChoice, prior_family
+from labelweave.estimators.kernel_logistic.data import LikelihoodData, read_likelihood_data
+from labelweave.estimators.kernel_logistic.fit import FitSettings, FittedLikelihood, LikelihoodFit
+from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
+from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
+from labelweave.estimators.kernel_logistic.progress import LikelihoodProgress
 from labelweave.estimators.threshold_rules import THRESHOLD_RULES
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix, Kernel, make_kernel

@@ -37,10 +37,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from labelweave.estimators.base import Array
-from labelweave.estimators.held_out_classes import best_temperature, class_folds, row_classes
-from labelweave.estimators.max_margin import MaxMarginClassifier
-from labelweave.estimators.signature_table import read_class_prior, read_signatures
+from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.targets import TargetForm, read_targets
+from labelweave.estimators.zero_shot.held_out_classes import best_temperature, class_folds, row_classes
+from labelweave.estimators.zero_shot.signature_table import read_class_prior, read_signatures
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import save_object, storable
 

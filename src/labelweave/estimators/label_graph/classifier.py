@@ -22,22 +22,22 @@ from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER, Array, GapProgress
-from labelweave.estimators.label_graph_choice import (
+from labelweave.estimators.label_graph.choice import (
     choose_graph,
     error_costs,
     graph_with_strengths,
     usual_regularization,
 )
-from labelweave.estimators.label_graph_data import FittedGraph, GraphData, GraphSettings
-from labelweave.estimators.label_graph_fit import fit_graph
-from labelweave.estimators.label_graph_learning import (
+from labelweave.estimators.label_graph.data import FittedGraph, GraphData, GraphSettings
+from labelweave.estimators.label_graph.fit import fit_graph
+from labelweave.estimators.label_graph.learning import (
     GraphSearch,
     learn_graph,
     learn_measured_graph,
     refit_graph,
 )
-from labelweave.estimators.label_graph_model import LabelGraphModel
-from labelweave.estimators.label_graph_solver import SOLVERS
+from labelweave.estimators.label_graph.model import LabelGraphModel
+from labelweave.estimators.label_graph.solver import SOLVERS
 from labelweave.estimators.round_progress import RoundProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix

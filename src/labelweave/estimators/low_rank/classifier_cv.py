@@ -17,12 +17,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from labelweave.arrays import panels
 from labelweave.estimators.base import CALLER, Array
 from labelweave.estimators.folds import held_out_rows, reusable_splits
-from labelweave.estimators.held_out_scores import SCORINGS, HeldOutRows, ScoreSettings, held_out_score
-from labelweave.estimators.label_starts import first_label_factor
-from labelweave.estimators.low_rank import LowRankClassifier
-from labelweave.estimators.low_rank_fit import FittedFactors, LowRankData, LowRankSettings
-from labelweave.estimators.low_rank_path import LowRankPath, PathChoice, continued
-from labelweave.estimators.ridge_learning import labels_to_split
+from labelweave.estimators.low_rank.classifier import LowRankClassifier
+from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings
+from labelweave.estimators.low_rank.held_out_scores import (
+    SCORINGS,
+    HeldOutRows,
+    ScoreSettings,
+    held_out_score,
+)
+from labelweave.estimators.low_rank.label_starts import first_label_factor
+from labelweave.estimators.low_rank.path import LowRankPath, PathChoice, continued
+from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import panels
-from labelweave.estimators.label_graph_data import GraphData
+from labelweave.estimators.label_graph.data import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from labelweave.arrays import Workers
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
-from labelweave.estimators.likelihood_data import LikelihoodData
-from labelweave.estimators.likelihood_fit import FitSettings, LikelihoodFit
+from labelweave.estimators.kernel_logistic.data import LikelihoodData
+from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodFit
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.hyperparameters import (
     FoldedRidge,

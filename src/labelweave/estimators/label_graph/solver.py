@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labelweave.estimators.label_graph_data import GraphData, GraphSettings
+from labelweave.estimators.label_graph.data import GraphData, GraphSettings
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import (
     CliquePenalty,

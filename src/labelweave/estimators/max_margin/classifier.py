@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.estimators.base import Array, GapProgress
-from labelweave.estimators.margin_fit import MarginFit, MarginSettings, MarginTask
+from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.targets import read_targets
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
 from labelweave.features import FeatureMatrix

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.linalg as sl
 
 from labelweave.arrays import Workers
-from labelweave.estimators.label_starts import first_label_factor
+from labelweave.estimators.low_rank.label_starts import first_label_factor
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import DenseMap, FactorMap, KernelMap, SparseMap
 from labelweave.features.gram import Pivoting, choose_gram

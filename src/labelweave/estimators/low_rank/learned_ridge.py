@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.estimators.base import CALLER
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.low_rank_fit import LowRankData, LowRankSettings
-from labelweave.estimators.ridge_learning import RidgeLearning, labels_to_split
+from labelweave.estimators.low_rank.fit import LowRankData, LowRankSettings
+from labelweave.estimators.low_rank.ridge_learning import RidgeLearning, labels_to_split
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram_sources import KernelSource
 from labelweave.hyperparameters import LearnedParameters, SearchRecord

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from labelweave.arrays import Workers
 from labelweave.estimators.folds import LearningBlock
-from labelweave.estimators.likelihood_data import LikelihoodData
+from labelweave.estimators.kernel_logistic.data import LikelihoodData
 from labelweave.features import Kernel
 from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram
 from labelweave.hyperparameters import (

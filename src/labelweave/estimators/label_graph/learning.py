@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import panels
-from labelweave.estimators.label_graph_data import FittedGraph, GraphData, GraphSettings
-from labelweave.estimators.label_graph_fit import fit_graph, moved_records, refuse_wide, solve_completed
-from labelweave.estimators.label_graph_solver import MarginProblem, inner_solver, state_problem
+from labelweave.estimators.label_graph.data import FittedGraph, GraphData, GraphSettings
+from labelweave.estimators.label_graph.fit import fit_graph, moved_records, refuse_wide, solve_completed
+from labelweave.estimators.label_graph.solver import MarginProblem, inner_solver, state_problem
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import RoundPenalty
 from labelweave.problems.structured_margin.clique_search import CliqueSearch
