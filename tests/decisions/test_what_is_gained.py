@@ -80,7 +80,8 @@ def test_a_target_is_for_precision_and_recall(rows):
 @pytest.mark.parametrize("inner", [MaxMarginClassifier(), RandomForestClassifier(20, random_state=0)])
 def test_calibration_lowers_error_and_loss(method, inner, rows):
     X, Y, X_test, Y_test = rows
-    model = CalibratedLabelClassifier(inner, method, min_positives=50).fit(X, Y.toarray())
+    options = {"min_positives": 50} if method == "isotonic" else {}  # so few rows have maps of their own
+    model = CalibratedLabelClassifier(inner, method, **options).fit(X, Y.toarray())
     if hasattr(inner, "predict_proba"):
         before = np.column_stack([table[:, 1] for table in model.estimator_.predict_proba(X_test)])
     else:

@@ -11,6 +11,7 @@ from labelweave import Taxonomy
 from labelweave.cli.class_rows import Targets, label_words
 from labelweave.cli.covariance_files import read_covariance, read_signatures, tree_covariance
 from labelweave.cli.data_options import Command, Options, given_options, with_options
+from labelweave.cli.messages import flag_of
 from labelweave.cli.taxonomy_files import read_taxonomy
 from labelweave.cli.training_rows import with_last_labels
 from labelweave.datasets import (
@@ -70,11 +71,11 @@ def check_covariance_options(options: Options) -> None:
     click.UsageError
         If two flags describe the labels, or none does and there is something to shrink.
     """
-    flags = [f"--{name.replace('_', '-')}" for name in (*_SOURCES, "class_paths") if options[name]]
+    flags = [flag_of(name) for name in (*_SOURCES, "class_paths") if options[name]]
     if len(flags) > 1:
         raise click.UsageError(f"{flags[0]} and {flags[1]} both describe the labels; give one of them.")
     if options["shrink"] is not None and not flags:
-        every = ", ".join(f"--{name.replace('_', '-')}" for name in _SOURCES)
+        every = ", ".join(map(flag_of, _SOURCES))
         raise click.UsageError(f"--shrink has no covariance to shrink; give one of {every} too.")
 
 

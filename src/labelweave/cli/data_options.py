@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from labelweave.cli.messages import flag_of
 from labelweave.datasets.any_file import FORMATS
 from labelweave.datasets.table_columns import TableColumns
 
@@ -148,7 +149,7 @@ def given_options(options: Options) -> Options:
     """
     wrong = next((flag for flag in _TABLE_FLAGS if options.get(flag)), None)
     if wrong is not None:
-        raise click.UsageError(f"--{wrong.replace('_', '-')} goes with tables only, and this file is none.")
+        raise click.UsageError(f"{flag_of(wrong)} goes with tables only, and this file is none.")
     found = {reader: options.get(flag) for flag, reader in _FILE_FLAGS.items()}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -173,7 +174,7 @@ def table_columns(options: Options) -> TableColumns:
     """
     wrong = next((flag for flag in _FILE_FLAGS if options.get(flag) is not None), None)
     if wrong is not None:
-        raise click.UsageError(f"--{wrong.replace('_', '-')} does not go with a table.")
+        raise click.UsageError(f"{flag_of(wrong)} does not go with a table.")
     if options.get("labels") and options.get("label_column"):
         raise click.UsageError("--labels and --label-column are two ways to name labels; give one of them.")
     kinds = {kind: options.get(kind) or None for kind in ("text", "categorical", "numeric", "drop")}

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 import labelweave
 from labelweave.cli.data_options import Command, Options, with_options
+from labelweave.cli.messages import flag_of
 from labelweave.decisions import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
@@ -34,10 +35,6 @@ _ANY_CLASSIFIER: Any = labelweave.MaxMarginClassifier  # for a check of the othe
 _NOT_FLAGS = ("estimator", "random_state")
 _HELD_OUT = ("cv", "validation_fraction")
 _WORDS = {"true": True, "false": False, "none": None}
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def decision_options(command: Command) -> Command:
@@ -174,12 +171,12 @@ def check_decision_options(options: Options, prefit: bool = False) -> None:
     """
     given = [name for name in _CLASSES if options[name] is not None]
     if given and options.get("threshold") is not None:
-        raise click.UsageError(f"--threshold and {_flag(given[-1])} both set thresholds; give one of them.")
+        raise click.UsageError(f"--threshold and {flag_of(given[-1])} both set thresholds; give one of them.")
     if {"tune_threshold", "conformal"} <= set(given):
         raise click.UsageError("--tune-threshold and --conformal both choose label sets; give one of them.")
     if len(given) == 2 and options["calibrate"].get("decision", "half") != "half":
         raise click.UsageError(
-            f"--calibrate {options['calibrate']['decision']} and {_flag(given[1])} both choose label sets; "
+            f"--calibrate {options['calibrate']['decision']} and {flag_of(given[1])} both choose label sets; "
             "give decision=half."
         )
     if prefit and len(given) == 2 and given[1] == "conformal":
@@ -195,12 +192,12 @@ def _check_held_out(name: str, settings: Options, prefit: bool) -> None:
     held_out = next((parameter for parameter in _HELD_OUT if parameter in settings), None)
     if prefit and held_out is not None:
         raise click.UsageError(
-            f"{_flag(name)} {held_out}={settings[held_out]}: the model is fitted already, so that all rows "
+            f"{flag_of(name)} {held_out}={settings[held_out]}: the model is fitted already, so that all rows "
             "of DATA are held-out ones; leave it out."
         )
     if settings.get("cv") == "prefit":
         raise click.UsageError(
-            f"{_flag(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
+            f"{flag_of(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
         )
 
 

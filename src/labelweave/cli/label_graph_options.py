@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from labelweave.cli.data_options import Command, Options, with_options
+from labelweave.cli.messages import flag_of
 from labelweave.cli.taxonomy_files import lines_of_cells
 from labelweave.datasets import DataFileError
 from labelweave.estimators.label_graph.choice import GRAPHS
@@ -96,7 +97,7 @@ def check_label_graph_options(options: Options) -> None:
     learning = (*_LEARNING, "validation_fraction")
     given = next((name for name in learning if options[name] not in (None, False)), None)
     if given is not None and options["graph"] not in (None, "learn"):
-        flag = f"--{given.replace('_', '-')}"
+        flag = flag_of(given)
         raise click.UsageError(
             f"{flag} is about learning the graph, which --graph {options['graph']} rules out."
         )

@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "note", "print_json", "size_of", "with_flags"]
+__all__ = ["console", "flag_of", "note", "print_json", "size_of", "with_flags"]
 
 _RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
 
@@ -101,8 +101,20 @@ def with_flags(error: Exception | str) -> str:
         The same, with flags in place of keywords.
     """
     said = str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")
-    return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{_flag_of(found[1])} must", said)
+    return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{flag_of(found[1])} must", said)
 
 
-def _flag_of(parameter: str) -> str:
-    return f"--{_RENAMED.get(parameter, parameter).replace('_', '-')}"
+def flag_of(name: str) -> str:
+    """Write the flag of an option.
+
+    Parameters
+    ----------
+    name : str
+        Its name in Python.
+
+    Returns
+    -------
+    str
+        Such as ``--low-rank``.
+    """
+    return f"--{_RENAMED.get(name, name).replace('_', '-')}"

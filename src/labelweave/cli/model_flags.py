@@ -6,8 +6,9 @@ import click
 from click.core import ParameterSource
 
 from labelweave.cli.data_options import Options
+from labelweave.cli.messages import flag_of
 
-__all__ = ["MODELS", "check_model_flags", "flag_of", "model_parameters"]
+__all__ = ["MODELS", "check_model_flags", "model_parameters"]
 
 _MARGIN, _LOGISTIC, _LOW_RANK = "max-margin", "kernel-logistic", "low-rank"
 _GRAPH = "label-graph"
@@ -87,22 +88,6 @@ def check_model_flags(context: click.Context, model: str, used: tuple[str, ...] 
 
 def _is_given(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
-
-
-def flag_of(name: str) -> str:
-    """Write the flag of an option.
-
-    Parameters
-    ----------
-    name : str
-        Its name in Python.
-
-    Returns
-    -------
-    str
-        Such as ``--low-rank``.
-    """
-    return f"--{name.replace('_', '-')}"
 
 
 def model_parameters(options: Options) -> Options:

@@ -8,7 +8,8 @@ from labelweave.cli.data_options import Command, Options, with_options
 from labelweave.cli.decision_options import decides
 from labelweave.cli.label_graph_options import check_label_graph_options
 from labelweave.cli.low_rank_options import check_low_rank_options
-from labelweave.cli.model_flags import MODELS, check_model_flags, flag_of
+from labelweave.cli.messages import flag_of
+from labelweave.cli.model_flags import MODELS, check_model_flags
 from labelweave.cli.rank_choice_options import chooses_rank
 from labelweave.estimators.threshold_rules import THRESHOLD_RULES
 

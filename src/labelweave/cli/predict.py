@@ -15,7 +15,7 @@ import click
 from labelweave.cli.answers import AllProbabilities, Answers, CertifiedSets, LabelLists, OneClass
 from labelweave.cli.data_options import Options, file_options
 from labelweave.cli.graph_words import has_graph
-from labelweave.cli.messages import note
+from labelweave.cli.messages import flag_of, note
 from labelweave.cli.model_outputs import has_one_class_a_row, has_probabilities
 from labelweave.cli.model_rows import Model, RowBlock, classifier_of, open_model, row_blocks
 from labelweave.datasets.data_file import replaced_file
@@ -115,7 +115,7 @@ def _check_wishes(model: Model, options: Options) -> None:
     )
     if wish is None:
         return
-    flag = f"--{wish.replace('_', '-')}"
+    flag = flag_of(wish)
     if not has_probabilities(model):
         kind = type(classifier_of(model)).__name__
         raise click.UsageError(

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from labelweave.solvers.result import Status
 
-__all__ = ["BlockFrankWolfe", "PassProblem", "PassRecord", "PassResult"]
+__all__ = ["BlockFrankWolfe", "PassProblem", "PassRecord", "PassResult", "moved_records"]
 
 _CHECK_EVERY = 5
 _CONFIDENCE = 1.0  # the estimate, as a share of the tolerance, at which the gap is computed
@@ -125,6 +125,46 @@ class PassResult(NamedTuple):
     def gap(self) -> float:
         """The relative duality gap at the result."""
         return self.trace[-1].gap
+
+    def followed_by(self, later: PassResult) -> PassResult:
+        """Join the result of a run that went on where this one stopped.
+
+        Parameters
+        ----------
+        later : PassResult
+            The second run.
+
+        Returns
+        -------
+        PassResult
+            The end of the second run, with the trace of both.
+        """
+        trace = self.trace + moved_records(later.trace, self.trace)
+        return PassResult(later.status, self.n_iter + later.n_iter, trace)
+
+
+def moved_records(later: list[PassRecord], before: list[PassRecord]) -> list[PassRecord]:
+    """Count passes and seconds on from where earlier records end.
+
+    Parameters
+    ----------
+    later : list of PassRecord
+        The records of a run.
+    before : list of PassRecord
+        Those of the run before it.
+
+    Returns
+    -------
+    list of PassRecord
+        The later ones.
+    """
+    if not before:
+        return later
+    end = before[-1]
+    return [
+        record._replace(iteration=record.iteration + end.iteration, time=record.time + end.time)
+        for record in later
+    ]
 
 
 class BlockFrankWolfe:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
+from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult, moved_records
 from labelweave.solvers.result import Status
 
 __all__ = ["CliqueGeneration", "CliqueProblem", "GenerationResult", "GraphRecord", "Proposal"]
@@ -164,7 +164,7 @@ class CliqueGeneration:
         proposal, reason = Proposal((), 0.0, 0.0), ""
         while not reason:
             result = problem.solve(final=False)
-            trace += _moved(result.trace, trace)
+            trace += moved_records(result.trace, trace)
             point, seconds = result.trace[-1], time.perf_counter() - begin
             loss = self.held_out_loss()
             ends = result.n_iter, point.primal, point.dual, loss
@@ -177,7 +177,7 @@ class CliqueGeneration:
             if not reason:
                 problem.activate(proposal)
         result = problem.solve(final=True)
-        trace += _moved(result.trace, trace)
+        trace += moved_records(result.trace, trace)
         return GenerationResult(result.status, reason, rounds, trace)
 
     def _reason(self, rounds: list[GraphRecord], proposal: Proposal) -> str:
@@ -192,14 +192,3 @@ class CliqueGeneration:
             if abs(before - now) <= self.change_tol * abs(before):
                 return "two rounds changed the objective by little"
         return ""
-
-
-def _moved(later: list[PassRecord], trace: list[PassRecord]) -> list[PassRecord]:
-    """Count passes and seconds on from where the trace ends."""
-    if not trace:
-        return later
-    end = trace[-1]
-    return [
-        record._replace(iteration=record.iteration + end.iteration, time=record.time + end.time)
-        for record in later
-    ]

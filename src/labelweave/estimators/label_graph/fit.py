@@ -15,7 +15,7 @@ from labelweave.problems.structured_margin import CliquePenalty, RidgePenalty
 from labelweave.solvers import Status
 from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
 
-__all__ = ["fit_graph", "moved_records", "refuse_wide", "solve_completed"]
+__all__ = ["fit_graph", "refuse_wide", "solve_completed"]
 
 Array = npt.NDArray[Any]
 
@@ -116,37 +116,8 @@ def solve_completed(problem: MarginProblem, solver: InnerSolver) -> tuple[PassRe
         except KeyboardInterrupt:
             return result._replace(status=Status.INTERRUPTED), weights
         before = result.trace[-1].primal
-        result = _followed_by(result, solver.run(problem, problem.data.n_rows, problem.graph.n_cliques))
+        result = result.followed_by(solver.run(problem, problem.data.n_rows, problem.graph.n_cliques))
         weights = problem.weights().copy()
         if before - result.trace[-1].primal <= _ENOUGH * abs(before):
             break
     return result, weights
-
-
-def _followed_by(first: PassResult, second: PassResult) -> PassResult:
-    trace = first.trace + moved_records(second.trace, first.trace)
-    return PassResult(second.status, first.n_iter + second.n_iter, trace)
-
-
-def moved_records(later: list[PassRecord], before: list[PassRecord]) -> list[PassRecord]:
-    """Count passes and seconds on from where earlier records end.
-
-    Parameters
-    ----------
-    later : list of PassRecord
-        The records of a run.
-    before : list of PassRecord
-        Those of the run before it.
-
-    Returns
-    -------
-    list of PassRecord
-        The later ones.
-    """
-    if not before:
-        return later
-    end = before[-1]
-    return [
-        record._replace(iteration=record.iteration + end.iteration, time=record.time + end.time)
-        for record in later
-    ]

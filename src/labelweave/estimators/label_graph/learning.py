@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from labelweave.arrays import panels
 from labelweave.estimators.label_graph.data import FittedGraph, GraphData, GraphSettings
-from labelweave.estimators.label_graph.fit import fit_graph, moved_records, refuse_wide, solve_completed
+from labelweave.estimators.label_graph.fit import fit_graph, refuse_wide, solve_completed
 from labelweave.estimators.label_graph.solver import MarginProblem, inner_solver, state_problem
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import RoundPenalty
 from labelweave.problems.structured_margin.clique_search import CliqueSearch
 from labelweave.solvers import Status
-from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
+from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult, moved_records
 from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, Proposal
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
