@@ -1,8 +1,8 @@
-"""Check the docstrings of every public module with numpydoc; exit 1 and list what fails.
+"""Check the docstrings of every name that a public package exports; exit 1 and list what fails.
 
 The checks and exceptions are those of ``[tool.numpydoc_validation]`` in
-pyproject.toml, for all classes, functions, methods and properties whose names
-do not start with an underscore (ruff checks that modules have docstrings).
+pyproject.toml, for the exported classes and functions, and for the public methods
+and properties that users see on those classes, wherever in the package they are written.
 Two exceptions keep one text in one place: a docstring that ends in
 ``see :meth:`Other.method``` may leave parameters and returns to the one it names,
 which must exist; and enumerations and protocols have no parameters of their own.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 import sys
 import tomllib
@@ -23,8 +22,9 @@ from typing import Any
 
 from numpydoc.validate import validate
 
+import labelweave
+
 _ROOT = Path(__file__).resolve().parents[1]
-_PACKAGE = "labelweave"
 _POINTER = re.compile(r"see :(?:meth|func|class):`([\w.]+)`")
 _LEFT_TO_ANOTHER = frozenset({"PR01", "RT01"})
 _UNKNOWN_LINE = 1
@@ -36,7 +36,7 @@ def main() -> int:
     """Validate everything; the number returned is the exit status."""
     settings = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]
     checks, excluded = set(settings["checks"]), re.compile("|".join(settings["exclude"]))
-    names = [name for module in _public_modules() for name in _public_names(module)]
+    names = sorted({name for module in _public_modules() for name in _public_names(module)})
     failures = [failure for name in names if not excluded.search(name) for failure in _failures(name, checks)]
     for path, line, text in sorted(failures):
         print(f"{path}:{line}: {text}")
@@ -44,23 +44,19 @@ def main() -> int:
     return 1 if failures else 0
 
 
-def _public_modules() -> Iterator[str]:
-    package = importlib.import_module(_PACKAGE)
-    yield _PACKAGE
-    for found in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."):
-        if not any(part.startswith("_") for part in found.name.split(".")):
-            yield found.name
+def _public_modules() -> list[Any]:
+    found = [getattr(labelweave, name) for name in labelweave.__all__]
+    return [labelweave, *(value for value in found if inspect.ismodule(value))]
 
 
-def _public_names(module_name: str) -> Iterator[str]:
-    """Name what a module defines itself, and the public methods of its classes."""
-    for name, value in vars(importlib.import_module(module_name)).items():
-        if name.startswith("_") or getattr(value, "__module__", None) != module_name:
-            continue
-        if inspect.isfunction(value) or inspect.isclass(value):
-            yield f"{module_name}.{name}"
+def _public_names(module: Any) -> Iterator[str]:
+    """Name what a module exports where it is written, and the public methods of its classes."""
+    for value in (getattr(module, name) for name in module.__all__):
+        if inspect.isclass(value) or inspect.isfunction(value):
+            yield f"{value.__module__}.{value.__qualname__}"
         if inspect.isclass(value):
-            yield from (f"{module_name}.{name}.{member}" for member in _own_members(value))
+            for home in (base for base in value.__mro__ if base.__module__.startswith("labelweave.")):
+                yield from (f"{home.__module__}.{home.__qualname__}.{name}" for name in _own_members(home))
 
 
 def _own_members(kind: type) -> Iterator[str]:

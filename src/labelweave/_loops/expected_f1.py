@@ -53,20 +53,12 @@ def _best_size(probabilities, rest, counts, inverse, empty_value):  # type: igno
 def best_sizes(ranked, used, rest, empty_value, sizes, values):  # type: ignore[no-untyped-def]
     """Find the best k of every row.
 
-    Parameters
-    ----------
-    ranked : ndarray of float64, shape (n, m)
-        The greatest probabilities of every row, descending.
-    used : ndarray of int64, shape (n,)
-        How many of them count, at least 1.
-    rest : ndarray of float64, shape (n,)
-        The sum of those that do not, whose number of true labels is taken for that.
-    empty_value : float
-        The score of an empty set where nothing is true.
-    sizes : ndarray of int64, shape (n,)
-        Gets k.
-    values : ndarray of float64, shape (n,)
-        Gets the expected F1 scores.
+    ranked (n, m): the greatest probabilities of every row, descending.
+    used (n,): how many of them count, at least 1.
+    rest (n,): the sum of those that do not, whose number of true labels is taken for that.
+    empty_value: the score of an empty set where nothing is true.
+    values (n,): gets the expected F1 scores.
+    Shapes: sizes (n,).
     """
     most = ranked.shape[1]
     counts = np.zeros((most + 1, most + 1))

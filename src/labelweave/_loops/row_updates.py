@@ -22,7 +22,6 @@ def add_multiples(target, factors, vector):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def multiply_and_add_rows(target, factors, vector):  # type: ignore[no-untyped-def]
-    """Compute ``target = factors * target + vector``; see :func:`add_multiples`."""
     for i in range(target.shape[0]):
         if factors.shape[1] == 1:
             factor = factors[min(i, factors.shape[0] - 1), 0]

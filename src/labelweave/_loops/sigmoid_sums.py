@@ -38,21 +38,13 @@ def _line_sums(scores, signs, weights, curve, targets):  # type: ignore[no-untyp
 def sigmoid_sums(scores, signs, weights, curves, targets, sums):  # type: ignore[no-untyped-def]
     """Add up loss, gradient and second derivatives of the curve of every label.
 
-    Parameters
-    ----------
-    scores : ndarray of float, shape (b, n)
-        Scores; those of unobserved entries are not read.
-    signs : ndarray of int8, shape (b, n)
-        +1, -1 and, for what is unobserved, 0.
-    weights : ndarray of float64, shape (n,)
-        Weights of the rows.
-    curves : ndarray of float64, shape (b, 2)
-        Slope and intercept of the log-odds.
-    targets : ndarray of float64, shape (b, 2)
-        The probabilities asked for in negative and in positive rows.
-    sums : ndarray of float64, shape (b, 6)
-        Gets the loss, its gradient by slope and intercept, and the second derivatives by slope twice, slope
-        and intercept, intercept twice.
+    scores (b, n): scores; those of unobserved entries are not read.
+    signs (b, n): +1, -1 and, for what is unobserved, 0.
+    curves (b, 2): slope and intercept of the log-odds.
+    targets (b, 2): the probabilities asked for in negative and in positive rows.
+    sums (b, 6): gets the loss, its gradient by slope and intercept, and the second derivatives by slope
+        twice, slope and intercept, intercept twice.
+    Shapes: weights (n,).
     """
     for line in range(len(scores)):
         curve = (curves[line, 0], curves[line, 1])

@@ -25,15 +25,8 @@ _FAST = ["fast"]
 def require_one_type(*kinds: Any) -> None:
     """Refuse arrays and scalars of different types, which the code would misread without a word.
 
-    Parameters
-    ----------
-    *kinds : numba types
-        Types of arrays (C-contiguous) or numbers.
-
-    Raises
-    ------
-    TypingError
-        If they differ, or an array is not contiguous.
+    *kinds: types of arrays (C-contiguous) or numbers.
+    Raises TypingError if they differ, or an array is not contiguous.
     """
     numbers = {kind.dtype if isinstance(kind, types.Array) else kind for kind in kinds}
     if len(numbers) > 1 or any(isinstance(kind, types.Array) and kind.layout != "C" for kind in kinds):
@@ -43,15 +36,7 @@ def require_one_type(*kinds: Any) -> None:
 def require_signs(kind: Any) -> None:
     """Refuse signs that are not int8.
 
-    Parameters
-    ----------
-    kind : numba type
-        Type of the array.
-
-    Raises
-    ------
-    TypingError
-        If it is not a C-contiguous array of int8.
+    Raises TypingError if it is not a C-contiguous array of int8.
     """
     if not isinstance(kind, types.Array) or kind.dtype != types.int8 or kind.layout != "C":
         raise TypingError(f"signs must be a contiguous array of int8, not {kind}")
@@ -60,12 +45,7 @@ def require_signs(kind: Any) -> None:
 class Code:
     """The code under construction in one intrinsic, for one type of number.
 
-    Parameters
-    ----------
-    context, builder : object
-        Numba's target context and llvmlite's builder, as given to an intrinsic.
-    number : numba type
-        float32 or float64.
+    context, builder: numba's target context and llvmlite's builder, as given to an intrinsic.
     """
 
     def __init__(self, context: Any, builder: Any, number: Any) -> None:
@@ -149,15 +129,7 @@ class Code:
 
 
 class Vector:
-    """``WIDTH`` numbers in code under construction.
-
-    Parameters
-    ----------
-    code : Code
-        Where the instructions go.
-    value : object
-        The LLVM value.
-    """
+    """``WIDTH`` numbers in code under construction."""
 
     def __init__(self, code: Code, value: Any) -> None:
         self.code, self.value = code, value

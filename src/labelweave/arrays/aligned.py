@@ -19,17 +19,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
     NumPy's large arrays start 16 bytes behind one, so that a vector register is filled
     from two lines: loops that gather rows of a few lines then take twice as long.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Its shape.
-    dtype : dtype
-        Its type.
-
-    Returns
-    -------
-    ndarray of dtype
-        The array, in C order.
+    Returns the array, in C order.
     """
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(n_bytes + _LINE, np.uint8)

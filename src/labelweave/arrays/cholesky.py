@@ -6,17 +6,14 @@ solve is nothing but matrix products.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg as sl
 
+from labelweave.array_types import Array
 from labelweave.arrays.workers import Workers, panels
 
 __all__ = ["CholeskyFactor"]
 
-Array = npt.NDArray[Any]
 
 _TILE = 256
 
@@ -24,17 +21,8 @@ _TILE = 256
 class CholeskyFactor:
     """The lower triangular C of ``matrix = C C^T``, made in the place of the matrix.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n), row by row in memory
-        Symmetric and positive definite; its lower triangle is overwritten.
-    workers : Workers
-        The threads.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the matrix is not positive definite.
+    matrix (n, n): symmetric and positive definite; its lower triangle is overwritten.
+    Raises numpy.linalg.LinAlgError if the matrix is not positive definite.
     """
 
     def __init__(self, matrix: Array, workers: Workers) -> None:
@@ -66,15 +54,8 @@ class CholeskyFactor:
     def solve(self, right: Array) -> Array:
         """Solve ``matrix @ X = right``.
 
-        Parameters
-        ----------
-        right : ndarray of shape (n, p)
-            The right-hand sides; not changed.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            The solution X.
+        right (n, p): the right-hand sides; not changed.
+        Shapes: result (n, p).
         """
         solution = right.copy()
         for tile, inverse in zip(self.tiles, self.inverses, strict=True):

@@ -10,30 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays.workers import Workers, panels
 
 __all__ = ["RowPanels"]
 
-Array = npt.NDArray[Any]
 
 _ENTRIES = 2**15  # of each array in a panel: 256 KB in float64
 _SMALLEST, _LARGEST = 16, 4096  # rows
 
 
 class RowPanels:
-    """Runs of rows, the same for any number of threads.
-
-    Parameters
-    ----------
-    workers : Workers
-        The threads.
-    n_rows : int
-        Rows of every array.
-    width : int
-        Entries of a row.
-    """
+    """Runs of rows, the same for any number of threads."""
 
     def __init__(self, workers: Workers, n_rows: int, width: int) -> None:
         self.workers = workers
@@ -43,25 +32,14 @@ class RowPanels:
     def each(self, work: Callable[[slice], Any]) -> None:
         """Do some work on every run of rows, in any order.
 
-        Parameters
-        ----------
-        work : callable
-            Called once with each run.
+        work: called once with each run.
         """
         self.workers.each(work, self.slices)
 
     def total(self, work: Callable[[slice], Array]) -> Array:
         """Add what some work gives for every run of rows, in order.
 
-        Parameters
-        ----------
-        work : callable
-            Gives an array for each run, all of one shape.
-
-        Returns
-        -------
-        ndarray
-            The sum.
+        work: gives an array for each run, all of one shape.
         """
         parts: list[Any] = [None] * len(self.slices)
 

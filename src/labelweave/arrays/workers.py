@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from labelweave.array_types import Array
+
 __all__ = ["PANEL", "Workers", "panels"]
 
-Array = npt.NDArray[Any]
 
 PANEL = 512  # rows of a panel
 _NARROW = 128  # columns of a right factor up to which its transpose goes first
@@ -27,17 +28,8 @@ _NARROW = 128  # columns of a right factor up to which its transpose goes first
 def panels(length: int, size: int = PANEL) -> list[slice]:
     """Cut a range into panels.
 
-    Parameters
-    ----------
-    length : int
-        The length of the range.
-    size : int, default=512
-        The largest length of a panel.
-
-    Returns
-    -------
-    list of slice
-        The panels in order.
+    length: the length of the range.
+    size: the largest length of a panel.
     """
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
@@ -45,10 +37,7 @@ def panels(length: int, size: int = PANEL) -> list[slice]:
 class Workers:
     """A fixed number of threads for work in panels.
 
-    Parameters
-    ----------
-    n_threads : int
-        Threads; results do not depend on it.
+    n_threads: threads; results do not depend on it.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
@@ -57,13 +46,7 @@ class Workers:
 
     @contextmanager
     def running(self) -> Iterator[Workers]:
-        """Hold the threads, and keep the linear algebra library to one thread a product.
-
-        Yields
-        ------
-        Workers
-            These workers.
-        """
+        """Hold the threads, and keep the linear algebra library to one thread a product."""
         with threadpool_limits(1, user_api="blas"):
             if self.n_threads == 1:
                 yield self
@@ -78,12 +61,7 @@ class Workers:
     def each(self, work: Callable[[Any], None], parts: list[Any]) -> None:
         """Do one piece of work on every part, in any order.
 
-        Parameters
-        ----------
-        work : callable
-            Called once with each part; parts must not write to the same places.
-        parts : list
-            The parts.
+        work: called once with each part; parts must not write to the same places.
         """
         if self._pool is None or len(parts) < 2:
             for part in parts:
@@ -95,17 +73,9 @@ class Workers:
     def matmul(self, left: Array, right: Array) -> Array:
         """Multiply in row panels of the left factor.
 
-        Parameters
-        ----------
-        left : ndarray of shape (m, k)
-            May be of lower precision than the right one; its panels are then raised.
-        right : ndarray of shape (k, p)
-            Its type is the type of the product.
-
-        Returns
-        -------
-        ndarray of shape (m, p)
-            The product.
+        left (m, k): may be of lower precision than the right one; its panels are then raised.
+        right (k, p): its type is the type of the product.
+        Shapes: result (m, p).
         """
         product = np.empty((left.shape[0], right.shape[1]), right.dtype)
         # the library copies one factor before it multiplies; here it is the smaller one if that is worth
@@ -126,17 +96,8 @@ class Workers:
     def turn(self, left: Array, right: Array) -> Array:
         """Multiply in the place of the left factor, which must have at least as many columns.
 
-        Parameters
-        ----------
-        left : ndarray of shape (m, k)
-            Overwritten.
-        right : ndarray of shape (k, p), p <= k
-            The other factor.
-
-        Returns
-        -------
-        ndarray of shape (m, p)
-            The product, a part of the left factor's memory.
+        Returns (m, p): the product, a part of the left factor's memory.
+        Shapes: left (m, k), right (k, p).
         """
         narrow = right.astype(left.dtype)
 
@@ -149,19 +110,9 @@ class Workers:
     def inner(self, left: Array, right: Array, dtype: npt.DTypeLike | None = None) -> Array:
         """Multiply the transpose of the left factor by the right one, panels of rows in order.
 
-        Parameters
-        ----------
-        left : ndarray of shape (m, k)
-            The factor to transpose.
-        right : ndarray of shape (m, p)
-            The other factor, of the same type.
-        dtype : dtype, default=None
-            The type to compute in; by default that of the factors.
-
-        Returns
-        -------
-        ndarray of shape (k, p)
-            The product.
+        right (m, p): the other factor, of the same type.
+        dtype: the type to compute in; by default that of the factors.
+        Shapes: left (m, k), result (k, p).
         """
         parts = panels(left.shape[0], 8 * PANEL)
         kind = np.dtype(right.dtype if dtype is None else dtype)

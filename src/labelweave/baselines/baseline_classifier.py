@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight
 
-from labelweave.estimators.base import CALLER, Array, LabelClassifier
+from labelweave.array_types import Array, PerRow
+from labelweave.estimators.base import CALLER, LabelClassifier
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
@@ -24,19 +25,12 @@ _GOOD = ("converged", "complete")
 class TrainingData(NamedTuple):
     """The rows of positive weight.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of shape (n, d)
-        Their features, float64.
-    labels : LabelMatrix of shape (n, L)
-        Their labels.
-    weights : ndarray of float64, shape (n,)
-        Their weights.
+    Shapes: features (n, d), labels (n, L).
     """
 
     features: FeatureMatrix
     labels: LabelMatrix
-    weights: Array
+    weights: PerRow
 
 
 class BaselineClassifier(LabelClassifier):
@@ -93,15 +87,8 @@ class FactorClassifier(BaselineClassifier):
 def with_constant(features: FeatureMatrix) -> FeatureMatrix:
     """Append a feature that is 1 in every row.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of shape (n, d)
-        The features.
-
-    Returns
-    -------
-    FeatureMatrix of shape (n, d + 1)
-        The same with the constant.
+    Returns (n, d + 1): the same with the constant.
+    Shapes: features (n, d).
     """
     ones = np.ones((len(features), 1), features.data.dtype)
     if features.is_sparse:

@@ -5,32 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["CenteredMatrix"]
+from labelweave.array_types import Array, RowsByRows
 
-Array = npt.NDArray[Any]
+__all__ = ["CenteredMatrix"]
 
 
 class CenteredMatrix:
     """``diag(sqrt(w)) (A - 1 m^T)`` with m the weighted means of the columns, or 0.
 
-    Parameters
-    ----------
-    data : ndarray or sparse array of shape (n, d)
-        A.
-    weights : ndarray of shape (n,)
-        w, not negative, their sum positive.
-    center : bool
-        Whether to take the means away.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n, d).
-    means : ndarray of float64, shape (d,)
-        m.
+    weights (n,): w, not negative, their sum positive.
+    center: whether to take the means away.
+    Shapes: data (n, d), means (d,).
     """
 
     def __init__(self, data: Any, weights: Array, *, center: bool) -> None:
@@ -48,30 +35,14 @@ class CenteredMatrix:
     def matmul(self, vectors: Array) -> Array:
         """Multiply by vectors.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (d, k)
-            The vectors.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            The product.
+        Shapes: vectors (d, k), result (n, k).
         """
         return self.roots[:, None] * (np.asarray(self.data @ vectors) - self.means @ vectors)
 
     def rmatmul(self, vectors: Array) -> Array:
         """Multiply the transpose by vectors.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, k)
-            The vectors.
-
-        Returns
-        -------
-        ndarray of shape (d, k)
-            The product.
+        Shapes: vectors (n, k), result (d, k).
         """
         scaled = self.roots[:, None] * vectors
         return np.asarray(self.data.T @ scaled) - np.outer(self.means, scaled.sum(axis=0))
@@ -79,32 +50,16 @@ class CenteredMatrix:
     def columns(self, which: slice) -> Array:
         """Write some columns out.
 
-        Parameters
-        ----------
-        which : slice
-            The columns.
-
-        Returns
-        -------
-        ndarray of shape (n, columns)
-            The columns.
+        Shapes: result (n, columns).
         """
         part = self.data[:, which]
         table = part.toarray() if self.is_sparse else part
         return self.roots[:, None] * (table - self.means[which])
 
-    def gram(self, *, of_rows: bool) -> Array:
+    def gram(self, *, of_rows: bool) -> RowsByRows:
         """Compute the inner products of all rows, or of all columns.
 
-        Parameters
-        ----------
-        of_rows : bool
-            Whether those of the rows.
-
-        Returns
-        -------
-        ndarray of shape (n, n) or (d, d)
-            The products.
+        of_rows: whether those of the rows.
         """
         if not self.is_sparse:
             table = self.columns(slice(None))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from labelweave.array_types import Array
+
 __all__ = ["leading_directions"]
 
-Array = npt.NDArray[Any]
 
 _LARGEST_TABLE = 2000  # labels
 _PANEL = 256
@@ -24,19 +23,9 @@ def leading_directions(product: Callable[[Array], Array], n_labels: int, rank: i
     The matrix is written out for up to 2,000 labels, and where a third of all eigenvectors or more is
     asked for, which are as many numbers.  Otherwise the Lanczos method sees its products only.
 
-    Parameters
-    ----------
-    product : callable
-        Multiplies the matrix by vectors of shape (L, b).
-    n_labels : int
-        L.
-    rank : int
-        How many eigenvectors, from 1 to L.
-
-    Returns
-    -------
-    ndarray of shape (L, rank)
-        Orthonormal columns, those of the largest eigenvalues first.
+    product: multiplies the matrix by vectors of shape (L, b).
+    rank: how many eigenvectors, from 1 to L.
+    Returns (L, rank): orthonormal columns, those of the largest eigenvalues first.
     """
     if n_labels <= _LARGEST_TABLE or 3 * rank >= n_labels:
         matrix = np.empty((n_labels, n_labels))

@@ -11,11 +11,11 @@ from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval
 
+from labelweave.array_types import Array
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
 from labelweave.baselines.centered_matrix import CenteredMatrix
 from labelweave.baselines.label_directions import leading_directions
 from labelweave.baselines.ridge import Ridge, make_ridge
-from labelweave.estimators.base import Array
 from labelweave.estimators.low_rank.factor_rank import RANKS, columns_for_rank
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import shown_name
@@ -28,14 +28,9 @@ class LabelSpaceClassifier(FactorClassifier):
 
     A subclass says of which matrix over labels the columns of H are the leading eigenvectors.
 
-    Parameters
-    ----------
-    rank : int or float, default=100
-        The number of codes, or a share of the number of labels.
-    regularization : float, default=0.0
-        The penalty of the regressions.
-    center : bool, default=True
-        Whether to take the means of labels and features away.
+    rank: the number of codes, or a share of the number of labels.
+    regularization: the penalty of the regressions.
+    center: whether to take the means of labels and features away.
     """
 
     regularization: float

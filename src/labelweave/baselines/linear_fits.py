@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import panels
 from labelweave.baselines.centered_matrix import CenteredMatrix
 from labelweave.baselines.ridge import make_ridge
@@ -31,7 +31,6 @@ from labelweave.labels import LabelMatrix
 
 __all__ = ["LinearFits", "LinearProblem", "fit_liblinear", "fit_squared"]
 
-Array = npt.NDArray[Any]
 
 _LABELS_AT_ONCE = 256
 
@@ -40,21 +39,13 @@ _LABELS_AT_ONCE = 256
 class LinearProblem:
     """What is to be minimised, but for the loss.
 
-    Parameters
-    ----------
-    data : ndarray or csr_array of shape (n, d)
-        The features.
-    labels : LabelMatrix of shape (n, L)
-        The labels.
-    weights : ndarray of shape (n,)
-        The weights of the rows, positive.
-    penalty : float
-        The penalty, positive.
+    weights: the weights of the rows, positive.
+    Shapes: data (n, d), labels (n, L).
     """
 
     data: Any
     labels: LabelMatrix
-    weights: Array
+    weights: PerRow
     penalty: float
 
 
@@ -62,16 +53,10 @@ class LinearProblem:
 class LinearFits:
     """The models.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (L, d)
-        z, a row a label.
-    n_iter : int
-        The most iterations that a label took.
-    converged : bool
-        Whether all labels that were fitted reached the tolerance.
-    labels_fitted : int
-        How many labels were fitted; fewer than all after an interrupt.
+    weights (L, d): z, a row a label.
+    n_iter: the most iterations that a label took.
+    converged: whether all labels that were fitted reached the tolerance.
+    labels_fitted: how many labels were fitted; fewer than all after an interrupt.
     """
 
     weights: Array
@@ -83,20 +68,8 @@ class LinearFits:
 def fit_squared(problem: LinearProblem) -> LinearFits:
     """Minimise squared losses; labels that were observed in the same rows share one factorisation.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem.
-
-    Returns
-    -------
-    LinearFits
-        The models; after an interrupt those that were fitted.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If no label was fitted before an interrupt.
+    Returns the models; after an interrupt those that were fitted.
+    Raises KeyboardInterrupt if no label was fitted before an interrupt.
     """
     n_labels = problem.labels.n_labels
     weights, is_fitted = np.zeros((n_labels, problem.data.shape[1])), np.zeros(n_labels, bool)
@@ -148,28 +121,10 @@ def fit_liblinear(
 ) -> LinearFits:
     """Minimise logistic or squared hinge losses with LIBLINEAR's trust-region Newton method.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem.
-    loss : {"logistic", "squared_hinge"}
-        The loss.
-    tol : float
-        LIBLINEAR's tolerance of the gradient.
-    max_iter : int
-        The largest number of Newton steps.
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    LinearFits
-        The models; after an interrupt those that were fitted.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If no label was fitted before an interrupt.
+    tol: LIBLINEAR's tolerance of the gradient.
+    max_iter: the largest number of Newton steps.
+    Returns the models; after an interrupt those that were fitted.
+    Raises KeyboardInterrupt if no label was fitted before an interrupt.
     """
     model, n_labels = _model(loss, problem.penalty, tol, max_iter), problem.labels.n_labels
     weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from labelweave.array_types import Array
 from labelweave.baselines.centered_matrix import CenteredMatrix
 from labelweave.baselines.label_space_classifier import LabelSpaceClassifier
 from labelweave.baselines.ridge import Ridge
-from labelweave.estimators.base import Array
 from labelweave.model_files import storable
 
 __all__ = ["PLST"]

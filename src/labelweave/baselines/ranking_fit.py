@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.ranking_steps import rank_pairs
+from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 
 __all__ = ["RankingFit", "RankingSettings"]
 
-Array = npt.NDArray[Any]
 
 _VISITS_AT_ONCE = 20_000  # between them an interrupt is served
 
@@ -24,22 +22,11 @@ _VISITS_AT_ONCE = 20_000  # between them an interrupt is served
 class RankingSettings:
     """How steps are taken.
 
-    Parameters
-    ----------
-    rank : int
-        The dimension of the embedding.
-    rate : float
-        The learning rate.
-    adapts : bool
-        Whether AdaGrad divides it.
-    margin : float
-        By how much a positive is to score above a negative.
-    max_norm : float
-        The largest norm of the vector of a feature or a label.
-    max_trials : int
-        The largest number of negatives drawn in a visit.
-    seed : int
-        Fixes the start, the order of visits and the negatives drawn.
+    rank: the dimension of the embedding.
+    margin: by how much a positive is to score above a negative.
+    max_norm: the largest norm of the vector of a feature or a label.
+    max_trials: the largest number of negatives drawn in a visit.
+    seed: fixes the start, the order of visits and the negatives drawn.
     """
 
     rank: int
@@ -54,26 +41,9 @@ class RankingSettings:
 class RankingFit:
     """Factors that learn to rank the observed positives of a row above its observed negatives.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of shape (n, d)
-        The features.
-    labels : LabelMatrix of shape (n, L)
-        The labels.
-    weights : ndarray of shape (n,)
-        The weights of the rows.
-    settings : RankingSettings
-        How to step.
-
-    Attributes
-    ----------
-    visits : int
-        Visits so far.
-
-    Raises
-    ------
-    ValueError
-        If no row has both an observed positive and an observed negative label.
+    weights (n,): the weights of the rows.
+    Shapes: features (n, d), labels (n, L).
+    Raises ValueError if no row has both an observed positive and an observed negative label.
     """
 
     def __init__(
@@ -133,17 +103,9 @@ class RankingFit:
     def run_epoch(self) -> tuple[float, float]:
         """Visit every positive entry once, in random order.
 
-        Returns
-        -------
-        loss : float
-            The mean over visits of the loss that was met, an estimate.
-        share : float
-            The share of visits that found a negative too close.
-
-        Raises
-        ------
-        ValueError
-            If the numbers overflow.
+        loss: the mean over visits of the loss that was met, an estimate.
+        share: the share of visits that found a negative too close.
+        Raises ValueError if the numbers overflow.
         """
         order, losses, steps = self.random.permutation(self.pairs), 0.0, 0
         for part in panels(len(order), _VISITS_AT_ONCE):
@@ -167,10 +129,7 @@ class RankingFit:
     def require_finite(self) -> None:
         """Refuse vectors that overflowed.
 
-        Raises
-        ------
-        ValueError
-            If any did.
+        Raises ValueError if any did.
         """
         if not (np.isfinite(self.all_feature_factors).all() and np.isfinite(self.all_label_factors).all()):
             raise ValueError(

@@ -6,18 +6,17 @@ targets; where none fits, LSMR solves for one target after the other.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, lsmr
 
+from labelweave.array_types import Array
 from labelweave.baselines.centered_matrix import CenteredMatrix
 
 __all__ = ["CholeskyRidge", "IterativeRidge", "Ridge", "SpectralRidge", "make_ridge"]
 
-Array = npt.NDArray[Any]
 
 _LARGEST_GRAM = 8000  # rows of a matrix that is factorised, 512 MB
 _LARGEST_TABLE = 50_000_000  # entries of a matrix that is decomposed, 400 MB
@@ -35,32 +34,15 @@ class Ridge(Protocol):
     def solve(self, targets: Array) -> Array:
         """Regress targets on X; with a penalty of 0 the shortest of all best solutions is taken.
 
-        Parameters
-        ----------
-        targets : ndarray of shape (n, k)
-            T: centred, their rows times the roots of the weights, as those of X.
-
-        Returns
-        -------
-        ndarray of shape (d, k)
-            B.
+        targets (n, k): T: centred, their rows times the roots of the weights, as those of X.
+        Shapes: result (d, k).
         """
 
 
 def make_ridge(features: CenteredMatrix, penalty: float) -> Ridge:
     """Choose how to solve.
 
-    Parameters
-    ----------
-    features : CenteredMatrix of shape (n, d)
-        X.
-    penalty : float
-        The penalty, not negative.
-
-    Returns
-    -------
-    Ridge
-        The regression.
+    Shapes: features (n, d).
     """
     n, d = features.shape
     if penalty > 0 and min(n, d) <= _LARGEST_GRAM:
@@ -76,17 +58,8 @@ def make_ridge(features: CenteredMatrix, penalty: float) -> Ridge:
 class CholeskyRidge:
     """Solve by one Cholesky factor of ``X^T X`` or ``X X^T`` plus the penalty, whichever is smaller.
 
-    Parameters
-    ----------
-    features : CenteredMatrix of shape (n, d)
-        X.
-    penalty : float
-        The penalty, positive.
-
-    Raises
-    ------
-    scipy.linalg.LinAlgError
-        If the penalty is too small to make the sum safely invertible.
+    Shapes: features (n, d).
+    Raises scipy.linalg.LinAlgError if the penalty is too small to make the sum safely invertible.
     """
 
     converged = True
@@ -101,7 +74,6 @@ class CholeskyRidge:
         self.factor = linalg.cho_factor(gram, lower=True, overwrite_a=True)
 
     def solve(self, targets: Array) -> Array:
-        """Regress targets on X; see :meth:`Ridge.solve`."""
         if self.by_rows:
             return self.features.rmatmul(linalg.cho_solve(self.factor, targets))
         return np.asarray(linalg.cho_solve(self.factor, self.features.rmatmul(targets)))
@@ -110,12 +82,7 @@ class CholeskyRidge:
 class SpectralRidge:
     """Solve by the singular value decomposition of X, which stands any penalty and any X.
 
-    Parameters
-    ----------
-    features : CenteredMatrix of shape (n, d)
-        X.
-    penalty : float
-        The penalty, not negative.
+    Shapes: features (n, d).
     """
 
     converged = True
@@ -129,19 +96,13 @@ class SpectralRidge:
         self.gains[kept] = values[kept] / (values[kept] ** 2 + penalty)
 
     def solve(self, targets: Array) -> Array:
-        """Regress targets on X; see :meth:`Ridge.solve`."""
         return np.asarray(self.right.T @ (self.gains[:, None] * (self.left.T @ targets)))
 
 
 class IterativeRidge:
     """Solve by LSMR, one target after the other; X stays sparse.
 
-    Parameters
-    ----------
-    features : CenteredMatrix of shape (n, d)
-        X.
-    penalty : float
-        The penalty, not negative.
+    Shapes: features (n, d).
     """
 
     def __init__(self, features: CenteredMatrix, penalty: float) -> None:
@@ -156,7 +117,6 @@ class IterativeRidge:
         self.max_iter = max(1, int(_ITERATIONS_A_DIMENSION * min(features.shape)))
 
     def solve(self, targets: Array) -> Array:
-        """Regress targets on X; see :meth:`Ridge.solve`."""
         return np.stack([self._solve_one(target) for target in targets.T], axis=1)
 
     def _solve_one(self, target: Array) -> Array:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.cli.model_outputs import (
     best_labelings,
     chosen_classes,
@@ -21,7 +22,6 @@ from labelweave.inference import rejected
 
 __all__ = ["AllProbabilities", "Answers", "CertifiedSets", "LabelLists", "OneClass"]
 
-Array = npt.NDArray[Any]
 Record = dict[str, Any]
 
 
@@ -35,29 +35,13 @@ class Answers(Protocol):
     def records(self, block: RowBlock) -> Iterator[Record]:
         """Answer for the rows of a block.
 
-        Parameters
-        ----------
-        block : RowBlock
-            The rows.
-
-        Yields
-        ------
-        dict
-            What is said of one row, its name under "id".
+        Returns what is said of one row, its name under "id".
         """
 
     def lines(self, record: Record) -> list[list[Any]]:
         """Give the lines of the table for a record.
 
-        Parameters
-        ----------
-        record : dict
-            One of :meth:`records`.
-
-        Returns
-        -------
-        list of list
-            The cells of each line.
+        Returns the cells of each line.
         """
 
 
@@ -69,16 +53,8 @@ def _short(value: Any) -> float:
 class LabelLists:
     """The best labels of every row with their scores or probabilities.
 
-    Parameters
-    ----------
-    model : TableModel or classifier
-        The model.
-    top : int or None
-        The most labels a row.
-    threshold : float or None
-        What their numbers must exceed.
-    number : {"score", "probability"}
-        Which numbers.
+    top: the most labels a row.
+    threshold: what their numbers must exceed.
     """
 
     model: Model
@@ -97,13 +73,6 @@ class LabelLists:
         return ["id", "label", self.number]
 
     def records(self, block: RowBlock) -> Iterator[Record]:
-        """List the labels of every row; see :meth:`Answers.records`.
-
-        Yields
-        ------
-        dict
-            Its labels under "labels".
-        """
         names = self.model.label_names_
         is_score = self.number == "score"
         numbers_of = scores_of if is_score else probabilities_of
@@ -120,7 +89,6 @@ class LabelLists:
         return candidates[np.argsort(-ranks[candidates], kind="stable")][: self.top]
 
     def lines(self, record: Record) -> list[list[Any]]:
-        """Give a line a label, and one for a row without labels; see :meth:`Answers.lines`."""
         found = [[record["id"], entry["label"], entry[self.number]] for entry in record["labels"]]
         return found or [[record["id"], "", ""]]
 
@@ -129,10 +97,7 @@ class LabelLists:
 class CertifiedSets:
     """The label set of every row, and whether it is proven to have the highest score.
 
-    Parameters
-    ----------
-    model : TableModel or classifier
-        A model with a graph of labels.
+    model: A model with a graph of labels.
     """
 
     model: Model
@@ -143,14 +108,6 @@ class CertifiedSets:
         return ["id", "label", "score", "proven", "gap"]
 
     def records(self, block: RowBlock) -> Iterator[Record]:
-        """List the labels of every row; see :meth:`Answers.records`.
-
-        Yields
-        ------
-        dict
-            Its labels under "labels", whether they are "proven" the best, and under "gap" by how much others
-            could score more.
-        """
         names, found = self.model.label_names_, best_labelings(self.model, block.X)
         scores = scores_of(self.model, block.X)
         rows = zip(block.ids, found.labels, scores, found.proven.tolist(), found.gaps, strict=True)
@@ -160,7 +117,6 @@ class CertifiedSets:
             yield {"id": name, "labels": labels, "proven": is_proven, "gap": _short(gap)}
 
     def lines(self, record: Record) -> list[list[Any]]:
-        """Give a line a label, and one for a row without labels; see :meth:`Answers.lines`."""
         certificate = [str(record["proven"]).lower(), record["gap"]]
         found = [[record["id"], entry["label"], entry["score"], *certificate] for entry in record["labels"]]
         return found or [[record["id"], "", "", *certificate]]
@@ -170,14 +126,9 @@ class CertifiedSets:
 class OneClass:
     """The class of every row, none where the model is not sure enough.
 
-    Parameters
-    ----------
-    model : TableModel or classifier
-        A model of one class a row.
-    reject_below : float or None
-        The probability that the most probable class must reach.
-    number : {"score", "probability"}
-        What is given of the chosen class.
+    model: A model of one class a row.
+    reject_below: the probability that the most probable class must reach.
+    number: what is given of the chosen class.
     """
 
     model: Model
@@ -190,19 +141,11 @@ class OneClass:
         return ["id", "class", self.number]
 
     def records(self, block: RowBlock) -> Iterator[Record]:
-        """Give the class of every row; see :meth:`Answers.records`.
-
-        Yields
-        ------
-        dict
-            Its class under "class", None where rejected.
-        """
         values = (scores_of if self.number == "score" else probabilities_of)(self.model, block.X)
         for name, chosen, word, row in _decisions(self.model, block, values, self.reject_below):
             yield {"id": name, "class": word, self.number: _short(row[chosen])}
 
     def lines(self, record: Record) -> list[list[Any]]:
-        """Give one line, its class empty if the row is rejected; see :meth:`Answers.lines`."""
         return [[record["id"], "" if record["class"] is None else record["class"], record[self.number]]]
 
 
@@ -210,14 +153,8 @@ class OneClass:
 class AllProbabilities:
     """The probabilities of all classes or labels, a column each.
 
-    Parameters
-    ----------
-    model : TableModel or classifier
-        A model with probabilities.
-    reject_below : float or None
-        The probability that the most probable class must reach.
-    one_class : bool
-        Whether the model has one class a row, which is given too.
+    reject_below: the probability that the most probable class must reach.
+    one_class: whether the model has one class a row, which is given too.
     """
 
     model: Model
@@ -230,13 +167,6 @@ class AllProbabilities:
         return ["id", *(["class"] if self.one_class else []), *map(str, self.model.label_names_)]
 
     def records(self, block: RowBlock) -> Iterator[Record]:
-        """Give the probabilities of every row; see :meth:`Answers.records`.
-
-        Yields
-        ------
-        dict
-            They stand under "probabilities", by name.
-        """
         names = [str(name) for name in self.model.label_names_]
         values = probabilities_of(self.model, block.X)
         words: list[Record] = [{} for _ in block.ids]
@@ -247,7 +177,6 @@ class AllProbabilities:
             yield {"id": name} | word | {"probabilities": dict(zip(names, map(_short, row), strict=True))}
 
     def lines(self, record: Record) -> list[list[Any]]:
-        """Give one line; see :meth:`Answers.lines`."""
         word = [record["class"] or ""] if self.one_class else []
         return [[record["id"], *word, *record["probabilities"].values()]]
 

@@ -14,33 +14,14 @@ _COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
 
 
 def has_choice(classifier: Any) -> bool:
-    """Say whether a fitted classifier chose among pairs of rank and regularization.
-
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    bool
-        Whether it did.
-    """
+    """Say whether a fitted classifier chose among pairs of rank and regularization."""
     return hasattr(classifier, "cv_results_")
 
 
 def choice_words(classifier: Any) -> str:
     """Say what was chosen, and among what.
 
-    Parameters
-    ----------
-    classifier : LowRankClassifierCV
-        The classifier.
-
-    Returns
-    -------
-    str
-        The pair, its score and the number of pairs and folds.
+    Returns the pair, its score and the number of pairs and folds.
     """
     pairs, folds = len(classifier.cv_results_["rank"]), classifier.n_splits_
     how = "the best of" if classifier.rule == "best" else "within a standard error of the best of"
@@ -55,15 +36,7 @@ def choice_words(classifier: Any) -> str:
 def choice_facts(classifier: Any) -> Facts:
     """Describe the choice.
 
-    Parameters
-    ----------
-    classifier : LowRankClassifierCV
-        The classifier.
-
-    Returns
-    -------
-    dict
-        The pair, and the scores of all pairs.
+    Returns the pair, and the scores of all pairs.
     """
     table = [np.asarray(classifier.cv_results_[name]).tolist() for name in _COLUMNS]
     return {
@@ -82,17 +55,7 @@ def choice_facts(classifier: Any) -> Facts:
 def fits_to_folds(classifier: Any) -> tuple[int, int]:
     """Count the fits to folds.
 
-    Parameters
-    ----------
-    classifier : LowRankClassifierCV
-        The classifier.
-
-    Returns
-    -------
-    done : int
-        How many were scored.
-    all : int
-        How many there are without an interrupt.
+    all: how many there are without an interrupt.
     """
     folds = [classifier.cv_results_[f"split{fold}_test_score"] for fold in range(classifier.n_splits_)]
     return int(np.isfinite(folds).sum()), int(np.size(folds))

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.cli.data_options import Command, Options, with_options
 from labelweave.cli.messages import note
 from labelweave.datasets import LabeledData
@@ -24,21 +24,14 @@ __all__ = [
     "training_targets",
 ]
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class Targets:
     """What a model is fitted to.
 
-    Parameters
-    ----------
-    rows : LabeledData
-        The rows; those without a class are left out where a model cannot use them.
-    y : LabelMatrix of shape (n, L), or ndarray of object, shape (n,)
-        Labels; or one class a row, None where it is not known.
-    names : list of str
-        The labels, or the classes that rows have, sorted.
+    rows: the rows; those without a class are left out where a model cannot use them.
+    y (n, L): labels; or one class a row, None where it is not known.
+    names: the labels, or the classes that rows have, sorted.
     """
 
     rows: LabeledData
@@ -54,15 +47,8 @@ class Targets:
 def class_options(command: Command) -> Command:
     """Add the flags that say whether rows have one class or many labels.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--one-class/--many-labels", default=None,
@@ -77,15 +63,8 @@ def class_options(command: Command) -> Command:
 def check_class_options(options: Options) -> None:
     """Refuse flags that make no sense together.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Raises
-    ------
-    click.UsageError
-        If there are any.
+    options: the values of all flags.
+    Raises click.UsageError if there are any.
     """
     flag = "--one-class" if options["one_class"] else "--class-paths"
     if options["class_paths"] and options["one_class"] is False:
@@ -97,24 +76,9 @@ def check_class_options(options: Options) -> None:
 def training_targets(rows: LabeledData, options: Options) -> Targets:
     """Say what to fit a model to.
 
-    Parameters
-    ----------
-    rows : LabeledData
-        The training rows.
-    options : dict
-        The values of the command's flags.
-
-    Returns
-    -------
-    Targets
-        Labels or classes.
-
-    Raises
-    ------
-    click.UsageError
-        If a flag needs one class a row.
-    ValueError
-        If there is to be one class a row, but rows have several; one is named.
+    options: the values of the command's flags.
+    Raises click.UsageError if a flag needs one class a row.
+    Raises ValueError if there is to be one class a row, but rows have several; one is named.
     """
     is_logistic, decision = options["model"] == "kernel-logistic", options["decision"]
     wanted = options["one_class"]
@@ -140,12 +104,8 @@ def _with_class(rows: LabeledData, classes: Array) -> tuple[LabeledData, Array]:
 def hint_at_classes(targets: Targets, options: Options) -> None:
     """Tell who asks for probabilities of single labels that they may be those of one class a row.
 
-    Parameters
-    ----------
-    targets : Targets
-        What a model is fitted to.
-    options : dict
-        The values of the command's flags.
+    targets: what a model is fitted to.
+    options: the values of the command's flags.
     """
     if options["model"] != "kernel-logistic" or options["one_class"] is not None or targets.are_classes:
         return
@@ -159,15 +119,7 @@ def hint_at_classes(targets: Targets, options: Options) -> None:
 def label_words(Y: LabelMatrix) -> list[str]:
     """Give the names of labels, or their numbers as text.
 
-    Parameters
-    ----------
-    Y : LabelMatrix of shape (n, L)
-        Labels.
-
-    Returns
-    -------
-    list of str
-        L words.
+    Shapes: Y (n, L).
     """
     return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
 

@@ -24,15 +24,8 @@ _FOR_CLASSES = ("max-margin", "kernel-logistic")
 def comparison_options(command: Command) -> Command:
     """Add the flags of the comparison.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--compare", metavar="MODEL,...",
@@ -46,26 +39,12 @@ def comparison_options(command: Command) -> Command:
 def models_to_compare(text: str | None, classes: Mapping[str, Any], own: str, are_classes: bool) -> list[str]:
     """Read the names of the other models.
 
-    Parameters
-    ----------
-    text : str or None
-        What was given, names with commas between.
-    classes : mapping of str to class
-        The models there are.
-    own : str
-        The model that is asked for.
-    are_classes : bool
-        Whether rows have one class.
-
-    Returns
-    -------
-    list of str
-        The names; empty if none was given.
-
-    Raises
-    ------
-    click.UsageError
-        If a name is unknown, given twice or the model's own, or its model takes no classes.
+    text: what was given, names with commas between.
+    own: the model that is asked for.
+    are_classes: whether rows have one class.
+    Returns the names; empty if none was given.
+    Raises click.UsageError if a name is unknown, given twice or the model's own, or its model takes no
+        classes.
     """
     if text is None:
         return []
@@ -90,23 +69,9 @@ def models_to_compare(text: str | None, classes: Mapping[str, Any], own: str, ar
 def run_comparison(models: Mapping[str, Any], targets: Targets, folds: int, seed: int, quiet: bool) -> None:
     """Compare models, and print what came of it.
 
-    Parameters
-    ----------
-    models : mapping of str to estimator
-        The models, the reference first.
-    targets : Targets
-        The rows.
-    folds : int
-        The number of folds.
-    seed : int
-        Draws them.
-    quiet : bool
-        Whether to show no progress.
-
-    Raises
-    ------
-    click.UsageError
-        If there are fewer rows than folds.
+    models: the models, the reference first.
+    quiet: whether to show no progress.
+    Raises click.UsageError if there are fewer rows than folds.
     """
     n_rows = len(targets.rows)
     if n_rows < folds:
@@ -124,18 +89,7 @@ def run_comparison(models: Mapping[str, Any], targets: Targets, folds: int, seed
 
 
 def comparison_table(found: Comparison) -> Table:
-    """Lay out a comparison, one row a metric.
-
-    Parameters
-    ----------
-    found : Comparison
-        What was found.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
-    """
+    """Lay out a comparison, one row a metric."""
     folds = len(next(iter(found.values[found.reference].values())))
     caption = (
         f"mean over {folds} folds; ± is the 95 % interval of the difference to {found.reference}, * where it "

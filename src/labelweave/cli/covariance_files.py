@@ -22,25 +22,12 @@ _PRIOR = "prior"
 def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
     """Read a matrix over the labels.
 
-    Parameters
-    ----------
-    path : str
-        A ``.npy`` file in the order of the labels; or a ``.csv`` or ``.tsv``
-        file whose first line and first column name them, in any order.
-    label_names : sequence of str
-        The labels of the data.
-
-    Returns
-    -------
-    LabelCovariance
-        The covariance, in the order of the labels.
-
-    Raises
-    ------
-    DataFileError
-        If the file is malformed or lacks a label.
-    ValueError
-        If the matrix is no covariance of as many labels.
+    path: A ``.npy`` file in the order of the labels; or a ``.csv`` or ``.tsv`` file whose first line and
+        first column name them, in any order.
+    label_names: the labels of the data.
+    Returns the covariance, in the order of the labels.
+    Raises DataFileError if the file is malformed or lacks a label.
+    Raises ValueError if the matrix is no covariance of as many labels.
     """
     names = [str(name) for name in label_names]
     if Path(path).suffix.lower() != ".npy":
@@ -90,23 +77,11 @@ def _number(path: str, line: int, cell: str) -> float:
 def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
     """Read the labels of classes, and let labels vary together as they do over these.
 
-    Parameters
-    ----------
-    path : str
-        A ``.csv`` or ``.tsv`` file, a class a line: its name, then 0/1 or -1/1 for every label that
-        the first line names, in any order.  A column ``prior`` weighs the classes.
-    label_names : sequence of str
-        The labels of the data.
-
-    Returns
-    -------
-    LabelCovariance
-        The covariance, in the order of the labels.
-
-    Raises
-    ------
-    DataFileError
-        If the file is malformed or lacks a label.
+    path: A ``.csv`` or ``.tsv`` file, a class a line: its name, then 0/1 or -1/1 for every label that the
+        first line names, in any order.  A column ``prior`` weighs the classes.
+    label_names: the labels of the data.
+    Returns the covariance, in the order of the labels.
+    Raises DataFileError if the file is malformed or lacks a label.
     """
     names = [str(name) for name in label_names]
     lines = lines_of_cells(path)
@@ -158,17 +133,7 @@ def _check_classes(path: str, signs: list[list[float]], prior: list[float]) -> N
 def tree_covariance(pairs: Sequence[tuple[str, str]], label_names: Sequence[Any]) -> LabelCovariance:
     """Make the covariance of a tree that came with the data.
 
-    Parameters
-    ----------
-    pairs : sequence of (str, str)
-        Parents and children.
-    label_names : sequence of str
-        The labels; one that is in no pair is a tree of its own.
-
-    Returns
-    -------
-    LabelCovariance
-        The covariance.
+    label_names: the labels; one that is in no pair is a tree of its own.
     """
     tree = Taxonomy(pairs)
     inside = np.isin([str(name) for name in label_names], tree.nodes)

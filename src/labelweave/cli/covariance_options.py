@@ -31,15 +31,8 @@ _SOURCES = ("taxonomy", "data_taxonomy", "covariance", "covariance_from", "signa
 def covariance_options(command: Command) -> Command:
     """Add the flags that describe the labels.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--taxonomy", metavar="FILE",
@@ -61,15 +54,8 @@ def covariance_options(command: Command) -> Command:
 def check_covariance_options(options: Options) -> None:
     """Refuse flags that make no sense together.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Raises
-    ------
-    click.UsageError
-        If two flags describe the labels, or none does and there is something to shrink.
+    options: the values of all flags.
+    Raises click.UsageError if two flags describe the labels, or none does and there is something to shrink.
     """
     flags = [flag_of(name) for name in (*_SOURCES, "class_paths") if options[name]]
     if len(flags) > 1:
@@ -84,28 +70,13 @@ def given_covariance(
 ) -> LabelCovariance | None:
     """Make the covariance that the flags stand for.
 
-    Parameters
-    ----------
-    data : str
-        The file of the training rows.
-    targets : Targets
-        The training rows and their labels or classes.
-    columns : TableColumns or None
-        What the columns of their table were; None for other formats.
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    LabelCovariance or None
-        The covariance in the order of the training labels or classes; None for independent ones.
-
-    Raises
-    ------
-    click.UsageError
-        If the data cannot have what was asked for.
-    ValueError
-        If a file is malformed or lacks a label.
+    data: the file of the training rows.
+    targets: the training rows and their labels or classes.
+    columns: what the columns of their table were; None for other formats.
+    options: the values of all flags.
+    Returns the covariance in the order of the training labels or classes; None for independent ones.
+    Raises click.UsageError if the data cannot have what was asked for.
+    Raises ValueError if a file is malformed or lacks a label.
     """
     covariance = _from_source(data, targets, columns, options)
     if covariance is None:
@@ -151,24 +122,11 @@ def _parents(targets: Targets) -> tuple[tuple[str, str], ...]:
 def given_taxonomy(targets: Targets, options: Options) -> Taxonomy | None:
     """Make the taxonomy that the flags stand for.
 
-    Parameters
-    ----------
-    targets : Targets
-        The training rows and their labels or classes.
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    Taxonomy or None
-        The tree; None if there is to be none.
-
-    Raises
-    ------
-    click.UsageError
-        If it is to be that of the data, which hold none.
-    ValueError
-        If a file is malformed, or classes are no paths.
+    targets: the training rows and their labels or classes.
+    options: the values of all flags.
+    Returns the tree; None if there is to be none.
+    Raises click.UsageError if it is to be that of the data, which hold none.
+    Raises ValueError if a file is malformed, or classes are no paths.
     """
     if options["taxonomy"]:
         return read_taxonomy(options["taxonomy"])

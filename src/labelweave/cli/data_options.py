@@ -36,15 +36,8 @@ _TABLE_FLAGS = (
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Put several flags together.
 
-    Parameters
-    ----------
-    *options : callable
-        What click.option gives, in the order of the help.
-
-    Returns
-    -------
-    callable
-        A decorator that adds them all.
+    *options: what click.option gives, in the order of the help.
+    Returns A decorator that adds them all.
     """
 
     def decorate(command: Command) -> Command:
@@ -58,15 +51,8 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
 def file_options(command: Command) -> Command:
     """Add the flags of all formats.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--format", type=click.Choice(["auto", *FORMATS]), default="auto",
@@ -84,15 +70,8 @@ def file_options(command: Command) -> Command:
 def label_column_options(command: Command) -> Command:
     """Add the flags that name the labels and the identifiers of a table.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--labels", metavar="COLUMN", help="Table: the column that lists the labels of a row."),
@@ -106,15 +85,8 @@ def label_column_options(command: Command) -> Command:
 def column_options(command: Command) -> Command:
     """Add the flags that say which columns of a table are features.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     kinds = {
         "text": "text, weighted as tf-idf; repeat",
@@ -132,20 +104,8 @@ def column_options(command: Command) -> Command:
 def given_options(options: Options) -> Options:
     """Give the flags of file formats other than tables, in the words of the readers.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    dict
-        Keywords of :func:`labelweave.datasets.read_any`.
-
-    Raises
-    ------
-    click.UsageError
-        If a flag of tables is set.
+    options: the values of all flags.
+    Raises click.UsageError if a flag of tables is set.
     """
     wrong = next((flag for flag in _TABLE_FLAGS if options.get(flag)), None)
     if wrong is not None:
@@ -157,20 +117,9 @@ def given_options(options: Options) -> Options:
 def table_columns(options: Options) -> TableColumns:
     """Say what the columns of a table are.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    TableColumns
-        The columns that were named.
-
-    Raises
-    ------
-    click.UsageError
-        If labels are described in two ways, or a a flag of another format is set.
+    options: the values of all flags.
+    Returns the columns that were named.
+    Raises click.UsageError if labels are described in two ways, or a a flag of another format is set.
     """
     wrong = next((flag for flag in _FILE_FLAGS if options.get(flag) is not None), None)
     if wrong is not None:

@@ -40,15 +40,8 @@ _WORDS = {"true": True, "false": False, "none": None}
 def decision_options(command: Command) -> Command:
     """Add the flags.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--tune-threshold", metavar="OBJECTIVE[,PARAMETER=VALUE...]", callback=_settings,
@@ -123,15 +116,8 @@ def _is_count_of_folds(value: Any) -> bool:
 def shown_name(options: Options) -> str:
     """Name a model with what decides on its scores.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    str
-        Such as ``max-margin, calibrated, conformal``.
+    options: the values of all flags.
+    Returns such as ``max-margin, calibrated, conformal``.
     """
     return ", ".join(
         [options["model"], *(word for name, word in _SHOWN.items() if options[name] is not None)]
@@ -141,15 +127,7 @@ def shown_name(options: Options) -> str:
 def decides(options: Options) -> bool:
     """Tell whether any of these flags is given.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    bool
-        Whether any is.
+    options: the values of all flags.
     """
     return any(options[name] is not None for name in _CLASSES)
 
@@ -157,17 +135,9 @@ def decides(options: Options) -> bool:
 def check_decision_options(options: Options, prefit: bool = False) -> None:
     """Refuse flags that make no sense together.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-    prefit : bool, default=False
-        Whether the model is fitted already, so that all rows are held-out ones.
-
-    Raises
-    ------
-    click.UsageError
-        If there are any.
+    options: the values of all flags.
+    prefit: whether the model is fitted already, so that all rows are held-out ones.
+    Raises click.UsageError if there are any.
     """
     given = [name for name in _CLASSES if options[name] is not None]
     if given and options.get("threshold") is not None:
@@ -204,17 +174,9 @@ def _check_held_out(name: str, settings: Options, prefit: bool) -> None:
 def wrapped(estimator: Any, options: Options) -> Any:
     """Put a classifier into those that decide.
 
-    Parameters
-    ----------
-    estimator : classifier
-        The one that scores, not fitted.
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    classifier
-        The same one, if no flag is given, or one that decides.
+    estimator: the one that scores, not fitted.
+    options: the values of all flags.
+    Returns the same one, if no flag is given, or one that decides.
     """
     for name, kind in _CLASSES.items():
         if options[name] is not None:
@@ -225,21 +187,9 @@ def wrapped(estimator: Any, options: Options) -> Any:
 def wrap_fitted(estimator: Any, X: Any, Y: LabelMatrix, options: Options) -> Any:
     """Put a fitted classifier into those that decide.
 
-    Parameters
-    ----------
-    estimator : classifier
-        The one that scores.
-    X : array-like, sparse matrix or DataFrame of shape (n, d)
-        Rows that it was not fitted to.
-    Y : LabelMatrix of shape (n, L)
-        Their labels.
-    options : dict
-        The values of all flags, one of which is given.
-
-    Returns
-    -------
-    classifier
-        Fitted.
+    X (n, d): rows that it was not fitted to.
+    options: the values of all flags, one of which is given.
+    Shapes: Y (n, L).
     """
     for name, kind in _CLASSES.items():
         if options[name] is not None:

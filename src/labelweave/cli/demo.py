@@ -14,10 +14,10 @@ from typing import Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave import LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave.array_types import Array
 from labelweave.cli.evaluate import metric_table
 from labelweave.cli.messages import console
 from labelweave.cli.progress import show_progress
@@ -26,7 +26,6 @@ from labelweave.metrics import score_table
 
 __all__ = ["demo"]
 
-Array = npt.NDArray[Any]
 
 _TOL = 1e-2
 _METRICS = {

@@ -76,15 +76,7 @@ def _proven_share(rows: ReportedRows) -> dict[str, float]:
 def metric_table(metrics: dict[str, dict[str, float]]) -> Table:
     """Lay out metrics, one row each.
 
-    Parameters
-    ----------
-    metrics : dict of str to dict
-        A column for each key.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
+    metrics: A column for each key.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("metric")

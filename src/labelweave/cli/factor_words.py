@@ -11,9 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.features import FeatureMatrix
 
@@ -29,7 +29,6 @@ __all__ = [
     "tuned_threshold_words",
 ]
 
-Array = npt.NDArray[Any]
 Facts = dict[str, Any]
 
 _ROWS_AT_ONCE = 8192
@@ -40,33 +39,14 @@ _FIRST_VALUES = 6
 
 
 def has_factors(classifier: Any) -> bool:
-    """Say whether the weights of a fitted classifier are a product of two factors.
-
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    bool
-        Whether they are.
-    """
+    """Say whether the weights of a fitted classifier are a product of two factors."""
     return hasattr(classifier, "label_factors_")
 
 
 def rank_words(classifier: Any) -> str:
     """Say which rank a model has, and which was asked for if that is another one.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        A classifier with factors.
-
-    Returns
-    -------
-    str
-        Such as ``64 (asked for 0.4 of the labels)``.
+    Returns such as ``64 (asked for 0.4 of the labels)``.
     """
     rank, asked = classifier.label_factors_.shape[1], getattr(classifier, "rank", None)
     if asked is None:
@@ -79,15 +59,7 @@ def rank_words(classifier: Any) -> str:
 def gap_words(classifier: Any) -> str:
     """Say by how much other factors could be better.
 
-    Parameters
-    ----------
-    classifier : LowRankClassifier
-        The classifier.
-
-    Returns
-    -------
-    str
-        The share of the objective, or that there is no bound of it.
+    Returns the share of the objective, or that there is no bound of it.
     """
     gap = classifier.duality_gap_
     if math.isnan(gap):
@@ -98,15 +70,7 @@ def gap_words(classifier: Any) -> str:
 def threshold_words(classifier: Any) -> str | None:
     """Say from which scores on labels are predicted, or probabilities of models that have them.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    str or None
-        One number, or the range where every label has its own; None for models without.
+    Returns one number, or the range where every label has its own; None for models without.
     """
     found = getattr(classifier, "thresholds_", getattr(classifier, "threshold_", None))
     if found is None:
@@ -120,15 +84,7 @@ def threshold_words(classifier: Any) -> str | None:
 def tuned_threshold_words(classifier: Any) -> str | None:
     """Say from which scores on labels are predicted, where these are not the usual ones.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    str or None
-        As :func:`threshold_words` does; None where nothing else than "auto" was asked for.
+    Returns as :func:`threshold_words` does; None where nothing else than "auto" was asked for.
     """
     return None if getattr(classifier, "threshold", "auto") == "auto" else threshold_words(classifier)
 
@@ -136,16 +92,8 @@ def tuned_threshold_words(classifier: Any) -> str | None:
 def factor_facts(classifier: Any) -> Facts:
     """Describe the factors.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        A classifier with factors.
-
-    Returns
-    -------
-    dict
-        The rank, the singular values of Z (None where they need too many values of a kernel), and the labels
-        with the longest weights.
+    Returns the rank, the singular values of Z (None where they need too many values of a kernel), and the
+        labels with the longest weights.
     """
     gram, names = _feature_gram(classifier), _row_names(classifier)
     root = _root(classifier, gram)
@@ -163,15 +111,8 @@ def factor_facts(classifier: Any) -> Facts:
 def singular_words(values: list[float] | None) -> str:
     """Say what the singular values of the weights are.
 
-    Parameters
-    ----------
-    values : list of float or None
-        All of them, falling; None if unknown.
-
-    Returns
-    -------
-    str
-        The first ones and the last.
+    values: all of them, falling; None if unknown.
+    Returns the first ones and the last.
     """
     if values is None:
         return "not computed: the kernel of the support rows is not at hand, or too large"
@@ -182,19 +123,8 @@ def singular_words(values: list[float] | None) -> str:
 def similar_labels(classifier: Any, row: int, count: int) -> list[Facts]:
     """Find the labels whose weights point most nearly the same way.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        A classifier with factors.
-    row : int
-        The row of the label's factor.
-    count : int
-        How many labels.
-
-    Returns
-    -------
-    list of dict
-        Labels and cosines, the most similar first; labels whose weights are 0 are left out.
+    row: the row of the label's factor.
+    Returns labels and cosines, the most similar first; labels whose weights are 0 are left out.
     """
     factors, names = classifier.label_factors_, _row_names(classifier)
     root = _root(classifier, _feature_gram(classifier))
@@ -214,17 +144,8 @@ def similar_labels(classifier: Any, row: int, count: int) -> list[Facts]:
 def feature_weights(classifier: Any, row: int) -> Array | None:
     """Compute the weights of one label.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        A classifier with factors.
-    row : int
-        The row of the label's factor.
-
-    Returns
-    -------
-    ndarray of shape (d,) or None
-        The weights of the features; None for a kernel that has no features.
+    row: the row of the label's factor.
+    Returns (d,): the weights of the features; None for a kernel that has no features.
     """
     if hasattr(classifier, "support_"):
         return None

@@ -31,16 +31,7 @@ _MOST_TIES = 20
 def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     """Write what was fitted to stderr.
 
-    Parameters
-    ----------
-    model : LabelClassifier or DecisionClassifier
-        The fitted model.
-    n_rows : int
-        The rows it was fitted to.
-    seconds : float
-        How long that took.
-    out : str
-        Where it was saved.
+    n_rows: the rows it was fitted to.
     """
     decided, model = decision_lines(model), innermost(model)
     support = n_support_rows(model)
@@ -61,13 +52,7 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
 
 
 def print_lines(lines: Lines) -> None:
-    """Write lines with their names to stderr.
-
-    Parameters
-    ----------
-    lines : dict of str to str
-        The lines.
-    """
+    """Write lines with their names to stderr."""
     for name, value in lines.items():
         click.echo(click.wrap_text(f"{name:10}{value}", 79, "", " " * 10), err=True)
 
@@ -75,15 +60,7 @@ def print_lines(lines: Lines) -> None:
 def decision_lines(model: Any) -> Lines:
     """Say what decides on the scores of a model, and what is guaranteed.
 
-    Parameters
-    ----------
-    model : LabelClassifier or DecisionClassifier
-        The fitted model.
-
-    Returns
-    -------
-    dict of str to str
-        A line for the outermost classifier that decides, one for those inside; none for others.
+    Returns A line for the outermost classifier that decides, one for those inside; none for others.
     """
     said = [f"{type(layer).__name__}: {words}" for layer, words in layer_words(model)]
     promise = guarantee_words(model)
@@ -133,20 +110,7 @@ def _factor_lines(model: Any) -> Lines:
 
 
 def explain_end(model: Any, out: str) -> int:
-    """Say in one line why the fit ended before its end, if it did.
-
-    Parameters
-    ----------
-    model : LabelClassifier or DecisionClassifier
-        The fitted model.
-    out : str
-        Where it was saved.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Say in one line why the fit ended before its end, if it did."""
     model = innermost(model)
     if not hasattr(model, "duality_gap_"):
         return _explain_plain_end(model, out)

@@ -17,33 +17,14 @@ _SIGNS = {1: "together", -1: "apart", 0: "by row"}
 
 
 def has_graph(classifier: Any) -> bool:
-    """Say whether a fitted classifier has a graph of labels.
-
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    bool
-        Whether it has.
-    """
+    """Say whether a fitted classifier has a graph of labels."""
     return hasattr(classifier, "label_graph_")
 
 
 def graph_words(classifier: Any) -> str:
     """Say how large the graph is, and why it is not larger.
 
-    Parameters
-    ----------
-    classifier : LabelGraphClassifier
-        The classifier.
-
-    Returns
-    -------
-    str
-        Such as ``learned, 4 of 45 pairs, width 1: the limit of rounds was reached``.
+    Returns such as ``learned, 4 of 45 pairs, width 1: the limit of rounds was reached``.
     """
     graph, rounds = classifier.label_graph_, len(classifier.graph_trace_)
     kind = "learned" if rounds else classifier.graph if isinstance(classifier.graph, str) else "given"
@@ -55,18 +36,7 @@ def graph_words(classifier: Any) -> str:
 
 
 def graph_lines(classifier: Any) -> dict[str, str]:
-    """Say which graph and which penalty a fit has.
-
-    Parameters
-    ----------
-    classifier : LabelGraphClassifier
-        The classifier.
-
-    Returns
-    -------
-    dict of str
-        Words by their titles.
-    """
+    """Say which graph and which penalty a fit has."""
     chosen = " (auto)" if classifier.regularization == "auto" else ""
     return {
         "graph": graph_words(classifier),
@@ -77,15 +47,7 @@ def graph_lines(classifier: Any) -> dict[str, str]:
 def graph_facts(classifier: Any) -> Facts:
     """Describe the graph and how it was learned.
 
-    Parameters
-    ----------
-    classifier : LabelGraphClassifier
-        The classifier.
-
-    Returns
-    -------
-    dict
-        Cliques with their weights and signs, the strongest first, and the rounds in order.
+    Returns cliques with their weights and signs, the strongest first, and the rounds in order.
     """
     graph = classifier.label_graph_
     return {
@@ -129,20 +91,7 @@ def _round(record: Any, graph: CliqueGraph) -> Facts:
 
 
 def label_ties(classifier: Any, label: int) -> list[Facts]:
-    """Give the cliques of one label, the strongest first.
-
-    Parameters
-    ----------
-    classifier : LabelGraphClassifier
-        The classifier.
-    label : int
-        The label's number.
-
-    Returns
-    -------
-    list of dict
-        Labels, weight and sign.
-    """
+    """Give the cliques of one label, the strongest first."""
     graph = classifier.label_graph_
     return _ties(graph, [k for k, clique in enumerate(graph.cliques) if label in clique])
 
@@ -150,17 +99,7 @@ def label_ties(classifier: Any, label: int) -> list[Facts]:
 def tie_lines(ties: list[Facts], most: int) -> list[str]:
     """Write cliques, a line each.
 
-    Parameters
-    ----------
-    ties : list of dict
-        The cliques.
-    most : int
-        How many to write; of more, the last line says how many are left out.
-
-    Returns
-    -------
-    list of str
-        Weight, sign and labels.
+    most: how many to write; of more, the last line says how many are left out.
     """
     lines = [f"{tie['weight']:10.4f}  {_sign(tie):9}{', '.join(tie['labels'])}" for tie in ties[:most]]
     left = len(ties) - most
@@ -174,15 +113,7 @@ def _sign(tie: Facts) -> str:
 def path_lines(rounds: list[Facts]) -> list[str]:
     """Write the rounds in which a graph was learned, a line each.
 
-    Parameters
-    ----------
-    rounds : list of dict
-        The rounds.
-
-    Returns
-    -------
-    list of str
-        A header, then round, objective, held-out Hamming loss where there is one, and the cliques added.
+    Returns A header, then round, objective, held-out Hamming loss where there is one, and the cliques added.
     """
     measured = any(entry["held_out_loss"] is not None for entry in rounds)
     lines = [

@@ -40,15 +40,8 @@ def _width(context: click.Context, parameter: click.Parameter, text: str | None)
 def kernel_options(command: Command) -> Command:
     """Add the flags that say which kernel and which solver.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--kernel", type=click.Choice(_KERNELS),
@@ -72,20 +65,9 @@ def kernel_options(command: Command) -> Command:
 def kernel_parameters(options: Options) -> Options:
     """Give the flags that were set, in the words of the classifier.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    dict
-        Keywords of the class of the model.
-
-    Raises
-    ------
-    click.UsageError
-        If a flag makes no sense with the kernel or the solver.
+    options: the values of all flags.
+    Returns keywords of the class of the model.
+    Raises click.UsageError if a flag makes no sense with the kernel or the solver.
     """
     given = {name: options[name] for name in _PARAMETERS if options[name] is not None}
     usual = "rbf" if options["model"] == "kernel-logistic" else "linear"

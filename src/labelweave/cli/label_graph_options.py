@@ -34,15 +34,8 @@ def _graph(context: click.Context, parameter: click.Parameter, text: str | None)
 def label_graph_options(command: Command) -> Command:
     """Add the flags of models with a graph of labels.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--graph", metavar="learn|chow-liu|full|none|FILE", callback=_graph,
@@ -76,15 +69,8 @@ def label_graph_options(command: Command) -> Command:
 def check_label_graph_options(options: Options) -> None:
     """Refuse flags that make no sense together.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Raises
-    ------
-    click.UsageError
-        If there are any.
+    options: the values of all flags.
+    Raises click.UsageError if there are any.
     """
     if options["model"] != "label-graph":
         return
@@ -106,17 +92,9 @@ def check_label_graph_options(options: Options) -> None:
 def given_graph(label_names: Sequence[Any], options: Options) -> dict[str, Any]:
     """Give the graph that the flags stand for, as a keyword of the classifier.
 
-    Parameters
-    ----------
-    label_names : sequence of str
-        The labels of the data.
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    dict
-        ``graph``, if a flag says which.
+    label_names: the labels of the data.
+    options: the values of all flags.
+    Returns ``graph``, if a flag says which.
     """
     graph = options["graph"]
     if graph is None:
@@ -127,23 +105,10 @@ def given_graph(label_names: Sequence[Any], options: Options) -> dict[str, Any]:
 def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:
     """Read the edges or larger cliques of a graph.
 
-    Parameters
-    ----------
-    path : str
-        A ``.csv`` or ``.tsv`` file, an edge a line: the names of its labels, two or more.  A first line
+    path: A ``.csv`` or ``.tsv`` file, an edge a line: the names of its labels, two or more.  A first line
         ``source,target`` is passed over.
-    label_names : sequence of str
-        The labels of the data.
-
-    Returns
-    -------
-    list of tuple of int
-        Label numbers.
-
-    Raises
-    ------
-    DataFileError
-        If a line is no edge, joins a label to itself, or repeats an edge.
+    label_names: the labels of the data.
+    Raises DataFileError if a line is no edge, joins a label to itself, or repeats an edge.
     """
     place = {str(name): number for number, name in enumerate(label_names)}
     found: dict[tuple[int, ...], int] = {}

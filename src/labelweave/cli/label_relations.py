@@ -21,20 +21,7 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 def covariance_of(classifier: Any) -> LabelCovariance:
     """Give the label covariance of a classifier, with the names of its labels.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    LabelCovariance
-        The covariance.
-
-    Raises
-    ------
-    ValueError
-        If it has none.
+    Raises ValueError if it has none.
     """
     covariance = getattr(classifier, "label_covariance_", None)
     if hasattr(classifier, "prior_"):
@@ -66,15 +53,7 @@ def _of_prior(prior: Any) -> LabelCovariance:
 def covariance_facts(covariance: LabelCovariance) -> dict[str, Any]:
     """Give a covariance as plain data.
 
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        The covariance.
-
-    Returns
-    -------
-    dict
-        The structure, the labels, their variances and, up to 2,000 labels, the matrix.
+    Returns the structure, the labels, their variances and, up to 2,000 labels, the matrix.
     """
     names = covariance.label_names
     few = covariance.n_labels <= _MOST_WRITTEN
@@ -89,19 +68,9 @@ def covariance_facts(covariance: LabelCovariance) -> dict[str, Any]:
 def draw_covariance(covariance: LabelCovariance, path: str) -> None:
     """Draw the correlations into a file, which appears only once it is complete.
 
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        The covariance.
-    path : str
-        The file; its name says the format.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
-        If the name says no format.
+    path: the file; its name says the format.
+    Raises ImportError if matplotlib is not installed.
+    Raises ValueError if the name says no format.
     """
     _draw(lambda: LabelCovarianceDisplay.from_covariance(covariance).figure_, path)
 
@@ -109,19 +78,9 @@ def draw_covariance(covariance: LabelCovariance, path: str) -> None:
 def draw_graph(graph: CliqueGraph, path: str) -> None:
     """Draw a graph of labels into a file, which appears only once it is complete.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    path : str
-        The file; its name says the format.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib or networkx is not installed.
-    ValueError
-        If the name says no format, or the graph has no cliques.
+    path: the file; its name says the format.
+    Raises ImportError if matplotlib or networkx is not installed.
+    Raises ValueError if the name says no format, or the graph has no cliques.
     """
     _draw(lambda: LabelGraphDisplay.from_graph(graph).figure_, path)
 

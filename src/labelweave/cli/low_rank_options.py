@@ -44,15 +44,8 @@ def _threshold(context: click.Context, parameter: click.Parameter, text: str | N
 def low_rank_options(command: Command) -> Command:
     """Add the flags of low-rank learning and of the models it is compared with.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--rank", metavar="NUMBER|SHARE", callback=_rank,
@@ -89,15 +82,8 @@ def low_rank_options(command: Command) -> Command:
 def check_low_rank_options(options: Options) -> None:
     """Refuse flags that make no sense together.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Raises
-    ------
-    click.UsageError
-        If there are any.
+    options: the values of all flags.
+    Raises click.UsageError if there are any.
     """
     model, kernel = options["model"], options["kernel"] or "linear"
     if model == "binary-relevance" and options["regularization"] == 0:

@@ -19,28 +19,14 @@ _RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
 
 
 def note(message: str) -> None:
-    """Write one line to stderr.
-
-    Parameters
-    ----------
-    message : str
-        The line.
-    """
+    """Write one line to stderr."""
     click.echo(f"labelweave: {message}", err=True)
 
 
 def console(stderr: bool = False) -> Console:
     """Make a console that takes names as they are: ``role::program`` is no emoji, ``[x]`` no markup.
 
-    Parameters
-    ----------
-    stderr : bool, default=False
-        Whether it writes to stderr in place of stdout.
-
-    Returns
-    -------
-    rich.console.Console
-        The console.
+    stderr: whether it writes to stderr in place of stdout.
     """
     from rich.console import Console
 
@@ -48,13 +34,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Write a value to stdout as JSON; what is no finite number becomes null.
-
-    Parameters
-    ----------
-    value : object
-        Plain data.
-    """
+    """Write a value to stdout as JSON; what is no finite number becomes null."""
     click.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -67,18 +47,7 @@ def _finite(value: Any) -> Any:
 
 
 def size_of(path: str) -> str:
-    """Say how large a file is.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-
-    Returns
-    -------
-    str
-        Such as ``1.4 MB``.
-    """
+    """Say how large a file is."""
     size = float(Path(path).stat().st_size)
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
@@ -90,31 +59,12 @@ def size_of(path: str) -> str:
 def with_flags(error: Exception | str) -> str:
     """Say what the library says, in the words of the command line.
 
-    Parameters
-    ----------
-    error : Exception or str
-        What it says.
-
-    Returns
-    -------
-    str
-        The same, with flags in place of keywords.
+    Returns the same, with flags in place of keywords.
     """
     said = str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")
     return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{flag_of(found[1])} must", said)
 
 
 def flag_of(name: str) -> str:
-    """Write the flag of an option.
-
-    Parameters
-    ----------
-    name : str
-        Its name in Python.
-
-    Returns
-    -------
-    str
-        Such as ``--low-rank``.
-    """
+    """Write the flag of an option."""
     return f"--{_RENAMED.get(name, name).replace('_', '-')}"

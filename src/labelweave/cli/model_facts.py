@@ -31,20 +31,7 @@ Facts = dict[str, Any]
 
 
 def model_facts(model: Model, path: str) -> Facts:
-    """Describe a model.
-
-    Parameters
-    ----------
-    model : TableModel or classifier
-        The model.
-    path : str
-        Its file.
-
-    Returns
-    -------
-    dict
-        Plain data.
-    """
+    """Describe a model."""
     content = read_model_file(path, verify=False)
     classifier = scorer_of(model)
     facts = {
@@ -173,15 +160,7 @@ def _plain(value: Any) -> Any:
 def feature_names_of(model: Model) -> Any:
     """Give the names of the features, if they have any.
 
-    Parameters
-    ----------
-    model : TableModel or classifier
-        The model.
-
-    Returns
-    -------
-    array-like of str, shape (d,), or None
-        The names.
+    Shapes: result (d,).
     """
     source = model if isinstance(model, TableModel) else None
     return getattr(model, "feature_names_in_", None) if source is None else source.feature_names_

@@ -64,19 +64,9 @@ _CENTERED = (_PLST, _CPLST)  # their intercept is made of means
 def check_model_flags(context: click.Context, model: str, used: tuple[str, ...] = ()) -> None:
     """Refuse flags of other models.
 
-    Parameters
-    ----------
-    context : click.Context
-        Knows which flags were given.
-    model : str
-        The model.
-    used : tuple of str, default=()
-        Flags that others than models use.
-
-    Raises
-    ------
-    click.UsageError
-        If there are any.
+    context: knows which flags were given.
+    used: flags that others than models use.
+    Raises click.UsageError if there are any.
     """
     others = (name for name, models in _MODELS_OF.items() if model not in models and name not in used)
     wrong = next((name for name in others if _is_given(context, name)), None)
@@ -93,15 +83,7 @@ def _is_given(context: click.Context, name: str) -> bool:
 def model_parameters(options: Options) -> Options:
     """Give the flags of the chosen model in the words of its class, without those of kernels and relations.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    dict
-        Keywords of the class.
+    options: the values of all flags.
     """
     model = options["model"]
     names = _NAMES | ({"max_iter": "n_epochs"} if model == _WSABIE else {})

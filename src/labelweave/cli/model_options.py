@@ -59,15 +59,8 @@ def _coupling(context: click.Context, parameter: click.Parameter, text: str | No
 def model_options(command: Command) -> Command:
     """Add the flags of the model, those of several models among them.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--model", type=click.Choice(MODELS), default=MODELS[0], show_default=True,
@@ -98,15 +91,8 @@ def model_options(command: Command) -> Command:
 def logistic_options(command: Command) -> Command:
     """Add the flags of kernel logistic classification alone.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     decisions = click.Choice(["most_probable", "least_expected_loss", "best_parent"])
     return with_options(
@@ -142,17 +128,9 @@ def logistic_options(command: Command) -> Command:
 def check_model_options(context: click.Context, options: Options) -> None:
     """Refuse flags of another model, and flags that make no sense together.
 
-    Parameters
-    ----------
-    context : click.Context
-        Knows which flags were given.
-    options : dict
-        The values of all flags.
-
-    Raises
-    ------
-    click.UsageError
-        If there are any.
+    context: knows which flags were given.
+    options: the values of all flags.
+    Raises click.UsageError if there are any.
     """
     check_model_flags(context, options["model"], ("seed",) if decides(options) else ())
     check_low_rank_options(options)

@@ -52,20 +52,7 @@ _MOST_ROWS_AT_ONCE = 10_000
 def open_model(path: str) -> Model:
     """Load a model file.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-
-    Returns
-    -------
-    TableModel or classifier
-        The model.
-
-    Raises
-    ------
-    ValueError
-        If the file holds something else.
+    Raises ValueError if the file holds something else.
     """
     model = labelweave.load(path)
     if not isinstance(model, Model):
@@ -74,34 +61,12 @@ def open_model(path: str) -> Model:
 
 
 def classifier_of(model: Model) -> Classifier:
-    """Give the classifier in a model, which decides.
-
-    Parameters
-    ----------
-    model : TableModel or classifier
-        The model.
-
-    Returns
-    -------
-    LabelClassifier or DecisionClassifier
-        The classifier.
-    """
+    """Give the classifier in a model, which decides."""
     return model.classifier if isinstance(model, TableModel) else model
 
 
 def scorer_of(model: Model) -> LabelClassifier:
-    """Give the classifier in a model that scores, inside those that decide.
-
-    Parameters
-    ----------
-    model : TableModel or classifier
-        The model.
-
-    Returns
-    -------
-    LabelClassifier
-        The classifier.
-    """
+    """Give the classifier in a model that scores, inside those that decide."""
     found: LabelClassifier = innermost(classifier_of(model))
     return found
 
@@ -110,12 +75,7 @@ def scorer_of(model: Model) -> LabelClassifier:
 class RowBlock:
     """Some rows, and what they are called.
 
-    Parameters
-    ----------
-    X : DataFrame or array of n rows
-        The rows, in the form the model takes.
-    ids : list
-        Their names or numbers.
+    X: the rows, in the form the model takes.
     """
 
     X: Any
@@ -125,19 +85,9 @@ class RowBlock:
 def row_blocks(model: Model, path: str, options: Options) -> Iterator[RowBlock]:
     """Read rows to predict, a block at a time.
 
-    Parameters
-    ----------
-    model : TableModel or classifier
-        The model.
-    path : str
-        The data file; a table is read in chunks, another file as a whole.
-    options : dict
-        The values of the command's flags.
-
-    Yields
-    ------
-    RowBlock
-        Rows; those without names are numbered from zero.
+    path: the data file; a table is read in chunks, another file as a whole.
+    options: the values of the command's flags.
+    Returns rows; those without names are numbered from zero.
     """
     size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(model.label_names_)))
     for data, first in _chunks(model, path, options, size):
@@ -222,19 +172,8 @@ def _require_same_features(model: Classifier, data: LabeledData, path: str) -> N
 def read_labeled_rows(model: Model, path: str, options: Options) -> LabeledData:
     """Read rows with their labels, for a comparison with the model.
 
-    Parameters
-    ----------
-    model : TableModel or classifier
-        The model.
-    path : str
-        The data file.
-    options : dict
-        The values of the command's flags.
-
-    Returns
-    -------
-    LabeledData
-        The rows; X is what the model takes.
+    options: the values of the command's flags.
+    Returns the rows; X is what the model takes.
     """
     if not isinstance(model, TableModel):
         return _read_matrix(model, path, options)
@@ -254,15 +193,8 @@ def read_labeled_rows(model: Model, path: str, options: Options) -> LabeledData:
 def unknown_labels(options: Options) -> UnknownLabels:
     """Say what to do with labels that the model does not know.
 
-    Parameters
-    ----------
-    options : dict
-        The values of the command's flags.
-
-    Returns
-    -------
-    {"error", "ignore"}
-        In the words of the library.
+    options: the values of the command's flags.
+    Returns in the words of the library.
     """
     return "ignore" if options["ignore_unknown_labels"] else "error"
 
@@ -270,17 +202,8 @@ def unknown_labels(options: Options) -> UnknownLabels:
 def truth_of(model: Model, rows: LabeledData) -> Any:
     """Give what the model's predictions are compared with.
 
-    Parameters
-    ----------
-    model : TableModel or classifier
-        The model.
-    rows : LabeledData
-        Rows with their labels.
-
-    Returns
-    -------
-    LabelMatrix of shape (n, L), or ndarray of object, shape (n,)
-        The labels; or the classes where the data hold them in a taxonomy and the model has one a row.
+    Returns (n, L): the labels; or the classes where the data hold them in a taxonomy and the model has one a
+        row.
     """
     has_classes = classifier_of(model)._form.kind != "labels"
     return rows.classes if has_classes and rows.parents is not None else rows.Y

@@ -23,15 +23,7 @@ _MOST_VALUES = 6
 def kernel_words(classifier: Any) -> str:
     """Say which kernel a fitted classifier has, with its numbers.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    str
-        Such as ``2 * RBFKernel(gamma=0.5) + LinearKernel()``; "precomputed" where X was the kernel.
+    Returns such as ``2 * RBFKernel(gamma=0.5) + LinearKernel()``; "precomputed" where X was the kernel.
     """
     if hasattr(classifier, "prior_"):
         return _prior_kernel(classifier.prior_)
@@ -50,15 +42,7 @@ def _prior_kernel(prior: Any) -> str:
 def hyperparameter_words(classifier: Any) -> str:
     """Say what the scales and kernel parameters of a fitted classifier are.
 
-    Parameters
-    ----------
-    classifier : KernelLogisticClassifier
-        The classifier.
-
-    Returns
-    -------
-    str
-        Such as ``scale 4.6, gamma 0.0037``; where there are many, from the least to the largest.
+    Returns such as ``scale 4.6, gamma 0.0037``; where there are many, from the least to the largest.
     """
     values: dict[str, float] = classifier.hyperparameters_
     if len(values) <= _MOST_VALUES:
@@ -78,15 +62,7 @@ def _range_words(kind: str, values: Sequence[float]) -> str:
 def learning_words(classifier: Any) -> str | None:
     """Say how the learning of hyper-parameters went.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    str or None
-        Its evaluations, loss and end; None for models that have nothing to learn.
+    Returns its evaluations, loss and end; None for models that have nothing to learn.
     """
     if not hasattr(classifier, "learning_status_"):
         return None
@@ -99,17 +75,8 @@ def learning_words(classifier: Any) -> str | None:
 def taxonomy_words(taxonomy: Taxonomy, classes: Sequence[str]) -> str:
     """Say how large a taxonomy is.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        The tree.
-    classes : sequence of str
-        The classes of the model.
-
-    Returns
-    -------
-    str
-        Its nodes, and at what depths the classes are.
+    classes: the classes of the model.
+    Returns its nodes, and at what depths the classes are.
     """
     depths = taxonomy.depth(list(classes))
     low, high = int(depths.min()), int(depths.max())
@@ -121,15 +88,7 @@ def taxonomy_words(taxonomy: Taxonomy, classes: Sequence[str]) -> str:
 def words_of(kernel: Any) -> str:
     """Write a kernel as one would in Python.
 
-    Parameters
-    ----------
-    kernel : Kernel, str or callable
-        The kernel.
-
-    Returns
-    -------
-    str
-        All its parameters, numbers with six digits.
+    Returns all its parameters, numbers with six digits.
     """
     if not isinstance(kernel, Kernel):
         return kernel if isinstance(kernel, str) else getattr(kernel, "__name__", type(kernel).__name__)
@@ -156,14 +115,6 @@ def _number(value: Any) -> str:
 def n_support_rows(classifier: Any) -> int | None:
     """Count the rows that a kernel model keeps.
 
-    Parameters
-    ----------
-    classifier : LabelClassifier
-        The classifier.
-
-    Returns
-    -------
-    int or None
-        Their number; None for a model of weights.
+    Returns their number; None for a model of weights.
     """
     return len(classifier.support_) if hasattr(classifier, "support_") else None

@@ -12,15 +12,7 @@ __all__ = ["require_writable"]
 def require_writable(out: str) -> None:
     """Refuse a place where no file can go before a long fit, not after it.
 
-    Parameters
-    ----------
-    out : str
-        The file.
-
-    Raises
-    ------
-    click.UsageError
-        If it is a directory, or in none.
+    Raises click.UsageError if it is a directory, or in none.
     """
     if Path(out).is_dir():
         raise click.UsageError(f"--out {out} is a directory; give the name of a file.")

@@ -38,17 +38,8 @@ _SHORTEST_WAIT = 0.1
 def show_progress(estimator: Any, title: str = "fitting") -> Any:
     """Let an estimator show the progress of its fits.
 
-    Parameters
-    ----------
-    estimator : estimator
-        One that takes callbacks, or one that decides on the scores of such a one.
-    title : str, default="fitting"
-        What stands before the bar.
-
-    Returns
-    -------
-    estimator
-        The same one.
+    estimator: one that takes callbacks, or one that decides on the scores of such a one.
+    title: what stands before the bar.
     """
     stderr, n_fits = console(stderr=True), count_fits(estimator)
     shown = GapBar(stderr, title, n_fits) if stderr.is_terminal else GapLines(title, n_fits=n_fits)
@@ -102,12 +93,7 @@ class _GapCallback:
     def setup(self, estimator: Any, context: Any) -> None:
         """Begin a fit.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one that is fitted.
-        context : CallbackContext
-            The task.
+        estimator: the one that is fitted.
         """
         self.fit_number += 1
         self.done = self.learned = self.fits = self.parts = 0
@@ -118,12 +104,7 @@ class _GapCallback:
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Learn how many steps there are.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one that is fitted.
-        context : CallbackContext
-            The task.
+        estimator: the one that is fitted.
         """
         if context.parent is None:
             self.steps = context.max_subtasks
@@ -132,12 +113,7 @@ class _GapCallback:
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Count a step.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one that is fitted.
-        context : CallbackContext
-            The task.
+        estimator: the one that is fitted.
         """
         if context.parent is not None:
             self.done += 1
@@ -150,12 +126,7 @@ class _GapCallback:
     def teardown(self, estimator: Any, context: Any) -> None:
         """End a fit.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one that is fitted.
-        context : CallbackContext
-            The task.
+        estimator: the one that is fitted.
         """
 
     def show(self) -> None:
@@ -165,14 +136,8 @@ class _GapCallback:
 class GapBar(_GapCallback):
     """Show a bar, for terminals; it vanishes at the end.
 
-    Parameters
-    ----------
-    on : rich.console.Console
-        Where.
-    title : str, default="fitting"
-        What stands before the bar.
-    n_fits : int, default=1
-        How many fits are to come.
+    title: what stands before the bar.
+    n_fits: how many fits are to come.
     """
 
     def __init__(self, on: Console, title: str = "fitting", n_fits: int = 1) -> None:
@@ -183,12 +148,7 @@ class GapBar(_GapCallback):
     def setup(self, estimator: Any, context: Any) -> None:
         """Start the bar.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one that is fitted.
-        context : CallbackContext
-            The task.
+        estimator: the one that is fitted.
         """
         super().setup(estimator, context)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
@@ -204,12 +164,7 @@ class GapBar(_GapCallback):
     def teardown(self, estimator: Any, context: Any) -> None:
         """Take the bar away.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one that is fitted.
-        context : CallbackContext
-            The task.
+        estimator: the one that is fitted.
         """
         if self.bar is not None:
             self.bar.stop()
@@ -220,14 +175,9 @@ class GapLines(_GapCallback):
 
     Lines come also while nothing moves on, or a kernel matrix is factorised.
 
-    Parameters
-    ----------
-    title : str
-        What stands before the state.
-    seconds : float or None, default=None
-        The least time between lines; by default two seconds.
-    n_fits : int, default=1
-        How many fits are to come; seconds count from the first.
+    title: what stands before the state.
+    seconds: the least time between lines; by default two seconds.
+    n_fits: how many fits are to come; seconds count from the first.
     """
 
     def __init__(self, title: str = "fitting", seconds: float | None = None, n_fits: int = 1) -> None:
@@ -237,12 +187,7 @@ class GapLines(_GapCallback):
     def setup(self, estimator: Any, context: Any) -> None:
         """Start the clock.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one that is fitted.
-        context : CallbackContext
-            The task.
+        estimator: the one that is fitted.
         """
         super().setup(estimator, context)
         if self.n_fits == 1 or self.fit_number == 1:
@@ -267,11 +212,6 @@ class GapLines(_GapCallback):
     def teardown(self, estimator: Any, context: Any) -> None:
         """Stop the clock.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one that is fitted.
-        context : CallbackContext
-            The task.
+        estimator: the one that is fitted.
         """
         self.ended.set()

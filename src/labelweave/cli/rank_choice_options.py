@@ -20,20 +20,8 @@ _SINGLE = {"rank": "ranks", "regularization": "regularizations"}
 def rank_or_share(text: str) -> int | float:
     """Read a rank, or a share of the labels.
 
-    Parameters
-    ----------
-    text : str
-        What the user wrote.
-
-    Returns
-    -------
-    int or float
-        A number of columns (int), or a share of the labels (float).
-
-    Raises
-    ------
-    click.BadParameter
-        If it is neither.
+    Returns A number of columns (int), or a share of the labels (float).
+    Raises click.BadParameter if it is neither.
     """
     try:
         rank: int | float = int(text) if text.isdecimal() else float(text)
@@ -74,15 +62,8 @@ def _regularizations(
 def choice_options(command: Command) -> Command:
     """Add the flags that choose rank and regularization.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--ranks", metavar="NUMBER|SHARE,...", callback=_ranks,
@@ -102,15 +83,8 @@ def choice_options(command: Command) -> Command:
 def chooses_rank(options: Options) -> bool:
     """Tell whether rank and regularization are chosen by cross-validation.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Returns
-    -------
-    bool
-        Whether any flag asks for it.
+    options: the values of all flags.
+    Returns whether any flag asks for it.
     """
     return any(options[name] is not None for name in _CHOICE)
 
@@ -118,15 +92,8 @@ def chooses_rank(options: Options) -> bool:
 def check_choice_options(options: Options) -> None:
     """Refuse flags of the choice that make no sense together.
 
-    Parameters
-    ----------
-    options : dict
-        The values of all flags.
-
-    Raises
-    ------
-    click.UsageError
-        If there are any.
+    options: the values of all flags.
+    Raises click.UsageError if there are any.
     """
     for single, several in _SINGLE.items():
         if options[single] is not None and options[several] is not None:
@@ -142,15 +109,7 @@ def check_choice_options(options: Options) -> None:
 def parameters_to_choose(parameters: dict[str, Any]) -> dict[str, Any]:
     """Turn the parameters of the classifier into those of the one that chooses.
 
-    Parameters
-    ----------
-    parameters : dict
-        Keywords of the class and of the choice.
-
-    Returns
-    -------
-    dict
-        Keywords of :class:`labelweave.LowRankClassifierCV`.
+    parameters: keywords of the class and of the choice.
     """
     singles = {several: [parameters[name]] for name, several in _SINGLE.items() if name in parameters}
     return singles | {name: value for name, value in parameters.items() if name not in _SINGLE}

@@ -13,15 +13,7 @@ __all__ = ["count_fits", "end_at_interrupts", "unfitted_scorer"]
 def end_at_interrupts(estimator: Any) -> Any:
     """Let an interrupt of any fit end a classifier that decides, which needs them all.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Any that is not fitted; alone it keeps the best model so far.
-
-    Returns
-    -------
-    estimator
-        The same one.
+    estimator: any that is not fitted; alone it keeps the best model so far.
     """
     if isinstance(estimator, DecisionClassifier):
         scorer = unfitted_scorer(estimator)
@@ -32,15 +24,8 @@ def end_at_interrupts(estimator: Any) -> Any:
 def unfitted_scorer(estimator: Any) -> Any:
     """Give the classifier that scores, before a fit.
 
-    Parameters
-    ----------
-    estimator : estimator
-        It, or one that decides on its scores.
-
-    Returns
-    -------
-    estimator
-        The one that takes callbacks.
+    estimator: it, or one that decides on its scores.
+    Returns the one that takes callbacks.
     """
     while isinstance(estimator, DecisionClassifier):
         estimator = estimator.estimator
@@ -50,15 +35,8 @@ def unfitted_scorer(estimator: Any) -> Any:
 def count_fits(estimator: Any) -> int:
     """Count the fits of the classifier that scores.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Any that is not fitted.
-
-    Returns
-    -------
-    int
-        1 for one that scores itself; otherwise one a held-out part and one of all rows, times those of
+    estimator: any that is not fitted.
+    Returns 1 for one that scores itself; otherwise one a held-out part and one of all rows, times those of
         the estimator inside.
     """
     if not isinstance(estimator, DecisionClassifier):

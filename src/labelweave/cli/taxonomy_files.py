@@ -24,22 +24,10 @@ Line = tuple[int, list[str]]
 def read_taxonomy(path: str) -> Taxonomy:
     """Read a taxonomy from a file.
 
-    Parameters
-    ----------
-    path : str
-        Lines of parent and child (``.csv``, ``.tsv``), a first line ``parent,child`` being passed
-        over; or one path a line, such as ``a/b/c``, by which nodes are then named; or nested
-        objects and lists of names (``.json``).
-
-    Returns
-    -------
-    Taxonomy
-        The tree.
-
-    Raises
-    ------
-    DataFileError
-        If the file is malformed, or holds no tree.
+    path: lines of parent and child (``.csv``, ``.tsv``), a first line ``parent,child`` being passed over; or
+        one path a line, such as ``a/b/c``, by which nodes are then named; or nested objects and lists of
+        names (``.json``).
+    Raises DataFileError if the file is malformed, or holds no tree.
     """
     if Path(path.lower().removesuffix(".gz")).suffix == ".json":
         nested = _json(path)
@@ -74,17 +62,8 @@ def _pairs(path: str, lines: list[Line]) -> Iterator[tuple[str, str]]:
 def lines_of_cells(path: str) -> Iterator[Line]:
     """Give the cells of every line that is not empty.
 
-    Parameters
-    ----------
-    path : str
-        A file with commas, or tabs by its name, between cells.
-
-    Yields
-    ------
-    line : int
-        Its number, from 1.
-    cells : list of str
-        Its cells, without blanks around them.
+    path: A file with commas, or tabs by its name, between cells.
+    cells: its cells, without blanks around them.
     """
     suffix = Path(path.lower().removesuffix(".gz")).suffix
     delimiter = "\t" if suffix in _TAB_SUFFIXES else ","

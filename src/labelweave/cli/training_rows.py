@@ -40,15 +40,8 @@ def _word_count(context: click.Context, parameter: click.Parameter, text: str | 
 def vectorizer_options(command: Any) -> Any:
     """Add the flags that say how a table becomes features.
 
-    Parameters
-    ----------
-    command : callable
-        The function of the command.
-
-    Returns
-    -------
-    callable
-        The same one, with more flags.
+    command: the function of the command.
+    Returns the same one, with more flags.
     """
     return with_options(
         click.option("--min-df", metavar="NUMBER", callback=_word_count,
@@ -62,19 +55,9 @@ def vectorizer_options(command: Any) -> Any:
 def read_training_rows(path: str, options: Options) -> tuple[LabeledData, TableColumns | None]:
     """Read the rows to train on.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    options : dict
-        The values of the command's flags.
-
-    Returns
-    -------
-    data : LabeledData
-        The rows; those of a table come with their vectorizer.
-    columns : TableColumns or None
-        What the columns of the table were; None for other formats.
+    options: the values of the command's flags.
+    data: the rows; those of a table come with their vectorizer.
+    columns: what the columns of the table were; None for other formats.
     """
     format = detect_format(path) if options["format"] == "auto" else options["format"]
     if format != "table":
@@ -119,17 +102,9 @@ def _vectorizer(columns: TableColumns, options: Options) -> TableVectorizer:
 def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
     """Add the last labels of an svmlight file, which does not mention those that no row has.
 
-    Parameters
-    ----------
-    Y : LabelMatrix of shape (n, L)
-        What the file mentions.
-    n_labels : int
-        How many labels there are.
-
-    Returns
-    -------
-    LabelMatrix of shape (n, max(L, n_labels))
-        The same, with labels that no row has.
+    n_labels: how many labels there are.
+    Returns (n, max(L, n_labels): the same, with labels that no row has.
+    Shapes: Y (n, L).
     """
     positives = Y.positives.copy()
     positives.resize(len(Y), max(n_labels, Y.n_labels))

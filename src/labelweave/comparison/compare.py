@@ -11,12 +11,12 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
+from labelweave.array_types import Array
 from labelweave.comparison.outcome import Comparison
 from labelweave.decisions.label_scores import label_scores, take_rows
 from labelweave.decisions.layers import ranking_offsets
@@ -26,8 +26,6 @@ from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
 
 __all__ = ["compare"]
-
-Array = npt.NDArray[Any]
 
 
 class _Rows(NamedTuple):

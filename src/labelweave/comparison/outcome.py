@@ -23,12 +23,8 @@ Array = npt.NDArray[np.float64]
 class Difference:
     """A metric of one model less that of the reference, on the same folds.
 
-    Parameters
-    ----------
-    mean : float
-        The mean over the folds.
-    low, high : float
-        The interval; NaN with a single fold.
+    mean: the mean over the folds.
+    low, high: the interval; NaN with a single fold.
     """
 
     mean: float
@@ -45,14 +41,9 @@ class Difference:
 class Comparison:
     """Values of every model on every fold.
 
-    Parameters
-    ----------
-    values : dict of str to dict of str to ndarray of shape (folds,)
-        By model, by metric; NaN where a model does not have the metric.
-    test_share : float
-        Rows tested on by rows learned from, mean over the folds.
-    reference : str
-        The model with which others are compared.
+    values (folds,): by model, by metric; NaN where a model does not have the metric.
+    test_share: rows tested on by rows learned from, mean over the folds.
+    reference: the model with which others are compared.
     """
 
     values: dict[str, dict[str, Array]]
@@ -70,13 +61,7 @@ class Comparison:
         return list(self.values[self.reference])
 
     def means(self) -> dict[str, dict[str, float]]:
-        """Average over the folds.
-
-        Returns
-        -------
-        dict of str to dict of str to float
-            By model, by metric.
-        """
+        """Average over the folds."""
         return {
             model: {metric: _mean(folds) for metric, folds in rows.items()}
             for model, rows in self.values.items()
@@ -87,28 +72,11 @@ class Comparison:
     ) -> Difference:
         """Compare two models fold by fold.
 
-        Parameters
-        ----------
-        model : str
-            The model.
-        metric : str
-            The metric.
-        reference : str or None, default=None
-            The other model; by default the comparison's.
-        level : float, default=0.95
-            The level of the interval.
-
-        Returns
-        -------
-        Difference
-            Mean and interval of the model's value less the other's.
-
-        Raises
-        ------
-        KeyError
-            If a model or metric is unknown.
-        ValueError
-            If the level is not between 0 and 1.
+        reference: the other model; by default the comparison's.
+        level: the level of the interval.
+        Returns mean and interval of the model's value less the other's.
+        Raises KeyError if a model or metric is unknown.
+        Raises ValueError if the level is not between 0 and 1.
         """
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
@@ -124,15 +92,8 @@ class Comparison:
     def differences(self, reference: str | None = None) -> dict[str, dict[str, Difference]]:
         """Compare all models with one.
 
-        Parameters
-        ----------
-        reference : str or None, default=None
-            The model to compare with; by default the comparison's.
-
-        Returns
-        -------
-        dict of str to dict of str to Difference
-            By model, by metric; without the reference itself.
+        reference: the model to compare with; by default the comparison's.
+        Returns by model, by metric; without the reference itself.
         """
         other = self.reference if reference is None else reference
         return {
@@ -143,11 +104,8 @@ class Comparison:
     def to_frame(self) -> Any:
         """Give the table as a frame: one row a metric, for every model the mean, and difference and interval.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns (model, "mean"), and for all but the reference (model, "difference"), (model, "low") and
-            (model, "high").
+        Returns columns (model, "mean"), and for all but the reference (model, "difference"), (model, "low")
+            and (model, "high").
         """
         import pandas as pd
 

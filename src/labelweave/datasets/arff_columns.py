@@ -24,26 +24,9 @@ def label_columns(
 ) -> LabelMatrix:
     """Take the label columns out of the cells.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    attributes : sequence of Attribute
-        All columns.
-    rows : ArffRows
-        All cells.
-    columns : ndarray of int, shape (L,)
-        Which columns are labels.
-
-    Returns
-    -------
-    LabelMatrix
-        The targets; ``?`` is unobserved.
-
-    Raises
-    ------
-    DataFileError
-        If a label column holds anything but 0, 1 and ``?``.
+    Returns the targets; ``?`` is unobserved.
+    Shapes: columns (L,).
+    Raises DataFileError if a label column holds anything but 0, 1 and ``?``.
     """
     for column in columns:
         _refuse_other_types(path, attributes[column])
@@ -75,28 +58,8 @@ def feature_columns(
 ) -> tuple[Any, npt.NDArray[Any]]:
     """Take the feature columns out of the cells, nominal ones as one 0/1 column a value.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    attributes : sequence of Attribute
-        All columns.
-    rows : ArffRows
-        All cells.
-    columns : ndarray of int
-        Which columns are features.
-
-    Returns
-    -------
-    X : ndarray or csr_array of float64, shape (n, d)
-        The features.
-    names : ndarray of str, shape (d,)
-        Their names.
-
-    Raises
-    ------
-    DataFileError
-        If a feature is missing.
+    Shapes: X (n, d), names (d,).
+    Raises DataFileError if a feature is missing.
     """
     _refuse_missing(path, attributes, rows, columns)
     blocks, names = [], list[str]()

@@ -27,16 +27,7 @@ _PLAIN_NAME = re.compile(r"[^\s\\'\",{}%?@\x00-\x1f\x7f]+")
 class Attribute:
     """One column of an ARFF file.
 
-    Parameters
-    ----------
-    name : str
-        Its name, unquoted.
-    kind : {"numeric", "nominal", "hierarchical"}
-        Its type.
-    values : tuple of str
-        What a nominal attribute may be, or the nodes of a hierarchical one.
-    line : int
-        Where it is declared.
+    values: what a nominal attribute may be, or the nodes of a hierarchical one.
     """
 
     name: str
@@ -57,20 +48,8 @@ class Attribute:
     def parse(self, cell: str) -> float:
         """Read a cell: its number, the code of its nominal value, or NaN for ``?``.
 
-        Parameters
-        ----------
-        cell : str
-            The text of the cell.
-
-        Returns
-        -------
-        float
-            The number.
-
-        Raises
-        ------
-        ValueError
-            If the cell is something else, saying what is allowed.
+        cell: the text of the cell.
+        Raises ValueError if the cell is something else, saying what is allowed.
         """
         cell = cell.strip(" \t")
         if cell == "?":
@@ -90,14 +69,7 @@ class Attribute:
 class ArffHeader:
     """The relation name and the attributes of an ARFF file.
 
-    Parameters
-    ----------
-    relation : str
-        The name of the relation, unquoted.
-    attributes : tuple of Attribute
-        The columns.
-    line : int
-        The line of ``@data``.
+    relation: the name of the relation, unquoted.
     """
 
     relation: str
@@ -106,20 +78,7 @@ class ArffHeader:
 
 
 def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
-    """Read the header, leaving the iterator at the first line after ``@data``.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    lines : iterator of (int, str)
-        Its numbered lines.
-
-    Returns
-    -------
-    ArffHeader
-        The header.
-    """
+    """Read the header, leaving the iterator at the first line after ``@data``."""
     relation, attributes, number = "", list[Attribute](), 0
     for number, line in lines:
         keyword, rest = _keyword(line)
@@ -197,19 +156,8 @@ def _listed(path: PathLike, line: int, text: str) -> tuple[str, ...]:
 def split_cells(path: PathLike, line: int, text: str) -> list[str]:
     """Split at the commas outside quotation marks, keeping the marks.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    line : int
-        The line number, for messages.
-    text : str
-        Comma-separated cells.
-
-    Returns
-    -------
-    list of str
-        The cells, without blanks around them.
+    line: the line number, for messages.
+    Returns the cells, without blanks around them.
     """
     if "'" not in text and '"' not in text:
         return [cell.strip(" \t") for cell in text.split(",")]
@@ -225,15 +173,7 @@ def split_cells(path: PathLike, line: int, text: str) -> list[str]:
 def unquoted(text: str) -> str:
     """Take the quotation marks and backslashes off a name or value.
 
-    Parameters
-    ----------
-    text : str
-        As it stands in the file.
-
-    Returns
-    -------
-    str
-        What it means.
+    text: as it stands in the file.
     """
     text = text.strip()
     if len(text) < 2 or text[0] not in "'\"" or text[-1] != text[0]:
@@ -244,15 +184,7 @@ def unquoted(text: str) -> str:
 def quoted(name: str) -> str:
     """Write a name or value with quotation marks if it needs them.
 
-    Parameters
-    ----------
-    name : str
-        What it means.
-
-    Returns
-    -------
-    str
-        As it stands in the file.
+    Returns as it stands in the file.
     """
     if _PLAIN_NAME.fullmatch(name):
         return name

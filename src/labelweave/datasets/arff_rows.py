@@ -30,12 +30,8 @@ _PAIR = re.compile(rf"[ \t]*(\d+)[ \t]+({QUOTED}|[^,\s'\"]+)[ \t]*(,|$)", re.ASC
 class ArffRows:
     """The cells of an ARFF file.
 
-    Parameters
-    ----------
-    table : ndarray or csr_array of float64, shape (n, columns)
-        Numbers, codes of nominal values, NaN where the file says ``?``.
-    lines : list of int
-        The line of every row.
+    table (n, columns): numbers, codes of nominal values, NaN where the file says ``?``.
+    lines: the line of every row.
     """
 
     table: Any
@@ -45,17 +41,7 @@ class ArffRows:
 def data_lines(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Give the lines that hold rows: neither blank nor comments.
 
-    Parameters
-    ----------
-    lines : iterator of (int, str)
-        Numbered lines after ``@data``.
-
-    Yields
-    ------
-    number : int
-        The line number.
-    line : str
-        The row, without blanks around it.
+    line: the row, without blanks around it.
     """
     for number, line in lines:
         row = line.strip(" \t")
@@ -66,19 +52,7 @@ def data_lines(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[tuple[int, str]]) -> ArffRows:
     """Read all rows after ``@data``.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    attributes : sequence of Attribute
-        The columns.
-    lines : iterator of (int, str)
-        The numbered lines after ``@data``.
-
-    Returns
-    -------
-    ArffRows
-        The cells.
+    lines: the numbered lines after ``@data``.
     """
     parser: DenseRowParser | SparseRowParser | None = None
     for number, row in data_lines(lines):
@@ -91,15 +65,7 @@ def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[t
 
 
 class DenseRowParser:
-    """Collect rows of comma-separated cells.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    attributes : sequence of Attribute
-        The columns.
-    """
+    """Collect rows of comma-separated cells."""
 
     def __init__(self, path: PathLike, attributes: Sequence[Attribute]) -> None:
         self._path = path
@@ -109,27 +75,11 @@ class DenseRowParser:
         self._lines: list[int] = []
 
     def add(self, number: int, line: str) -> None:
-        """Take one row.
-
-        Parameters
-        ----------
-        number : int
-            Its line number.
-        line : str
-            Its text.
-        """
+        """Take one row."""
         self.add_cells(number, split_cells(self._path, number, line))
 
     def add_cells(self, number: int, cells: list[str]) -> None:
-        """Take one row already split into cells.
-
-        Parameters
-        ----------
-        number : int
-            Its line number.
-        cells : list of str
-            Its cells.
-        """
+        """Take one row already split into cells."""
         if len(cells) != len(self._attributes):
             found, expected = f"a row of {len(cells)} cells", f"{len(self._attributes)}, one a column"
             raise DataFileError(self._path, number, found, expected)
@@ -139,10 +89,7 @@ class DenseRowParser:
     def rows(self) -> ArffRows:
         """Give what was collected.
 
-        Returns
-        -------
-        ArffRows
-            The cells, as a dense table.
+        Returns the cells, as a dense table.
         """
         if not _cannot_be_cut(self._attributes[-1]):
             refuse_open_end(self._path, self._lines[-1])
@@ -164,15 +111,7 @@ class DenseRowParser:
 
 
 class SparseRowParser:
-    """Collect rows of the form ``{column value, column value, ...}``, columns counted from zero.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    attributes : sequence of Attribute
-        The columns.
-    """
+    """Collect rows of the form ``{column value, column value, ...}``, columns counted from zero."""
 
     def __init__(self, path: PathLike, attributes: Sequence[Attribute]) -> None:
         self._path = path
@@ -184,15 +123,7 @@ class SparseRowParser:
         self._lines: list[int] = []
 
     def add(self, number: int, line: str) -> None:
-        """Take one row.
-
-        Parameters
-        ----------
-        number : int
-            Its line number.
-        line : str
-            Its text.
-        """
+        """Take one row."""
         if line[0] != "{" or line[-1] != "}":
             raise DataFileError(self._path, number, "a row that is not in braces", "{column value, ...}")
         if body := line[1:-1].strip(" \t"):
@@ -207,10 +138,7 @@ class SparseRowParser:
     def rows(self) -> ArffRows:
         """Give what was collected.
 
-        Returns
-        -------
-        ArffRows
-            The cells, as a CSR table without stored zeros.
+        Returns the cells, as a CSR table without stored zeros.
         """
         data, columns = np.array(self._values, float), np.array(self._columns, np.int64)
         bad = np.flatnonzero(_out_of_place(data, _binary(self._attributes)[columns]))

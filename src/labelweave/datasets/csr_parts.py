@@ -20,21 +20,9 @@ def csr_from_counts(
 ) -> sp.csr_array:
     """Make a CSR array from what its rows hold, one after the other.
 
-    Parameters
-    ----------
-    data : ndarray of shape (stored,)
-        The stored entries.
-    indices : ndarray of int, shape (stored,)
-        Their columns.
-    counts : array-like of int, shape (n,)
-        How many each row has.
-    n_columns : int
-        The number of columns.
-
-    Returns
-    -------
-    csr_array of shape (n, n_columns)
-        The array; indices are 32-bit where the sizes allow.
+    counts (n,): how many each row has.
+    Returns (n, n_columns): the array; indices are 32-bit where the sizes allow.
+    Shapes: data (stored,), indices (stored,).
     """
     ends = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=ends[1:])
@@ -46,17 +34,8 @@ def csr_from_counts(
 def ones_from_rows(rows: list[list[int]], n_columns: int) -> sp.csr_array:
     """Make a CSR array of ones from the columns of each row.
 
-    Parameters
-    ----------
-    rows : list of list of int
-        The columns, sorted within a row.
-    n_columns : int
-        The number of columns.
-
-    Returns
-    -------
-    csr_array of int8, shape (n, n_columns)
-        Ones in these places.
+    rows: the columns, sorted within a row.
+    Shapes: result (n, n_columns).
     """
     columns = np.array([column for row in rows for column in row], np.int64)
     return csr_from_counts(np.ones(len(columns), np.int8), columns, [len(row) for row in rows], n_columns)
@@ -65,15 +44,7 @@ def ones_from_rows(rows: list[list[int]], n_columns: int) -> sp.csr_array:
 def with_narrow_indices(matrix: Any) -> sp.csr_array:
     """Bring a sparse matrix to CSR with sorted indices, 32-bit where the sizes allow.
 
-    Parameters
-    ----------
-    matrix : sparse array or matrix of shape (n, d)
-        Any sparse matrix.
-
-    Returns
-    -------
-    csr_array of shape (n, d)
-        The same entries.
+    Shapes: matrix (n, d), result (n, d).
     """
     csr = sp.csr_array(matrix)
     csr.sort_indices()

@@ -69,24 +69,11 @@ class DataFileError(ValueError):
 def read_blocks(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
     r"""Read a file, plain or gzip-compressed, as blocks of whole lines.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; a name that ends in ``.gz`` is decompressed.
-    block_bytes : int, default=4194304
-        About how many bytes a block has.
-
-    Yields
-    ------
-    first_line : int
-        The number of the block's first line, from one.
-    block : bytes
-        Whole lines; only the last block may lack a final ``\n``.
-
-    Raises
-    ------
-    DataFileError
-        If the file is missing, a directory, empty, or a damaged archive.
+    path: the file; a name that ends in ``.gz`` is decompressed.
+    block_bytes: about how many bytes a block has.
+    first_line: the number of the block's first line, from one.
+    block: whole lines; only the last block may lack a final ``\n``.
+    Raises DataFileError if the file is missing, a directory, empty, or a damaged archive.
     """
     first_line, rest = 1, b""
     for chunk in _chunks(Path(path), block_bytes):
@@ -131,15 +118,7 @@ def _read_chunk(path: Path, stream: io.BufferedIOBase, block_bytes: int) -> byte
 def is_gzip(path: PathLike) -> bool:
     """Say whether the name marks a gzip-compressed file.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    bool
-        True if the name ends in ``.gz``.
+    Returns true if the name ends in ``.gz``.
     """
     return Path(path).suffix.lower() == ".gz"
 
@@ -147,22 +126,9 @@ def is_gzip(path: PathLike) -> bool:
 def numbered_lines(path: PathLike) -> Iterator[tuple[int, str]]:
     """Read a text file line by line, without the line ends.
 
-    Parameters
-    ----------
-    path : path-like
-        A UTF-8 file, plain or gzip-compressed.
-
-    Yields
-    ------
-    number : int
-        The line number, from one.
-    line : str
-        The line.
-
-    Raises
-    ------
-    DataFileError
-        If the file cannot be read, or is not UTF-8.
+    path: A UTF-8 file, plain or gzip-compressed.
+    number: the line number, from one.
+    Raises DataFileError if the file cannot be read, or is not UTF-8.
     """
     for first_line, block in read_blocks(path):
         lines = decoded(path, first_line, block).split("\n")
@@ -175,19 +141,8 @@ def numbered_lines(path: PathLike) -> Iterator[tuple[int, str]]:
 def decoded(path: PathLike, first_line: int, block: bytes) -> str:
     """Decode UTF-8, naming the line and byte of what is not.
 
-    Parameters
-    ----------
-    path : path-like
-        The file the bytes come from.
-    first_line : int
-        The number of their first line.
-    block : bytes
-        The bytes.
-
-    Returns
-    -------
-    str
-        The text.
+    path: the file the bytes come from.
+    first_line: the number of their first line.
     """
     try:
         return block.decode("utf-8")
@@ -201,20 +156,8 @@ def decoded(path: PathLike, first_line: int, block: bytes) -> str:
 def finite_number(text: str) -> float:
     """Read a decimal number, and nothing else that Python would take for one.
 
-    Parameters
-    ----------
-    text : str
-        Such as ``-1.5e3``; neither ``nan``, ``inf`` nor ``1_000``.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    ValueError
-        If it is none; the message says what is allowed.
+    text: such as ``-1.5e3``; neither ``nan``, ``inf`` nor ``1_000``.
+    Raises ValueError if it is none; the message says what is allowed.
     """
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
         raise ValueError("a finite number")
@@ -224,15 +167,8 @@ def finite_number(text: str) -> float:
 def ends_with_line_end(path: PathLike) -> bool:
     """Say whether a file is closed by a line end, so that its last row cannot have been cut.
 
-    Parameters
-    ----------
-    path : path-like
-        A file that exists.  A gzip file carries its own check and counts as closed.
-
-    Returns
-    -------
-    bool
-        Whether the last row is certainly whole.
+    path: A file that exists.  A gzip file carries its own check and counts as closed.
+    Returns whether the last row is certainly whole.
     """
     if is_gzip(path):
         return True
@@ -244,12 +180,7 @@ def ends_with_line_end(path: PathLike) -> bool:
 def refuse_open_end(path: PathLike, last_line: int) -> None:
     """Refuse a file whose last row may have been cut short.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    last_line : int
-        The number of its last line.
+    last_line: the number of its last line.
     """
     if not ends_with_line_end(path):
         raise DataFileError(
@@ -264,15 +195,7 @@ def refuse_open_end(path: PathLike, last_line: int) -> None:
 def replaced_file(path: PathLike) -> Iterator[io.TextIOWrapper]:
     """Open a text file for writing that takes its place only once it is complete.
 
-    Parameters
-    ----------
-    path : path-like
-        Where the file goes; a name that ends in ``.gz`` is compressed.
-
-    Yields
-    ------
-    text stream
-        A UTF-8 stream.
+    path: where the file goes; a name that ends in ``.gz`` is compressed.
     """
     with replacing_file(path) as file:
         binary: Any = gzip.GzipFile(filename="", fileobj=file, mode="wb") if is_gzip(path) else file

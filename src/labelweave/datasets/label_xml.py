@@ -24,12 +24,8 @@ _NAMESPACE = "http://mulan.sourceforge.net/labels"
 class LabelTree:
     """The labels of an XML file.
 
-    Parameters
-    ----------
-    lines : dict of str to int
-        The line of every label, in the order of the file.
-    parents : list of (str, str)
-        Pairs (parent, child); empty where no label is nested.
+    lines: the line of every label, in the order of the file.
+    parents: pairs (parent, child); empty where no label is nested.
     """
 
     lines: dict[str, int] = field(default_factory=dict)
@@ -39,20 +35,7 @@ class LabelTree:
 def read_label_xml(path: PathLike) -> LabelTree:
     """Read the names and the nesting of the labels.
 
-    Parameters
-    ----------
-    path : path-like
-        The XML file.
-
-    Returns
-    -------
-    LabelTree
-        Its labels.
-
-    Raises
-    ------
-    DataFileError
-        If the file is no such XML file.
+    Raises DataFileError if the file is no such XML file.
     """
     reader = _LabelReader(Path(path))
     content = b"".join(block for _, block in read_blocks(path))
@@ -102,14 +85,7 @@ class _LabelReader:
 def write_label_xml(path: PathLike, names: Iterable[str], parents: Iterable[tuple[str, str]] = ()) -> None:
     """Write label names, nested by their parents.
 
-    Parameters
-    ----------
-    path : path-like
-        Where the file goes.
-    names : iterable of str
-        The labels.
-    parents : iterable of (str, str), default=()
-        Pairs (parent, child) of a forest.
+    parents: pairs (parent, child) of a forest.
     """
     children: dict[str, list[str]] = {}
     inner = set()

@@ -20,19 +20,8 @@ def with_missing_entries(
 ) -> LabelMatrix:
     """Make targets whose listed entries are unobserved, everything else observed.
 
-    Parameters
-    ----------
-    positives : csr_array of shape (n, L)
-        The positive entries.
-    missing : csr_array of shape (n, L)
-        The unobserved entries.
-    names : sequence of str
-        The label names.
-
-    Returns
-    -------
-    LabelMatrix
-        The targets.  With anything missing, the mask lists all ``n L`` other entries.
+    Returns the targets.  With anything missing, the mask lists all ``n L`` other entries.
+    Shapes: positives (n, L), missing (n, L).
     """
     if not missing.nnz:
         return LabelMatrix(positives, None, names)
@@ -46,19 +35,9 @@ def with_missing_rows(
 ) -> LabelMatrix:
     """Make targets of which whole rows are unobserved.
 
-    Parameters
-    ----------
-    positives : csr_array of shape (n, L)
-        The positive entries.
-    missing : ndarray of bool, shape (n,)
-        The rows without any observation.
-    names : sequence of str
-        The label names.
-
-    Returns
-    -------
-    LabelMatrix
-        The targets.  With some rows missing, the mask lists every entry of the others.
+    missing (n,): the rows without any observation.
+    Returns the targets.  With some rows missing, the mask lists every entry of the others.
+    Shapes: positives (n, L).
     """
     if not missing.any():
         return LabelMatrix(positives, None, names)

@@ -142,15 +142,7 @@ def _names(names: Any) -> tuple[str, ...] | None:
 def is_missing(cell: Any) -> bool:
     """Say whether a cell holds nothing: None or NaN.
 
-    Parameters
-    ----------
-    cell : object
-        A raw cell.
-
-    Returns
-    -------
-    bool
-        Whether it is missing; an empty string is not.
+    Returns whether it is missing; an empty string is not.
     """
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
@@ -158,21 +150,10 @@ def is_missing(cell: Any) -> bool:
 def number(cell: Any) -> float:
     """Read a numeric cell.
 
-    Parameters
-    ----------
-    cell : object
-        A number, a string of one, or what stands for a missing one: None, NaN,
-        an empty string, ``?``, ``NA``, ``N/A``, ``nan``, ``null``, ``None``.
-
-    Returns
-    -------
-    float
-        The number, NaN where it is missing.
-
-    Raises
-    ------
-    ValueError
-        If it is something else; the message says what is allowed.
+    cell: A number, a string of one, or what stands for a missing one: None, NaN, an empty string, ``?``,
+        ``NA``, ``N/A``, ``nan``, ``null``, ``None``.
+    Returns the number, NaN where it is missing.
+    Raises ValueError if it is something else; the message says what is allowed.
     """
     if is_missing(cell):
         return float("nan")

@@ -34,16 +34,9 @@ _Row = tuple[int, dict[str, Any]]
 class RawTable:
     """Some rows of a table, cells as the file holds them.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    columns : dict of str to list
-        The cells of every column; None where there is none.
-    lines : list of int or None
-        The line of every row; None where the file has no lines.
-    first_row : int
-        The number of the first row, from zero.
+    columns: the cells of every column; None where there is none.
+    lines: the line of every row; None where the file has no lines.
+    first_row: the number of the first row, from zero.
     """
 
     path: PathLike
@@ -57,21 +50,7 @@ class RawTable:
     def error(self, row: int, column: str, found: str, expected: str) -> DataFileError:
         """Make the error for a cell.
 
-        Parameters
-        ----------
-        row : int
-            The row within this chunk.
-        column : str
-            The column.
-        found : str
-            What the cell holds.
-        expected : str
-            What it should hold.
-
-        Returns
-        -------
-        DataFileError
-            To be raised.
+        row: the row within this chunk.
         """
         place = f"{found} in column {column!r} of row {self.first_row + row}"
         return DataFileError(self.path, None if self.lines is None else self.lines[row], place, expected)
@@ -80,15 +59,8 @@ class RawTable:
 def table_kind(path: PathLike) -> str | None:
     """Say by its name what kind of table a file is.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; a last suffix ``.gz`` is passed over, except for Parquet.
-
-    Returns
-    -------
-    {"csv", "tsv", "json", "parquet"} or None
-        The kind; None if the name says nothing.
+    path: the file; a last suffix ``.gz`` is passed over, except for Parquet.
+    Returns the kind; None if the name says nothing.
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] == ".gz":
@@ -100,22 +72,9 @@ def table_kind(path: PathLike) -> str | None:
 def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTable]:
     """Read a table in chunks.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; its suffix says the kind, ``.csv.gz`` and the like included.
-    chunk_rows : int or None, default=None
-        How many rows a chunk has; None for all rows at once.
-
-    Yields
-    ------
-    RawTable
-        The rows in order.
-
-    Raises
-    ------
-    DataFileError
-        If the file is malformed or has no rows.
+    path: the file; its suffix says the kind, ``.csv.gz`` and the like included.
+    chunk_rows: how many rows a chunk has; None for all rows at once.
+    Raises DataFileError if the file is malformed or has no rows.
     """
     kind = table_kind(path)
     if kind is None:

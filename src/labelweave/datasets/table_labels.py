@@ -25,21 +25,9 @@ def table_labels(
 ) -> LabelMatrix:
     """Read the labels of some rows.
 
-    Parameters
-    ----------
-    table : RawTable
-        The rows.
-    columns : TableColumns
-        Which columns are the labels.
-    label_names : sequence of str or None
-        The labels there are; None to take those of the rows, sorted.
-    unknown_labels : {"error", "ignore"}
-        What to do with a label that is not among them.
-
-    Returns
-    -------
-    LabelMatrix
-        The targets.
+    columns: which columns are the labels.
+    label_names: the labels there are; None to take those of the rows, sorted.
+    unknown_labels: what to do with a label that is not among them.
     """
     if unknown_labels not in ("error", "ignore"):
         raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error' or 'ignore'.")

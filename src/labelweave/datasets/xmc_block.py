@@ -33,18 +33,10 @@ _BLANK, _COMMA, _COLON, _LINE_END = b" ,:\n"
 class ParsedRows:
     """Rows as the pieces of two CSR matrices.
 
-    Parameters
-    ----------
-    feature_counts : ndarray of int64, shape (n,)
-        How many features each row has.
-    features : ndarray of int64
-        Their indices, row after row, sorted within a row.
-    values : ndarray of float64
-        Their values.
-    label_counts : ndarray of int64, shape (n,)
-        How many labels each row has.
-    labels : ndarray of int64
-        Their indices, row after row, sorted within a row.
+    feature_counts (n,): how many features each row has.
+    features: their indices, row after row, sorted within a row.
+    label_counts (n,): how many labels each row has.
+    labels: their indices, row after row, sorted within a row.
     """
 
     feature_counts: npt.NDArray[np.int64]
@@ -60,26 +52,10 @@ class ParsedRows:
 def parse_block(path: PathLike, first_line: int, block: bytes, limits: tuple[int, int]) -> ParsedRows:
     r"""Parse whole lines.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    first_line : int
-        The number of the first line.
-    block : bytes
-        Lines that all end with ``\n``.
-    limits : (int, int)
-        The numbers of features and labels.
-
-    Returns
-    -------
-    ParsedRows
-        One row a line.
-
-    Raises
-    ------
-    DataFileError
-        If a line is malformed.
+    first_line: the number of the first line.
+    block: lines that all end with ``\n``.
+    limits: the numbers of features and labels.
+    Raises DataFileError if a line is malformed.
     """
     block = block.replace(b"\r\n", b"\n")
     quick = parse_quickly(block, limits)
@@ -89,17 +65,8 @@ def parse_block(path: PathLike, first_line: int, block: bytes, limits: tuple[int
 def parse_quickly(block: bytes, limits: tuple[int, int]) -> ParsedRows | None:
     """Parse whole lines as one array of bytes, or give up.
 
-    Parameters
-    ----------
-    block : bytes
-        Whole lines.
-    limits : (int, int)
-        The numbers of features and labels.
-
-    Returns
-    -------
-    ParsedRows or None
-        The rows; ``None`` if anything is unusual, wrong or not.
+    limits: the numbers of features and labels.
+    Returns the rows; ``None`` if anything is unusual, wrong or not.
     """
     letters = np.frombuffer(block, np.uint8)
     kinds = _KINDS[letters]
@@ -202,26 +169,9 @@ def _numbers(block: bytes) -> npt.NDArray[np.float64] | None:
 def parse_carefully(path: PathLike, first_line: int, block: bytes, limits: tuple[int, int]) -> ParsedRows:
     """Parse whole lines one at a time.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, for messages.
-    first_line : int
-        The number of the first line.
-    block : bytes
-        Whole lines.
-    limits : (int, int)
-        The numbers of features and labels.
-
-    Returns
-    -------
-    ParsedRows
-        The rows.
-
-    Raises
-    ------
-    DataFileError
-        If a line is malformed.
+    first_line: the number of the first line.
+    limits: the numbers of features and labels.
+    Raises DataFileError if a line is malformed.
     """
     lines = decoded(path, first_line, block).removesuffix("\n").split("\n")
     rows = [_Line(path, first_line + offset, limits).parse(line) for offset, line in enumerate(lines)]

@@ -8,12 +8,12 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from labelweave.array_types import Array
 from labelweave.decisions.held_out import (
     HeldOutScores,
     TrainingRows,
@@ -29,8 +29,6 @@ from labelweave.model_files import save_object
 from labelweave.model_files.storable import storable_name
 
 __all__ = ["DecisionClassifier"]
-
-Array = npt.NDArray[Any]
 
 
 class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):

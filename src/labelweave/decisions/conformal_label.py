@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from labelweave.decisions.base import Array, DecisionClassifier
+from labelweave.array_types import Array
+from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.held_out import fit_on, one_split, score_one_split
 from labelweave.inference import control_mistakes
 from labelweave.model_files import storable

@@ -25,17 +25,8 @@ _OBJECTIVES = {"precision": "with precision {:g} and as many hits as can be",
 def decision_words(classifier: Any, is_inside: bool = False) -> str:
     """Say what a classifier that decides has chosen.
 
-    Parameters
-    ----------
-    classifier : TunedThresholdClassifier, CalibratedLabelClassifier or ConformalLabelClassifier
-        Fitted.
-    is_inside : bool, default=False
-        Whether it is in another one, which chooses the label sets.
-
-    Returns
-    -------
-    str
-        A few words, without what is inside.
+    is_inside: whether it is in another one, which chooses the label sets.
+    Returns A few words, without what is inside.
     """
     if isinstance(classifier, TunedThresholdClassifier):
         return _tuned_words(classifier)
@@ -77,15 +68,7 @@ def _calibrated_words(classifier: Any, is_inside: bool) -> str:
 def guarantee_words(classifier: Any) -> str | None:
     """State what a classifier guarantees.
 
-    Parameters
-    ----------
-    classifier : classifier
-        Any, fitted.
-
-    Returns
-    -------
-    str or None
-        A clause; None if nothing is guaranteed of its label sets.
+    Returns A clause; None if nothing is guaranteed of its label sets.
     """
     if not isinstance(classifier, ConformalLabelClassifier):
         return None
@@ -101,15 +84,7 @@ def guarantee_words(classifier: Any) -> str | None:
 def layer_words(classifier: Any) -> list[tuple[Any, str]]:
     """Say of all layers that decide what they have chosen.
 
-    Parameters
-    ----------
-    classifier : classifier
-        Fitted.
-
-    Returns
-    -------
-    list of (classifier, str)
-        The layers around the one that scores, the outermost first, with what is said of them.
+    Returns the layers around the one that scores, the outermost first, with what is said of them.
     """
     around = layers(classifier)[:-1]
     return [(layer, decision_words(layer, layer is not classifier)) for layer in around]

@@ -8,10 +8,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.metaestimators import _safe_split
 
+from labelweave.array_types import Array
 from labelweave.decisions.label_scores import score_blocks, take_rows
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
@@ -28,7 +28,6 @@ __all__ = [
     "split_rows",
 ]
 
-Array = npt.NDArray[Any]
 Split = tuple[Array, Array]
 
 _MOST_SCORES = 250_000_000  # 1 GB
@@ -39,16 +38,9 @@ _MOST_PRECISE = 32_000_000  # scores that are kept in double precision
 class TrainingRows:
     """What a fit was given.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix, DataFrame or list of n rows
-        The features, as the user has them.
-    y : array-like, sparse matrix, DataFrame or LabelMatrix of n rows
-        The targets, as the user has them.
-    labels : LabelMatrix of shape (n, L)
-        The targets, read.
-    weights : ndarray of float64, shape (n,), or None
-        Weights of the rows.
+    X: the features, as the user has them.
+    y: the targets, as the user has them.
+    Shapes: labels (n, L), weights (n,).
     """
 
     X: Any
@@ -61,14 +53,7 @@ class TrainingRows:
 class HeldOutScores:
     """Rows with their scores.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (m, L)
-        Their labels.
-    scores : ndarray of float, shape (m, L)
-        Their scores.
-    weights : ndarray of float64, shape (m,), or None
-        Their weights.
+    Shapes: labels (m, L), scores (m, L), weights (m,).
     """
 
     labels: LabelMatrix
@@ -79,26 +64,11 @@ class HeldOutScores:
 def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: int) -> list[Split]:
     """Say which rows each model is fitted to and which it scores.
 
-    Parameters
-    ----------
-    cv : int, None, splitter or iterable
-        None for one split; a number of folds; or what scikit-learn takes as ``cv``.
-    data : TrainingRows of n rows
-        The rows; splits by None or a number are stratified by their labels.
-    validation_fraction : float
-        The share of rows to score, for None.
-    seed : int
-        Fixes chance.
-
-    Returns
-    -------
-    list of (ndarray of int, ndarray of int)
-        Rows to fit and rows to score.
-
-    Raises
-    ------
-    ValueError
-        If a split is no pair of rows that there are, or has no rows to fit or to score.
+    cv: none for one split; a number of folds; or what scikit-learn takes as ``cv``.
+    data: the rows; splits by None or a number are stratified by their labels.
+    validation_fraction: the share of rows to score, for None.
+    Returns rows to fit and rows to score.
+    Raises ValueError if a split is no pair of rows that there are, or has no rows to fit or to score.
     """
     n_rows = len(data.labels)
     if cv is None or isinstance(cv, Integral):
@@ -113,21 +83,7 @@ def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: in
 def one_split(n_rows: int, validation_fraction: float, seed: int) -> Split:
     """Draw the rows to score evenly, without a look at labels.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows.
-    validation_fraction : float
-        The share of rows to score.
-    seed : int
-        Fixes chance.
-
-    Returns
-    -------
-    train : ndarray of int
-        Rows to fit.
-    held : ndarray of int
-        Rows to score.
+    validation_fraction: the share of rows to score.
     """
     _require_rows(n_rows, 2)
     order = np.random.default_rng(seed).permutation(n_rows)
@@ -149,19 +105,7 @@ def _sorted(splits: Iterable[Split]) -> list[Split]:
 def fit_on(estimator: Any, data: TrainingRows, rows: Array | None = None) -> Any:
     """Fit a clone of an estimator.
 
-    Parameters
-    ----------
-    estimator : classifier
-        What to fit.
-    data : TrainingRows of n rows
-        The rows.
-    rows : ndarray of int or None, default=None
-        Which of them; None for all.
-
-    Returns
-    -------
-    classifier
-        The fitted clone.
+    rows: which of them; None for all.
     """
     X, y, weights = data.X, data.y, data.weights
     if rows is not None:
@@ -176,22 +120,9 @@ def fit_on(estimator: Any, data: TrainingRows, rows: Array | None = None) -> Any
 def score_held_out(estimator: Any, data: TrainingRows, splits: list[Split], response: str) -> HeldOutScores:
     """Fit a clone to the one part of every split and score the other.
 
-    Parameters
-    ----------
-    estimator : classifier
-        What to fit.
-    data : TrainingRows of n rows
-        The rows.
-    splits : list of (ndarray of int, ndarray of int)
-        Rows to fit and rows to score.  Where all scores would take more than a gigabyte, only some of
+    splits: rows to fit and rows to score.  Where all scores would take more than a gigabyte, only some of
         these rows are scored, evenly drawn.
-    response : {"auto", "decision_function", "predict_proba"}
-        Which scores.
-
-    Returns
-    -------
-    HeldOutScores
-        The scores of all splits.
+    Returns the scores of all splits.
     """
     n_labels = data.labels.n_labels
     most = max(1, _MOST_SCORES // (n_labels * len(splits)))
@@ -208,22 +139,8 @@ def score_held_out(estimator: Any, data: TrainingRows, splits: list[Split], resp
 def score_one_split(fitted: Any, data: TrainingRows, split: Split, response: str) -> HeldOutScores:
     """Score the held-out rows by a model that was fitted to the others.
 
-    Parameters
-    ----------
-    fitted : classifier
-        The model.
-    data : TrainingRows of n rows
-        The rows.
-    split : (ndarray of int, ndarray of int)
-        Rows that were fitted and rows to score, of which only some are scored where that would take more
+    split: rows that were fitted and rows to score, of which only some are scored where that would take more
         than a gigabyte.
-    response : {"auto", "decision_function", "predict_proba"}
-        Which scores.
-
-    Returns
-    -------
-    HeldOutScores
-        The scores.
     """
     rows = _thinned(split[1], max(1, _MOST_SCORES // data.labels.n_labels))
     scores = _empty_scores(len(rows), data.labels.n_labels)
@@ -234,20 +151,8 @@ def score_one_split(fitted: Any, data: TrainingRows, split: Split, response: str
 def score_all_rows(fitted: Any, data: TrainingRows, response: str) -> HeldOutScores:
     """Score rows by a model that was fitted elsewhere.
 
-    Parameters
-    ----------
-    fitted : classifier
-        The model.
-    data : TrainingRows of n rows
-        The rows, of which only some are scored, evenly drawn, where all scores would take more than a
+    data: the rows, of which only some are scored, evenly drawn, where all scores would take more than a
         gigabyte.
-    response : {"auto", "decision_function", "predict_proba"}
-        Which scores.
-
-    Returns
-    -------
-    HeldOutScores
-        The scores.
     """
     n_rows, n_labels = data.labels.shape
     rows = _thinned(np.arange(n_rows), max(1, _MOST_SCORES // n_labels))

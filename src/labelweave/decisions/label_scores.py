@@ -6,69 +6,33 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import panels
 
 __all__ = ["decision_level", "label_probabilities", "label_scores", "rows_of", "score_blocks", "take_rows"]
 
-Array = npt.NDArray[Any]
 
 _SCORES_AT_ONCE = 16_000_000
 
 
-def label_scores(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> Array:
+def label_scores(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> RowsByLabels:
     """Score every label by ``decision_function`` or, for want of it, by ``predict_proba``.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Fitted.
-    X : array-like, sparse matrix, DataFrame or list of n rows
-        The rows.
-    n_labels : int
-        Labels L.
-    response : {"auto", "decision_function", "predict_proba"}, default="auto"
-        Which of the two; "auto" prefers the first.
-
-    Returns
-    -------
-    ndarray of float, shape (n, L)
-        The scores.
-
-    Raises
-    ------
-    ValueError
-        If the estimator has no such method, or gives something of another shape.
+    response: which of the two; "auto" prefers the first.
+    Raises ValueError if the estimator has no such method, or gives something of another shape.
     """
     if response == "predict_proba" or not hasattr(estimator, "decision_function"):
         return label_probabilities(estimator, X, n_labels)
     return _as_table(np.asarray(estimator.decision_function(X)), estimator, n_labels)
 
 
-def label_probabilities(estimator: Any, X: Any, n_labels: int) -> Array:
+def label_probabilities(estimator: Any, X: Any, n_labels: int) -> RowsByLabels:
     """Ask for the probability of every label, in one table.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Fitted.
-    X : array-like, sparse matrix, DataFrame or list of n rows
-        The rows.
-    n_labels : int
-        Labels L.
-
-    Returns
-    -------
-    ndarray of float, shape (n, L)
-        The probabilities.
-
-    Raises
-    ------
-    ValueError
-        If the estimator has no probabilities, or gives something of another shape.
+    Raises ValueError if the estimator has no probabilities, or gives something of another shape.
     """
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
@@ -106,17 +70,7 @@ def _as_table(scores: Array, estimator: Any, n_labels: int) -> Array:
 def decision_level(estimator: Any, response: str = "auto") -> float:
     """Say above which score an estimator itself predicts a label.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Any.
-    response : {"auto", "decision_function", "predict_proba"}, default="auto"
-        Which scores.
-
-    Returns
-    -------
-    float
-        1/2 for probabilities, 0 for other scores.
+    Returns 1/2 for probabilities, 0 for other scores.
     """
     is_score = response != "predict_proba" and hasattr(estimator, "decision_function")
     return 0.0 if is_score else 0.5
@@ -125,17 +79,7 @@ def decision_level(estimator: Any, response: str = "auto") -> float:
 def take_rows(table: Any, rows: Any) -> Any:
     """Take rows of what users hold.
 
-    Parameters
-    ----------
-    table : array-like, sparse matrix, DataFrame, list or LabelMatrix of n rows
-        The table.
-    rows : ndarray of int, or slice
-        Which rows.
-
-    Returns
-    -------
-    object
-        These rows, of the same kind.
+    Returns these rows, of the same kind.
     """
     from labelweave.labels import LabelMatrix
 
@@ -145,39 +89,14 @@ def take_rows(table: Any, rows: Any) -> Any:
 
 
 def rows_of(table: Any) -> int:
-    """Count the rows of what users hold.
-
-    Parameters
-    ----------
-    table : array-like, sparse matrix, DataFrame or list
-        The table.
-
-    Returns
-    -------
-    int
-        Its rows.
-    """
+    """Count the rows of what users hold."""
     return int(_num_samples(table))
 
 
 def score_blocks(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> Iterator[Array]:
     """Score rows, some at a time.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Fitted.
-    X : array-like, sparse matrix, DataFrame or list of n rows
-        The rows.
-    n_labels : int
-        Labels L.
-    response : {"auto", "decision_function", "predict_proba"}, default="auto"
-        Which scores.
-
-    Yields
-    ------
-    ndarray of float, shape (b, L)
-        Scores of the next rows.
+    Returns (b, L): scores of the next rows.
     """
     n_rows, size = rows_of(X), max(1, _SCORES_AT_ONCE // max(1, n_labels))
     if n_rows <= size or get_tags(estimator).input_tags.pairwise:

@@ -8,28 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import PerLabel, RowsByClasses
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.calibrated_label import CalibratedLabelClassifier
 from labelweave.decisions.label_scores import decision_level
 
 __all__ = ["chosen_classes", "innermost", "layers", "ranking_offsets", "with_probabilities"]
 
-Array = npt.NDArray[Any]
-
 
 def layers(classifier: Any) -> list[Any]:
-    """List a fitted classifier and those it is around.
-
-    Parameters
-    ----------
-    classifier : classifier
-        Any.
-
-    Returns
-    -------
-    list of classifier
-        The outermost first.
-    """
+    """List a fitted classifier and those it is around."""
     found = [classifier]
     while isinstance(found[-1], DecisionClassifier):
         found.append(found[-1].estimator_)
@@ -37,49 +25,23 @@ def layers(classifier: Any) -> list[Any]:
 
 
 def innermost(classifier: Any) -> Any:
-    """Give the classifier inside wrappers that decide.
-
-    Parameters
-    ----------
-    classifier : classifier
-        Any.
-
-    Returns
-    -------
-    classifier
-        The one that scores.
-    """
+    """Give the classifier inside wrappers that decide."""
     return layers(classifier)[-1]
 
 
 def with_probabilities(classifier: Any) -> Any | None:
     """Give what has the probabilities of a classifier: label sets with a guarantee leave them as they are.
 
-    Parameters
-    ----------
-    classifier : classifier
-        Fitted.
-
-    Returns
-    -------
-    classifier or None
-        The outermost layer with ``predict_proba``.
+    Returns the outermost layer with ``predict_proba``.
     """
     return next((layer for layer in layers(classifier) if hasattr(layer, "predict_proba")), None)
 
 
-def ranking_offsets(classifier: Any) -> Array:
+def ranking_offsets(classifier: Any) -> PerLabel:
     """Give what is added to the scores of labels to rank them.
 
-    Parameters
-    ----------
-    classifier : classifier
-        Fitted, with many labels a row.
-
-    Returns
-    -------
-    ndarray of float64, shape (L,)
-        The thresholds that scores have been lessened by, the least of them 0.
+    classifier: fitted, with many labels a row.
+    Returns the thresholds that scores have been lessened by, the least of them 0.
     """
     total = np.zeros(len(classifier.label_names_))
     for layer in layers(classifier):
@@ -92,23 +54,15 @@ def ranking_offsets(classifier: Any) -> Array:
 
 
 def chosen_classes(
-    classifier: Any, values: Array, predict: Callable[[], npt.NDArray[Any]]
+    classifier: Any, values: RowsByClasses, predict: Callable[[], npt.NDArray[Any]]
 ) -> npt.NDArray[np.intp]:
     """Choose one class a row by the classifier's rule.
 
-    Parameters
-    ----------
-    classifier : classifier
-        Fitted, with one class a row.
-    values : ndarray of shape (n, C)
-        The scores or probabilities of n rows.
-    predict : callable
-        Gives the classes that the classifier predicts for these rows; called where values alone do not tell.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        Class numbers.
+    classifier: fitted, with one class a row.
+    values: the scores or probabilities of n rows.
+    predict: gives the classes that the classifier predicts for these rows; called where values alone do not
+        tell.
+    Shapes: result (n,).
     """
     rule = getattr(classifier, "decision", "most_probable")
     if rule == "most_probable" and classifier._form.kind == "multiclass":

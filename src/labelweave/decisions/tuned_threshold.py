@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.decisions.base import Array, DecisionClassifier
+from labelweave.array_types import Array
+from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.held_out import HeldOutScores
 from labelweave.decisions.label_scores import decision_level, label_probabilities
 from labelweave.inference import choose_thresholds, choose_top_k, scores_above_top_k

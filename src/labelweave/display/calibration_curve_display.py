@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array, Floats
 from labelweave.decisions.label_scores import label_probabilities
 from labelweave.display.calibration_points import CalibrationCurve, calibration_curve
 from labelweave.display.figures import axes_of_size
@@ -25,8 +25,6 @@ from labelweave.display.legends import place_legend
 
 __all__ = ["CalibrationCurveDisplay"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _SIZE = (5.2, 5.2)  # inches
 _MARKERS = "osD^vPX<>"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Floats
 from labelweave.arrays import panels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import expected_calibration_error
 
 __all__ = ["CalibrationCurve", "calibration_curve"]
 
-Floats = npt.NDArray[np.float64]
 
 _BLOCK_ENTRIES = 2**20
 
@@ -22,18 +21,10 @@ _BLOCK_ENTRIES = 2**20
 class CalibrationCurve:
     """Bins of probability, of one label or of several together.
 
-    Parameters
-    ----------
-    name : str
-        What the legend calls the curve.
-    counts : ndarray of float64, shape (bins,)
-        Observed entries of each bin of equal width.
-    predicted : ndarray of float64, shape (bins,)
-        Their mean probability, NaN in an empty bin.
-    observed : ndarray of float64, shape (bins,)
-        The share of positive ones, NaN in an empty bin.
-    error : float
-        The expected calibration error.
+    name: what the legend calls the curve.
+    counts (bins,): observed entries of each bin of equal width.
+    predicted (bins,): their mean probability, NaN in an empty bin.
+    observed (bins,): the share of positive ones, NaN in an empty bin.
     """
 
     name: str
@@ -46,26 +37,9 @@ class CalibrationCurve:
 def calibration_curve(labels: LabelMatrix, table: Floats, n_bins: int, name: str) -> CalibrationCurve:
     """Sort observed entries into bins by their probability, all labels together.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        The truth.
-    table : ndarray of float64, shape (n, L)
-        The probabilities.
-    n_bins : int
-        The number of bins.
-    name : str
-        What the legend calls the curve.
-
-    Returns
-    -------
-    CalibrationCurve
-        The curve.
-
-    Raises
-    ------
-    ValueError
-        If no entry was observed or a probability is outside 0 to 1.
+    name: what the legend calls the curve.
+    Shapes: labels (n, L), table (n, L).
+    Raises ValueError if no entry was observed or a probability is outside 0 to 1.
     """
     if not labels.observed_counts().any():
         raise ValueError(f"{name} has no observed entry to compare with; choose labels that have some.")

@@ -13,14 +13,12 @@ related labels do not move.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Array
 
 __all__ = ["beyond_common_share", "is_mostly_common"]
 
-Array = npt.NDArray[Any]
 
 _MOSTLY = 0.5  # the median size of correlations of labels that are mostly in common
 _MOST_STEPS = 100
@@ -34,15 +32,8 @@ _LEAST_OWN = 1e-6  # variance; a label that has no more of its own is uncorrelat
 def is_mostly_common(correlations: Array) -> bool:
     """Say whether most labels are strongly correlated with most others.
 
-    Parameters
-    ----------
-    correlations : ndarray of shape (k, k)
-        Entries from -1 to 1.
-
-    Returns
-    -------
-    bool
-        Whether the median size of correlations of different labels is above one half.
+    correlations (k, k): entries from -1 to 1.
+    Returns whether the median size of correlations of different labels is above one half.
     """
     between = correlations[np.triu_indices(len(correlations), 1)]
     return bool(len(between) and np.median(np.abs(between)) > _MOSTLY)
@@ -51,15 +42,8 @@ def is_mostly_common(correlations: Array) -> bool:
 def beyond_common_share(correlations: Array) -> Array:
     """Take away what all labels share.
 
-    Parameters
-    ----------
-    correlations : ndarray of shape (k, k)
-        Entries from -1 to 1.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        Correlations given the common factor, from -1 to 1, with ones on the diagonal.
+    correlations (k, k): entries from -1 to 1.
+    Returns (k, k): correlations given the common factor, from -1 to 1, with ones on the diagonal.
     """
     shared = _loadings(np.asarray(correlations, dtype=np.float64))
     own = 1.0 - shared**2

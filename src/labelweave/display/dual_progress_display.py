@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Floats
 from labelweave.display.label_texts import legend_text
 from labelweave.display.legends import place_legend
 from labelweave.display.panels import panel_axes
@@ -15,8 +15,6 @@ from labelweave.display.progress_records import Progress, named_models, read_tra
 
 __all__ = ["DualProgressDisplay"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _SIZE = (4.8, 3.8)  # inches, of a panel
 _PANELS = ("objective", "gap")

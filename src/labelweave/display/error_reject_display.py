@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size
 from labelweave.display.label_texts import legend_text
 from labelweave.display.legends import place_legend
@@ -17,7 +17,6 @@ from labelweave.metrics import error_reject_curve
 
 __all__ = ["ErrorRejectDisplay"]
 
-Array = npt.NDArray[Any]
 
 _SIZE = (5.6, 4.2)  # inches
 _LINE_STYLES = ("-", "--", "-.", ":")  # curves differ in print without colours too

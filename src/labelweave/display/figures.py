@@ -10,20 +10,8 @@ __all__ = ["axes_of_size", "settle_layout", "size_in_points"]
 def axes_of_size(width: float, height: float) -> Any:
     """Make axes in a new figure.
 
-    Parameters
-    ----------
-    width, height : float
-        The size of the figure, in inches.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
+    width, height: the size of the figure, in inches.
+    Raises ImportError if matplotlib is not installed.
     """
     try:
         import matplotlib.pyplot as plt
@@ -36,10 +24,7 @@ def axes_of_size(width: float, height: float) -> Any:
 def settle_layout(ax: Any) -> None:
     """Lay a figure out, so that the size of its axes is known.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes of the figure, or of a figure inside it.
+    ax: axes of the figure, or of a figure inside it.
     """
     ax.figure.canvas.figure.draw_without_rendering()
 
@@ -47,15 +32,7 @@ def settle_layout(ax: Any) -> None:
 def size_in_points(ax: Any) -> tuple[float, float]:
     """Measure axes.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The axes.
-
-    Returns
-    -------
-    tuple of (float, float)
-        Width and height in points, 72 an inch.
+    Returns width and height in points, 72 an inch.
     """
     frame = ax.get_window_extent()
     return frame.width * 72 / ax.figure.dpi, frame.height * 72 / ax.figure.dpi

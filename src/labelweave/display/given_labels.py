@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
+from labelweave.array_types import Array, PerRow
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._class_values import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
@@ -26,46 +27,19 @@ __all__ = [
     "score_table",
 ]
 
-Array = npt.NDArray[Any]
-
 
 def last_step(estimator: Any) -> Any:
-    """Give the model itself, where it stands at the end of a Pipeline.
-
-    Parameters
-    ----------
-    estimator : estimator or Pipeline
-        The model.
-
-    Returns
-    -------
-    estimator
-        The last step.
-    """
+    """Give the model itself, where it stands at the end of a Pipeline."""
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
 def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None) -> LabelMatrix:
     """Read true labels; without names of their own they get those of something else, or numbers.
 
-    Parameters
-    ----------
-    Y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    other : object, default=None
-        A frame or a model, whose names are taken if Y has none.
-    names : sequence of str or None, default=None
-        One name a label, in place of all others.
-
-    Returns
-    -------
-    LabelMatrix
-        The labels, with names.
-
-    Raises
-    ------
-    ValueError
-        If Y cannot be read, nothing was observed, or names are not one a label.
+    Y (n, L): true labels, 0/1 or -1/1, NaN where not observed.
+    other: A frame or a model, whose names are taken if Y has none.
+    names: one name a label, in place of all others.
+    Raises ValueError if Y cannot be read, nothing was observed, or names are not one a label.
     """
     labels = read_targets(Y)
     if names is not None:
@@ -80,15 +54,7 @@ def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None 
 def names_of(labels: LabelMatrix) -> list[str]:
     """Give the names of labels, or their numbers.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        The labels.
-
-    Returns
-    -------
-    list of str
-        One name a label.
+    Shapes: labels (n, L).
     """
     return [str(name) for name in (range(labels.n_labels) if labels.names is None else labels.names)]
 
@@ -96,22 +62,10 @@ def names_of(labels: LabelMatrix) -> list[str]:
 def model_truth(estimator: Any, y: Any) -> LabelMatrix:
     """Read the truth of rows that a model is to predict: many labels a row, or one class a row.
 
-    Parameters
-    ----------
-    estimator : estimator or Pipeline
-        Fitted; for classes with ``classes_``.
-    y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
-        Labels, NaN where not observed; or classes, None or NaN where not observed.
-
-    Returns
-    -------
-    LabelMatrix
-        A column a label or class, with names; of two classes the second one's.
-
-    Raises
-    ------
-    ValueError
-        If y cannot be read, has a class that the model has not, or its labels in another order.
+    estimator: fitted; for classes with ``classes_``.
+    y (n,): labels, NaN where not observed; or classes, None or NaN where not observed.
+    Returns A column a label or class, with names; of two classes the second one's.
+    Raises ValueError if y cannot be read, has a class that the model has not, or its labels in another order.
     """
     model = last_step(estimator)
     if not has_many_labels(y):
@@ -127,27 +81,13 @@ def model_truth(estimator: Any, y: Any) -> LabelMatrix:
     return labels
 
 
-def one_hot(values: Array, classes: Sequence[Any] | Array, given: str) -> LabelMatrix:
+def one_hot(values: PerRow, classes: Sequence[Any] | Array, given: str) -> LabelMatrix:
     """Write classes as labels.
 
-    Parameters
-    ----------
-    values : ndarray of object, shape (n,)
-        One class a row, None where not observed.
-    classes : sequence of length C
-        All classes.
-    given : str
-        What the values are called in messages.
-
-    Returns
-    -------
-    LabelMatrix of shape (n, C), or (n, 1) for two classes
-        The labels, named by their classes; rows without a class are not observed.
-
-    Raises
-    ------
-    ValueError
-        If a value is none of the classes.
+    values: one class a row, None where not observed.
+    given: what the values are called in messages.
+    Returns (n, C): the labels, named by their classes; rows without a class are not observed.
+    Raises ValueError if a value is none of the classes.
     """
     codes = class_codes(values, classes)
     unknown = np.flatnonzero(codes == NOT_A_CLASS)
@@ -167,19 +107,7 @@ def one_hot(values: Array, classes: Sequence[Any] | Array, given: str) -> LabelM
 def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
     """Predict the labels of rows, in columns also where the model predicts classes.
 
-    Parameters
-    ----------
-    estimator : estimator or Pipeline
-        Fitted.
-    X : {array-like, sparse matrix, DataFrame} of n rows
-        The rows.
-    truth : LabelMatrix of shape (n, L)
-        What :func:`model_truth` gave.
-
-    Returns
-    -------
-    LabelMatrix, DataFrame, sparse matrix or ndarray of shape (n, L)
-        The predictions.
+    Shapes: truth (n, L), result (n, L).
     """
     found = estimator.predict(X)
     if sp.issparse(found) or np.ndim(found) == 2:
@@ -192,22 +120,8 @@ def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
 def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
     """Read scores or probabilities as one dense table.
 
-    Parameters
-    ----------
-    scores : DataFrame, sparse matrix or array-like of shape (n, L)
-        The scores.
-    labels : LabelMatrix of shape (n, L)
-        The true labels.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, L)
-        The same scores.
-
-    Raises
-    ------
-    ValueError
-        If the shapes or the order of labels disagree, or a score is NaN.
+    Shapes: scores (n, L), labels (n, L), result (n, L).
+    Raises ValueError if the shapes or the order of labels disagree, or a score is NaN.
     """
     if not sp.issparse(scores) and np.ndim(scores) == 1 and labels.n_labels == 1:
         scores = np.reshape(scores, (-1, 1))
@@ -218,22 +132,9 @@ def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
 def chosen_labels(labels: LabelMatrix, chosen: Sequence[Any] | Any) -> Array:
     """Find labels by name or number.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        The labels, with names.
-    chosen : sequence of str or int, or one of them
-        Names, or numbers from 0.
-
-    Returns
-    -------
-    ndarray of int, shape (k,)
-        Their numbers.
-
-    Raises
-    ------
-    ValueError
-        If none is chosen, or one is not there.
+    chosen: names, or numbers from 0.
+    Shapes: labels (n, L), result (k,).
+    Raises ValueError if none is chosen, or one is not there.
     """
     asked = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
     if not asked:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Floats
 from labelweave.display.graph_layout import Layout, lay_out
 from labelweave.display.label_texts import letters_across, shortened
 from labelweave.display.shown_cliques import LONGEST_NAME, strongest
@@ -14,8 +14,6 @@ from labelweave.labels.clique_graph import CliqueGraph
 
 __all__ = ["GraphDrawing", "fitting_drawing", "graph_drawing"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _LETTER = np.array([0.58, 1.35])  # width of a letter and height of a line, in font sizes
 _PADDING = np.array([8.0, 6.0])
@@ -29,22 +27,11 @@ _MOST_CUT = 0.8  # share of cliques that are tried next where all have no room
 class GraphDrawing(NamedTuple):
     """A graph with places for what is drawn of it.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The cliques that are drawn.
-    labels : list of int
-        The labels in them.
-    texts : list of str
-        Their names as they are written.
-    boxes : ndarray of float64, shape (nodes, 2)
-        Widths and heights of the names, in points.
-    lines : list of ((int, int), int)
-        Pairs of nodes, and the clique that each belongs to; the first nodes are the labels.
-    layout : Layout
-        The places of nodes.
-    font : float
-        The size of the names.
+    graph: the cliques that are drawn.
+    texts: their names as they are written.
+    boxes (nodes, 2): widths and heights of the names, in points.
+    lines: pairs of nodes, and the clique that each belongs to; the first nodes are the labels.
+    font: the size of the names.
     """
 
     graph: CliqueGraph
@@ -59,22 +46,8 @@ class GraphDrawing(NamedTuple):
 def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
     """Find places for all cliques of a graph.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    names : sequence of str
-        One name a label.
-
-    Returns
-    -------
-    GraphDrawing
-        The drawing, as large as it needs to be.
-
-    Raises
-    ------
-    ImportError
-        If networkx is not installed.
+    Returns the drawing, as large as it needs to be.
+    Raises ImportError if networkx is not installed.
     """
     labels, lines, hubs = _nodes_and_lines(graph)
     texts = [shortened(names[label], LONGEST_NAME) for label in labels]
@@ -87,24 +60,10 @@ def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
 def fitting_drawing(graph: CliqueGraph, names: Any, room: tuple[float, float]) -> GraphDrawing:
     """Find places for as many of the first cliques as can be read in axes of some size.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph, its cliques in the order of their strength.
-    names : sequence of str
-        One name a label.
-    room : tuple of (float, float)
-        Width and height of the axes in points.
-
-    Returns
-    -------
-    GraphDrawing
-        The drawing, its names as small as the axes ask for.
-
-    Raises
-    ------
-    ImportError
-        If networkx is not installed.
+    graph: the graph, its cliques in the order of their strength.
+    room: width and height of the axes in points.
+    Returns the drawing, its names as small as the axes ask for.
+    Raises ImportError if networkx is not installed.
     """
     while True:
         drawing = graph_drawing(graph, names)

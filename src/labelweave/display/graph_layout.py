@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Floats
 
 __all__ = ["Layout", "lay_out"]
 
-Floats = npt.NDArray[np.float64]
 
 _ASPECT = 1.5  # of the whole picture, width to height
 _BETWEEN = 26.0  # points between components
@@ -28,12 +28,8 @@ _TURNS = 12
 class Layout(NamedTuple):
     """The places of nodes.
 
-    Parameters
-    ----------
-    places : ndarray of float64, shape (k, 2)
-        The middles of the nodes, in points from the lower left corner.
-    size : ndarray of float64, shape (2,)
-        The width and height that they take.
+    places (k, 2): the middles of the nodes, in points from the lower left corner.
+    size (2,): the width and height that they take.
     """
 
     places: Floats
@@ -43,24 +39,10 @@ class Layout(NamedTuple):
 def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> Layout:
     """Find places for nodes.
 
-    Parameters
-    ----------
-    edges : sequence of (int, int)
-        Pairs of nodes; every node is in one.
-    boxes : ndarray of float64, shape (k, 2)
-        Widths and heights of the nodes' names.
-    least : ndarray of float64, shape (2,)
-        The width and height to fill at least.
-
-    Returns
-    -------
-    Layout
-        The places.
-
-    Raises
-    ------
-    ImportError
-        If networkx is not installed.
+    edges: pairs of nodes; every node is in one.
+    boxes (k, 2): widths and heights of the nodes' names.
+    least (2,): the width and height to fill at least.
+    Raises ImportError if networkx is not installed.
     """
     networkx = _networkx()
     graph = networkx.Graph()

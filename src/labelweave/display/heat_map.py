@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, settle_layout, size_in_points
 from labelweave.display.label_texts import short_text
 
 __all__ = ["draw_heat_map", "labels_a_square", "name_rows_and_columns", "new_axes", "write_values"]
 
-Array = npt.NDArray[Any]
 
 _POINTS_A_NAME = 6.5  # the least height of a line of text that can be read
 _FONT_SIZES = (5.0, 10.0)
@@ -29,20 +28,8 @@ _VALUE_FONTS = (4.5, 8.5)
 def new_axes(n_labels: int) -> Any:
     """Make axes in a new figure, larger for more labels.
 
-    Parameters
-    ----------
-    n_labels : int
-        The number of rows to show.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
+    n_labels: the number of rows to show.
+    Raises ImportError if matplotlib is not installed.
     """
     side = min(max(4.5, 3.0 + 0.11 * n_labels), 10.0)
     return axes_of_size(side * 1.15, side)
@@ -51,17 +38,7 @@ def new_axes(n_labels: int) -> Any:
 def labels_a_square(ax: Any, n_labels: int) -> int:
     """Say how many labels must share a row of squares so that these can be seen.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    n_labels : int
-        The number of labels.
-
-    Returns
-    -------
-    int
-        One, or more where labels are too many for the axes.
+    Returns one, or more where labels are too many for the axes.
     """
     return max(1, math.ceil(_LEAST_SQUARE / _cell_size(ax, n_labels)))
 
@@ -74,23 +51,9 @@ def _cell_size(ax: Any, n_labels: int) -> float:
 def draw_heat_map(ax: Any, matrix: Array, limit: float, cmap: Any, together: int = 1) -> Any:
     """Colour the cells.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    matrix : ndarray of shape (k, k)
-        The values.
-    limit : float
-        The value of the strongest colour; its negative has the other one.
-    cmap : str or Colormap
-        The colours.
-    together : int, default=1
-        How many labels share a row of squares, which then show the strongest value of different labels.
-
-    Returns
-    -------
-    matplotlib.image.AxesImage
-        The cells.
+    limit: the value of the strongest colour; its negative has the other one.
+    together: how many labels share a row of squares, which then show the strongest value of different labels.
+    Shapes: matrix (k, k).
     """
     squares = matrix if together == 1 else _strongest(matrix, together)
     end = len(squares) * together - 0.5
@@ -122,14 +85,9 @@ def _strongest(matrix: Array, together: int) -> Array:
 def write_values(ax: Any, matrix: Array, limit: float) -> None:
     """Write the values into the cells, as large as they have room.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where to write; its size is final.
-    matrix : ndarray of shape (k, k)
-        The values.
-    limit : float
-        The value of the strongest colour, on which text is white.
+    ax: where to write; its size is final.
+    limit: the value of the strongest colour, on which text is white.
+    Shapes: matrix (k, k).
     """
     fitting = _cell_size(ax, len(matrix)) / (_VALUE_LETTERS * _LETTER)
     size = float(np.clip(fitting, *_VALUE_FONTS))
@@ -150,14 +108,7 @@ def write_values(ax: Any, matrix: Array, limit: float) -> None:
 def name_rows_and_columns(ax: Any, names: Sequence[str] | Array, owned: bool) -> None:
     """Name as many rows as can be read, and columns too if they are few.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The axes.
-    names : sequence of str
-        One name a row.
-    owned : bool
-        Whether the figure was made for this picture, so that its layout may be settled.
+    owned: whether the figure was made for this picture, so that its layout may be settled.
     """
     short = [short_text(name) for name in names]
     _set_names(ax, short)

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, Floats
 from labelweave.labels import Taxonomy
 
 __all__ = ["Icicle", "icicle_of", "tail_names"]
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Icicle:
     """Where the nodes stand.
 
-    Parameters
-    ----------
-    nodes : ndarray of int, shape (k,)
-        Places in ``Taxonomy.nodes``.
-    columns : ndarray of int, shape (k,)
-        Their levels, from 0.
-    top, bottom : ndarray of float64, shape (k,)
-        Their vertical extents, downwards; the whole height is 1.
-    is_end : ndarray of bool, shape (k,)
-        Which have no children here.
+    top, bottom (k,): their vertical extents, downwards; the whole height is 1.
+    is_end (k,): which have no children here.
+    Shapes: nodes (k,), columns (k,).
     """
 
     nodes: Array
@@ -47,10 +37,7 @@ class Icicle:
     def corners(self) -> Floats:
         """List the corners of the nodes' rectangles.
 
-        Returns
-        -------
-        ndarray of float64, shape (k, 4, 2)
-            The corners; a column is 1 wide.
+        Returns (k, 4, 2): the corners; a column is 1 wide.
         """
         left, right = self.columns.astype(np.float64), self.columns + 1.0
         x = np.stack([left, right, right, left], axis=1)
@@ -60,15 +47,8 @@ class Icicle:
     def upper(self, n_columns: int) -> Icicle:
         """Leave the lower levels out.
 
-        Parameters
-        ----------
-        n_columns : int
-            How many levels to keep.
-
-        Returns
-        -------
-        Icicle
-            The nodes of the upper ones, where they stand here.
+        n_columns: how many levels to keep.
+        Returns the nodes of the upper ones, where they stand here.
         """
         kept = self.columns < n_columns
         is_end = self.is_end | (self.columns == n_columns - 1)
@@ -78,17 +58,7 @@ class Icicle:
 def icicle_of(taxonomy: Taxonomy, leaf_sizes: Floats | None = None) -> Icicle:
     """Lay a tree out; a single root above all is left out, for no row can be outside it.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        The tree.
-    leaf_sizes : ndarray of float64, shape (nodes,), or None, default=None
-        How much room each leaf has beside the others, by default all the same.
-
-    Returns
-    -------
-    Icicle
-        The places.
+    leaf_sizes (nodes,): how much room each leaf has beside the others, by default all the same.
     """
     is_leaf = taxonomy.is_leaf(taxonomy.nodes)
     sizes = np.ones(len(taxonomy)) if leaf_sizes is None else leaf_sizes
@@ -116,15 +86,7 @@ def _ends(taxonomy: Taxonomy) -> Array:
 def tail_names(taxonomy: Taxonomy) -> list[str]:
     """Shorten the names of nodes that begin with their parent's name, such as paths.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        The tree.
-
-    Returns
-    -------
-    list of str
-        One name a node: what stands after the parent's name and a separator.
+    Returns one name a node: what stands after the parent's name and a separator.
     """
     parents: Sequence[str | None] = taxonomy.parents_of(taxonomy.nodes)
     return [_tail(name, parent) for name, parent in zip(taxonomy.nodes, parents, strict=True)]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array
 from labelweave.display.common_share import beyond_common_share, is_mostly_common
 from labelweave.display.figures import size_in_points
 from labelweave.display.heat_map import (
@@ -25,7 +25,6 @@ from labelweave.labels import LabelCovariance
 
 __all__ = ["LabelCovarianceDisplay"]
 
-Array = npt.NDArray[Any]
 
 _WEAK = 0.25  # correlations that are all below this get a scale of their own
 _MOST_WRITTEN = 12  # labels up to which the numbers are written into the cells

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, size_in_points
 from labelweave.display.graph_drawing import GraphDrawing, fitting_drawing, graph_drawing
 from labelweave.display.graph_layout import Layout
@@ -26,7 +26,6 @@ from labelweave.labels.clique_graph import CliqueGraph
 
 __all__ = ["LabelGraphDisplay"]
 
-Array = npt.NDArray[Any]
 
 _MARGINS = np.array([24.0, 64.0])  # points around the graph: sideways, and for legend and note
 _LEGEND_ENTRY = 130.0

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size
 from labelweave.display.label_texts import short_text
 from labelweave.display.legends import place_legend
 
 __all__ = ["LabelGraphPathDisplay"]
 
-Array = npt.NDArray[Any]
 
 _HEIGHT = 4.6  # inches
 _LEAST_WIDTH, _WIDTH_A_ROUND, _MOST_WIDTH = 5.6, 0.34, 12.0

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from labelweave.array_types import Array
 from labelweave.labels import LabelCovariance
 
 __all__ = ["cluster_order", "most_related"]
 
-Array = npt.NDArray[Any]
 
 _ROWS_AT_ONCE = 500
 _MOST_TO_SEARCH = 20_000  # labels; their pairs are all looked at
@@ -24,15 +21,8 @@ _DECIMALS = 9  # rounding must not choose among equal pairs
 def cluster_order(correlations: Array) -> Array:
     """Order labels by average-linkage clustering at the distance 1 - correlation.
 
-    Parameters
-    ----------
-    correlations : ndarray of shape (k, k)
-        Entries from -1 to 1.
-
-    Returns
-    -------
-    ndarray of int, shape (k,)
-        The labels from top to bottom.
+    correlations (k, k): entries from -1 to 1.
+    Returns (k,): the labels from top to bottom.
     """
     n_labels = len(correlations)
     if n_labels < 3:
@@ -47,22 +37,9 @@ def cluster_order(correlations: Array) -> Array:
 def most_related(covariance: LabelCovariance, count: int) -> Array:
     """Choose the labels with the largest sum of squared correlations with others.
 
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        The covariance.
-    count : int
-        How many labels to choose.
-
-    Returns
-    -------
-    ndarray of int, shape (count,)
-        Their indices, ascending.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 20,000 labels to choose among.
+    count: how many labels to choose.
+    Shapes: result (count,).
+    Raises ValueError if there are more than 20,000 labels to choose among.
     """
     n_labels = covariance.n_labels
     if covariance.is_diagonal:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array, Floats
 from labelweave.display.given_labels import last_step, model_truth, named_labels, names_of, predicted_labels
 from labelweave.display.panels import panel_axes
 from labelweave.display.point_names import name_points
@@ -17,8 +17,6 @@ from labelweave.metrics import f1_score, precision_score, recall_score
 
 __all__ = ["LabelQualityDisplay"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 Measure = Literal["precision", "recall", "f1"]
 
 _SIZE = (4.6, 4.0)  # inches, of a panel

@@ -16,17 +16,8 @@ _WIDE_LETTER = 1.75  # of Chinese, Japanese and Korean, and of pictures
 def shortened(name: object, longest: int = _LONGEST_NAME) -> str:
     """Shorten a name.
 
-    Parameters
-    ----------
-    name : object
-        The name; anything but text is written as text.
-    longest : int, default=32
-        The most characters.
-
-    Returns
-    -------
-    str
-        The name, or its beginning.
+    name: the name; anything but text is written as text.
+    Returns the name, or its beginning.
     """
     text = str(name)
     return text if len(text) <= longest else text[: longest - 1] + "…"
@@ -35,17 +26,7 @@ def shortened(name: object, longest: int = _LONGEST_NAME) -> str:
 def short_text(name: object, longest: int = _LONGEST_NAME) -> str:
     """Shorten a name, and keep matplotlib from reading formulas in it.
 
-    Parameters
-    ----------
-    name : object
-        The name; anything but text is written as text.
-    longest : int, default=32
-        The most characters.
-
-    Returns
-    -------
-    str
-        The text to draw.
+    name: the name; anything but text is written as text.
     """
     return shortened(name, longest).replace("$", r"\$")  # a dollar sign would begin a formula
 
@@ -53,15 +34,7 @@ def short_text(name: object, longest: int = _LONGEST_NAME) -> str:
 def letters_across(text: str) -> float:
     """Measure a text in usual letters.
 
-    Parameters
-    ----------
-    text : str
-        The text.
-
-    Returns
-    -------
-    float
-        About how many usual letters are as wide.
+    Returns about how many usual letters are as wide.
     """
     return sum(_WIDE_LETTER if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in text)
 
@@ -69,53 +42,17 @@ def letters_across(text: str) -> float:
 def legend_text(name: object, note: str = "", longest: int = _LONGEST_NAME) -> str:
     """Write a name for a legend.
 
-    Parameters
-    ----------
-    name : object
-        The name.
-    note : str, default=""
-        What stands after it.
-    longest : int, default=32
-        The most characters of the name.
-
-    Returns
-    -------
-    str
-        The text to draw.
+    longest: the most characters of the name.
     """
     text = short_text(name, longest) + (f": {note}" if note else "")
     return f" {text}" if text.startswith("_") else text  # an underscore in front would hide the entry
 
 
 def grouped_count(count: float) -> str:
-    """Write a number of rows, thousands apart.
-
-    Parameters
-    ----------
-    count : float
-        The number.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+    """Write a number of rows, thousands apart."""
     return f"{count:,.0f}"
 
 
 def wrapped_text(text: str, width: float) -> str:
-    """Break a remark in small letters into lines.
-
-    Parameters
-    ----------
-    text : str
-        The remark.
-    width : float
-        The room in points.
-
-    Returns
-    -------
-    str
-        Its lines.
-    """
+    """Break a remark in small letters into lines."""
     return "\n".join(textwrap.wrap(text, max(_FEWEST_LETTERS, int(width / _SMALL_LETTER))))

@@ -16,19 +16,8 @@ _MOST_ROOM = 0.6  # share of the axes; a legend that is larger lies over curves 
 def place_legend(ax: Any, lines: Sequence[Any], **options: Any) -> Any:
     """Explain curves where none of them runs; where there is no such place, make room above them.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes whose limits are set.
-    lines : sequence of matplotlib.lines.Line2D
-        What the legend must not cover, also lines of twin axes.
-    **options : dict
-        What matplotlib's ``legend`` takes.
-
-    Returns
-    -------
-    matplotlib.legend.Legend
-        The legend.
+    ax: axes whose limits are set.
+    lines: what the legend must not cover, also lines of twin axes.
     """
     legend = ax.legend(**{"loc": "best", "fontsize": "small", "title_fontsize": "small", **options})
     legend.set_in_layout(False)  # a wide legend must not squeeze small axes

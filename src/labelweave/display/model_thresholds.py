@@ -5,42 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from labelweave.array_types import Array
 from labelweave.decisions.label_scores import decision_level, label_scores
 from labelweave.display.given_labels import last_step
 
 __all__ = ["scores_and_thresholds"]
 
-Array = npt.NDArray[Any]
-
 
 def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) -> tuple[Array, Array | None]:
     """Score rows on the scale on which the model compares with its thresholds.
 
-    Parameters
-    ----------
-    estimator : estimator or Pipeline
-        Fitted.
-    X : {array-like, sparse matrix, DataFrame} of n rows
-        The rows.
-    n_labels : int
-        Labels L.
-    response : {"auto", "decision_function", "predict_proba"}
-        The scores; "auto" prefers the first.
-
-    Returns
-    -------
-    scores : ndarray of float, shape (n, L)
-        The scores.
-    thresholds : ndarray of float64, shape (L,), or None
-        Scores above are predicted; None if the model's thresholds are on another scale.
-
-    Raises
-    ------
-    ValueError
-        If the model has no such scores, or an infinite threshold.
+    response: the scores; "auto" prefers the first.
+    thresholds (L,): scores above are predicted; None if the model's thresholds are on another scale.
+    Shapes: scores (n, L).
+    Raises ValueError if the model has no such scores, or an infinite threshold.
     """
     model = last_step(estimator)
     own = getattr(model, "thresholds_", getattr(model, "threshold_", None))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, Floats
 from labelweave.display.given_labels import named_labels, names_of
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import Taxonomy
@@ -16,19 +16,12 @@ from labelweave.metrics._inputs import read_predictions
 
 __all__ = ["NodeErrors", "node_errors"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-
 
 class NodeErrors(NamedTuple):
     """Counts of rows, in the order of the taxonomy's nodes.
 
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (nodes,)
-        Rows with a true label at the node or below it.
-    wrong : ndarray of float64, shape (nodes,)
-        Those of them without a predicted label at the node or below it.
+    rows (nodes,): rows with a true label at the node or below it.
+    wrong (nodes,): those of them without a predicted label at the node or below it.
     """
 
     rows: Floats
@@ -37,10 +30,7 @@ class NodeErrors(NamedTuple):
     def shares(self) -> Floats:
         """Compute the error of every node.
 
-        Returns
-        -------
-        ndarray of float64, shape (nodes,)
-            The share of its rows that are predicted outside it, NaN without rows.
+        Returns (nodes,): the share of its rows that are predicted outside it, NaN without rows.
         """
         shares = np.full(len(self.rows), np.nan)
         np.divide(self.wrong, self.rows, out=shares, where=self.rows > 0)
@@ -50,24 +40,9 @@ class NodeErrors(NamedTuple):
 def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> NodeErrors:
     """Count rows and errors by node.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        The tree.
-    y_true : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
-        Names of nodes, None or NaN where not observed; or labels that are named by nodes.
-    y_pred : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
-        The predictions, of the same kind.
-
-    Returns
-    -------
-    NodeErrors
-        The counts.
-
-    Raises
-    ------
-    ValueError
-        If a name is no node, shapes disagree or nothing was observed.
+    y_true (n,): names of nodes, None or NaN where not observed; or labels that are named by nodes.
+    y_pred (n,): the predictions, of the same kind.
+    Raises ValueError if a name is no node, shapes disagree or nothing was observed.
     """
     if has_many_labels(y_true):
         below, found = _of_labels(taxonomy, y_true, y_pred)

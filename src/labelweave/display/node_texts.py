@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, Floats
 from labelweave.display.icicle import Icicle
 from labelweave.display.label_texts import grouped_count, short_text
 from labelweave.display.point_names import spread
 
 __all__ = ["NodeTexts"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _LINE_HEIGHT = 6.4  # points; thinner lines of text cannot be read
 _FONT_SIZES = (5.5, 9.0)
@@ -33,20 +32,9 @@ _DARK = 0.45
 class NodeTexts:
     """What is written about the nodes of an icicle.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where the icicle is.
-    layout : Icicle
-        Where the nodes stand.
-    names : list of str
-        Their names, in the order of ``layout.nodes``.
-    short_names : list of str
-        What names them in a column right of their parents.
-    rows : ndarray of float64, shape (k,)
-        Their rows.
-    wrong : ndarray of float64, shape (k,)
-        Those predicted elsewhere.
+    names: their names, in the order of ``layout.nodes``.
+    short_names: what names them in a column right of their parents.
+    Shapes: rows (k,), wrong (k,).
     """
 
     ax: Any
@@ -59,10 +47,7 @@ class NodeTexts:
     def heights(self) -> Floats:
         """Measure the cells.
 
-        Returns
-        -------
-        ndarray of float64, shape (k,)
-            Their heights, in points.
+        Shapes: result (k,).
         """
         height: float = self.ax.get_window_extent().height * 72 / self.ax.figure.dpi
         return (self.layout.bottom - self.layout.top) * height
@@ -70,10 +55,7 @@ class NodeTexts:
     def thin_leaves(self) -> npt.NDArray[np.bool_]:
         """Find the leaves that are too thin for text and have wrong rows.
 
-        Returns
-        -------
-        ndarray of bool, shape (k,)
-            Which they are.
+        Shapes: result (k,).
         """
         return self.layout.is_end & (self.heights() < _LINE_HEIGHT) & (self.wrong > 0)
 
@@ -86,10 +68,7 @@ class NodeTexts:
     def write_inside(self, colors: Array) -> None:
         """Write into every cell what fits.
 
-        Parameters
-        ----------
-        colors : ndarray of float, shape (k, 4)
-            The cells' colours.
+        Shapes: colors (k, 4).
         """
         width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi
         column = width / float(np.ptp(self.ax.get_xlim()))
@@ -131,10 +110,7 @@ class NodeTexts:
     def write_beside(self) -> list[str]:
         """Name thin leaves on the right, those with the most wrong rows.
 
-        Returns
-        -------
-        list of str
-            Their names, from top to bottom.
+        Returns their names, from top to bottom.
         """
         thin = np.flatnonzero(self.thin_leaves())
         height = self.ax.get_window_extent().height * 72 / self.ax.figure.dpi

@@ -14,26 +14,10 @@ __all__ = ["panel_axes"]
 def panel_axes(ax: Any, count: int, width: float, height: float) -> list[Any]:
     """Take the axes that were given, or make some side by side.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes, array-like of them or None
-        What was given.
-    count : int
-        How many are needed.
-    width, height : float
-        The size of each of the new ones, in inches.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        As many as are needed.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
-        If another number of axes was given.
+    width, height: the size of each of the new ones, in inches.
+    Returns as many as are needed.
+    Raises ImportError if matplotlib is not installed.
+    Raises ValueError if another number of axes was given.
     """
     if ax is None:
         return _new_axes(count, width, height)

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 
+from labelweave.array_types import Array
 from labelweave.display.figures import settle_layout
 from labelweave.display.label_texts import short_text
 
 __all__ = ["name_points", "spread"]
 
-Array = npt.NDArray[Any]
 
 _DISTANCES = (5.0, 16.0, 30.0, 48.0)  # points from a point to its name, the near ones tried first
 _DIRECTIONS = ((1, 0), (-1, 0), (0.7, 0.7), (0.7, -0.7), (-0.7, 0.7), (-0.7, -0.7), (0, 1), (0, -1))
@@ -27,23 +26,10 @@ _WITH_LINE = 10.0  # names farther off than this have a line to their point
 def name_points(ax: Any, x: Array, y: Array, names: Sequence[Any], *, most: int, avoid: Array) -> list[int]:
     """Write names beside points, the first ones first; what finds no free place is left out.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where the points are; its limits and size are final.
-    x, y : ndarray of float, shape (k,)
-        The points.
-    names : sequence of length k
-        Their names.
-    most : int
-        The most names to write.
-    avoid : ndarray of float, shape (m, 2)
-        Points that names are kept off.
-
-    Returns
-    -------
-    list of int
-        Which ones were written.
+    ax: where the points are; its limits and size are final.
+    most: the most names to write.
+    avoid (m, 2): points that names are kept off.
+    Shapes: x, y (k,).
     """
     settle_layout(ax)
     frame, taken = ax.get_window_extent(), _boxes_around(ax, avoid)
@@ -106,19 +92,9 @@ def spread(places: Array, gap: float, low: float, high: float) -> Array:
     The least squares of the moves under the wish ``moved[i + 1] - moved[i] >= gap`` are an isotonic
     regression of ``places[i] - i gap``.
 
-    Parameters
-    ----------
-    places : ndarray of float, shape (k,)
-        Ascending.
-    gap : float
-        The least distance.
-    low, high : float
-        Where the first may be and the last; all fit between them.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-        The places to write at.
+    low, high: where the first may be and the last; all fit between them.
+    Returns (k,): the places to write at.
+    Shapes: places (k,).
     """
     if not len(places):
         return places

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Floats
 from labelweave.display.given_labels import last_step
 
 __all__ = ["Progress", "named_models", "read_trace", "trace_of"]
 
-Floats = npt.NDArray[np.float64]
 
 _UPPER = ("primal", "objective")  # what solvers call the value they lower
 _ROUNDS = ("iteration", "round")
@@ -24,21 +23,12 @@ _ROUNDS = ("iteration", "round")
 class Progress:
     """The records of one fit.
 
-    Parameters
-    ----------
-    name : str
-        What the legend calls it.
-    rounds : ndarray of float64, shape (m,)
-        Rounds done.
-    seconds : ndarray of float64, shape (m,)
-        Time since the start.
-    primal : ndarray of float64, shape (m,)
-        The objective, to be lowered.
-    dual : ndarray of float64, shape (m,)
-        Its lower bound, NaN where the solver has none.
-    gap : ndarray of float64, shape (m,)
-        The relative duality gap or, without a dual, by how much the last round lowered the objective, as a
-        share of it.
+    name: what the legend calls it.
+    primal (m,): the objective, to be lowered.
+    dual (m,): its lower bound, NaN where the solver has none.
+    gap (m,): the relative duality gap or, without a dual, by how much the last round lowered the objective,
+        as a share of it.
+    Shapes: rounds (m,), seconds (m,).
     """
 
     name: str
@@ -57,24 +47,10 @@ class Progress:
 def read_trace(name: str, trace: Sequence[Any]) -> Progress:
     """Read a list of records.
 
-    Parameters
-    ----------
-    name : str
-        What the legend calls the fit.
-    trace : sequence of records
-        With a round, a time and an objective; a dual value and a gap if there are.
-
-    Returns
-    -------
-    Progress
-        The arrays.
-
-    Raises
-    ------
-    ValueError
-        If there are no records.
-    TypeError
-        If they lack an objective.
+    name: what the legend calls the fit.
+    trace: with a round, a time and an objective; a dual value and a gap if there are.
+    Raises ValueError if there are no records.
+    Raises TypeError if they lack an objective.
     """
     records = list(trace)
     if not records:
@@ -95,24 +71,10 @@ def read_trace(name: str, trace: Sequence[Any]) -> Progress:
 def trace_of(name: str, estimator: Any) -> Progress:
     """Read the trace of a fitted model.
 
-    Parameters
-    ----------
-    name : str
-        What the legend calls it.
-    estimator : estimator or Pipeline
-        Fitted, with a ``trace_``, or a wrapper of such a one.
-
-    Returns
-    -------
-    Progress
-        The arrays.
-
-    Raises
-    ------
-    NotFittedError
-        If the model is not fitted.
-    TypeError
-        If it has no trace.
+    name: what the legend calls it.
+    estimator: fitted, with a ``trace_``, or a wrapper of such a one.
+    Raises NotFittedError if the model is not fitted.
+    Raises TypeError if it has no trace.
     """
     model = last_step(estimator)
     check_is_fitted(model)
@@ -128,15 +90,7 @@ def trace_of(name: str, estimator: Any) -> Progress:
 def named_models(models: Any) -> dict[str, Any]:
     """Name models: by the keys of a mapping, else by their classes.
 
-    Parameters
-    ----------
-    models : estimator, sequence of estimators, or mapping of str to estimator
-        The models.
-
-    Returns
-    -------
-    dict of str to estimator
-        The models; a second one of a class has a number after its name.
+    Returns the models; a second one of a class has a number after its name.
     """
     if isinstance(models, Mapping):
         return {str(name): model for name, model in models.items()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Floats
 
 __all__ = ["running_quartiles"]
 
-Floats = npt.NDArray[np.float64]
 
 _LIKE_FREQUENCY = 1.5  # times
 _SMALLEST_WINDOW = 5  # labels
@@ -17,17 +17,8 @@ _PLACES = 60
 def running_quartiles(frequency: Floats, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Compute quartiles of the labels within a factor of 1.5 of each of 60 frequencies, of 5 at the least.
 
-    Parameters
-    ----------
-    frequency : ndarray of float64, shape (k,)
-        Ascending.
-    values : ndarray of float64, shape (k,)
-        One value a label.
-
-    Returns
-    -------
-    places, low, middle, high : ndarray of float64, shape (m,)
-        Frequencies, ascending, and the quartiles there.
+    places, low, middle, high (m,): frequencies, ascending, and the quartiles there.
+    Shapes: frequency (k,), values (k,).
     """
     places = np.unique(np.geomspace(frequency[0], frequency[-1], _PLACES))
     centers = np.searchsorted(frequency, places)

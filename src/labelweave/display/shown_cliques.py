@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, PerLabel
 from labelweave.display.label_texts import short_text
 from labelweave.labels.clique_graph import CliqueGraph
 
 __all__ = ["LONGEST_NAME", "WIDEST_LINE", "line_widths", "names_of", "strongest", "what_is_left_out"]
 
-Array = npt.NDArray[Any]
 
 LONGEST_NAME = 24  # letters
 WIDEST_LINE = 5.0  # points
@@ -22,25 +21,11 @@ _USUAL_LINE = 1.5
 _MOST_LISTED = 12  # labels without ties that are named
 
 
-def names_of(graph: CliqueGraph, label_names: Sequence[str] | Array | None) -> Array:
+def names_of(graph: CliqueGraph, label_names: Sequence[str] | Array | None) -> PerLabel:
     """Name the labels of a graph.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    label_names : sequence of str or None
-        One name a label; by default those it carries, else the labels' numbers.
-
-    Returns
-    -------
-    ndarray of str, shape (L,)
-        The names.
-
-    Raises
-    ------
-    ValueError
-        If the names are not one a label.
+    label_names: one name a label; by default those it carries, else the labels' numbers.
+    Raises ValueError if the names are not one a label.
     """
     names = np.asarray(graph.shown_labels() if label_names is None else label_names).astype(np.str_)
     if names.shape != (graph.n_labels,):
@@ -54,17 +39,7 @@ def names_of(graph: CliqueGraph, label_names: Sequence[str] | Array | None) -> A
 def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
     """Keep the strongest cliques, the first ones where strengths are not known.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    count : int
-        How many to keep.
-
-    Returns
-    -------
-    CliqueGraph
-        The cliques kept, the strongest first.
+    Returns the cliques kept, the strongest first.
     """
     order = np.arange(graph.n_cliques)
     if graph.weights is not None:
@@ -79,22 +54,10 @@ def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
     )
 
 
-def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: Array) -> str:
+def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) -> str:
     """Say which cliques and labels are not in a picture.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The whole graph.
-    shown : CliqueGraph
-        What the picture shows.
-    names : ndarray of str, shape (L,)
-        The labels' names.
-
-    Returns
-    -------
-    str
-        The remark; empty if nothing is left out.
+    Returns the remark; empty if nothing is left out.
     """
     notes = []
     if shown.n_cliques < graph.n_cliques:
@@ -112,15 +75,7 @@ def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: Array) -> st
 def line_widths(graph: CliqueGraph) -> npt.NDArray[np.float64]:
     """Give strong cliques wide lines.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_cliques,)
-        Widths in points.
+    Shapes: result (n_cliques,).
     """
     if graph.weights is None or graph.weights.max() <= 0:
         return np.full(graph.n_cliques, _USUAL_LINE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.display.figures import axes_of_size, settle_layout
@@ -17,7 +16,6 @@ from labelweave.labels import Taxonomy
 
 __all__ = ["TaxonomyDisplay"]
 
-Array = npt.NDArray[Any]
 
 _LEAF_HEIGHT = 0.19  # inches
 _HEIGHTS = (2.4, 10.0)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size
 from labelweave.display.given_labels import (
     chosen_labels,
@@ -26,7 +26,6 @@ from labelweave.labels import LabelMatrix
 
 __all__ = ["ThresholdCurveDisplay"]
 
-Array = npt.NDArray[Any]
 
 _SIZE = (5.6, 4.2)  # inches
 _NAMES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Floats
 from labelweave.arrays import panels
 from labelweave.labels import LabelMatrix
 
 __all__ = ["ThresholdCurve", "threshold_curve"]
 
-Floats = npt.NDArray[np.float64]
 
 _MOST_CUTS = 1000  # beyond so many positive entries a curve leaves cuts out
 _EVEN_STEPS = 200
@@ -24,16 +23,10 @@ _BLOCK_ENTRIES = 2**20
 class ThresholdCurve:
     """What a threshold gives, of one label or of several together.
 
-    Parameters
-    ----------
-    name : str
-        What the legend calls the curve.
-    thresholds : ndarray of float64, shape (m,)
-        Ascending; scores above are predicted.
-    precision, recall, f1 : ndarray of float64, shape (m,)
-        The measures; precision is NaN where nothing is predicted.
-    chosen : float or None
-        The threshold that the model uses, one of ``thresholds``.
+    name: what the legend calls the curve.
+    thresholds (m,): ascending; scores above are predicted.
+    precision, recall, f1 (m,): the measures; precision is NaN where nothing is predicted.
+    chosen: the threshold that the model uses, one of ``thresholds``.
     """
 
     name: str
@@ -46,15 +39,7 @@ class ThresholdCurve:
     def at_chosen(self, measure: str) -> float:
         """Give a measure at the chosen threshold.
 
-        Parameters
-        ----------
-        measure : {"precision", "recall", "f1"}
-            Which one.
-
-        Returns
-        -------
-        float
-            Its value; NaN if no threshold is chosen.
+        Returns its value; NaN if no threshold is chosen.
         """
         if self.chosen is None:
             return float("nan")
@@ -65,26 +50,11 @@ class ThresholdCurve:
 def threshold_curve(labels: LabelMatrix, scores: Floats, chosen: float | None, name: str) -> ThresholdCurve:
     """Count observed entries above each of many thresholds, all labels together.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        The truth.
-    scores : ndarray of float64, shape (n, L)
-        The scores.
-    chosen : float or None
-        A threshold to be among them.
-    name : str
-        What the legend calls the curve.
-
-    Returns
-    -------
-    ThresholdCurve
-        The curve; up to 1000 positive entries nothing between two cuts is left out.
-
-    Raises
-    ------
-    ValueError
-        If no observed entry is positive.
+    chosen: A threshold to be among them.
+    name: what the legend calls the curve.
+    Returns the curve; up to 1000 positive entries nothing between two cuts is left out.
+    Shapes: labels (n, L), scores (n, L).
+    Raises ValueError if no observed entry is positive.
     """
     rows = np.repeat(np.arange(len(labels)), np.diff(labels.positives.indptr))
     positives = scores[rows, labels.positives.indices]

@@ -9,12 +9,12 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from labelweave.array_types import Array
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import subset_accuracy
@@ -24,7 +24,6 @@ from labelweave.solvers import SolverResult, Status, TraceRecord
 
 __all__ = ["CALLER", "GapProgress", "LabelClassifier"]
 
-Array = npt.NDArray[Any]
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _STEPS_A_DECADE = 10
@@ -34,16 +33,9 @@ CALLER = 6  # frames from a warning to the line that called fit, two decorators 
 class GapProgress:
     """Report the duality gap to scikit-learn's callbacks: ten subtasks for each tenfold smaller gap.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator being fitted.
-    tol : float
-        The gap at which the fit is done.
-    extra_steps : int, default=0
-        Subtasks of another kind that come before.
-    has_part : bool, default=False
-        Whether a fit of a part of the rows comes first; its subtasks have another name.
+    tol: the gap at which the fit is done.
+    extra_steps: subtasks of another kind that come before.
+    has_part: whether a fit of a part of the rows comes first; its subtasks have another name.
     """
 
     def __init__(
@@ -78,15 +70,7 @@ class GapProgress:
     def subtask(self, name: str) -> bool:
         """Report a subtask as done.
 
-        Parameters
-        ----------
-        name : str
-            What it is.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
+        Returns whether a callback asks to stop.
         """
         subtask = self.context.subcontext(task_name=name)
         subtask.call_on_fit_task_begin(estimator=self.estimator)

@@ -7,39 +7,30 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 
+from labelweave.array_types import Array, PerRow
 from labelweave.labels import Taxonomy
 
 __all__ = ["ClassTargets", "node_name", "read_classes"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class ClassTargets:
     """The class of every row.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (C,)
-        The classes, sorted: the distinct entries of y, or leaves of the taxonomy.
-    codes : ndarray of int, shape (n,)
-        The class of each row; any it may have where it is not known for certain.
-    is_observed : ndarray of bool, shape (n,)
-        Whether anything is known of the row.
-    partial : ndarray of int, shape (k,)
-        Rows of which an inner node of the taxonomy is known.
-    allowed : ndarray of bool, shape (k, C)
-        The classes under that node.
+    classes (C,): the classes, sorted: the distinct entries of y, or leaves of the taxonomy.
+    codes: the class of each row; any it may have where it is not known for certain.
+    is_observed: whether anything is known of the row.
+    partial (k,): rows of which an inner node of the taxonomy is known.
+    allowed (k, C): the classes under that node.
     """
 
     classes: Array
-    codes: Array
-    is_observed: Array
+    codes: PerRow
+    is_observed: PerRow
     partial: Array
     allowed: Array
 
@@ -47,22 +38,9 @@ class ClassTargets:
 def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     """Read one class a row.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Classes; None or NaN where unobserved.  With a taxonomy the names of its nodes.
-    taxonomy : Taxonomy or None, default=None
-        The classes are its leaves that y names, or that lie under an inner node that y names.
-
-    Returns
-    -------
-    ClassTargets
-        The classes.
-
-    Raises
-    ------
-    ValueError
-        If y has less than two classes, or names what is no node; the row is given.
+    y (n,): classes; None or NaN where unobserved.  With a taxonomy the names of its nodes.
+    taxonomy: the classes are its leaves that y names, or that lie under an inner node that y names.
+    Raises ValueError if y has less than two classes, or names what is no node; the row is given.
     """
     y = column_or_1d(y, warn=True)
     missing = _missing(y)
@@ -83,15 +61,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
 def node_name(entry: Any) -> str:
     """Write a class as a taxonomy names it.
 
-    Parameters
-    ----------
-    entry : object
-        The class.
-
-    Returns
-    -------
-    str
-        Its text; a whole number without a point: 3.0 is 3.
+    Returns its text; a whole number without a point: 3.0 is 3.
     """
     is_whole = isinstance(entry, (float, np.floating)) and float(entry).is_integer()
     return str(int(entry)) if is_whole else str(entry)

@@ -8,16 +8,15 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import KFold
 
+from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import read_splits
 
 __all__ = ["LearningBlock", "drawn_blocks", "held_out_rows", "reusable_splits"]
 
-Array = npt.NDArray[Any]
 
 _PARTS = 5
 
@@ -26,12 +25,8 @@ _PARTS = 5
 class LearningBlock:
     """Rows that are cross-validated together.
 
-    Parameters
-    ----------
-    rows : ndarray of int, shape (m,)
-        Which of all rows.
-    held_out : ndarray of bool, shape (m, folds)
-        Which of them each fold holds out.
+    held_out (m, folds): which of them each fold holds out.
+    Shapes: rows (m,).
     """
 
     rows: Array
@@ -40,15 +35,7 @@ class LearningBlock:
     def part(self, which: Array) -> LearningBlock:
         """Keep some of the rows.
 
-        Parameters
-        ----------
-        which : ndarray of int
-            Positions among the block's rows.
-
-        Returns
-        -------
-        LearningBlock
-            These rows.
+        which: positions among the block's rows.
         """
         return LearningBlock(self.rows[which], self.held_out[which])
 
@@ -56,26 +43,10 @@ class LearningBlock:
 def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) -> list[Array]:
     """Draw disjoint blocks of rows to learn on.
 
-    Parameters
-    ----------
-    candidates : ndarray of int, shape (m,)
-        The rows that may take part, ascending.
-    rows : int or None
-        Rows a block; None to share all of them out.  A single block may have fewer.
-    blocks : int
-        How many.
-    seed : int
-        Fixes the draw.
-
-    Returns
-    -------
-    list of ndarray of int
-        The rows of every block, ascending.
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows for so many blocks.
+    candidates (m,): the rows that may take part, ascending.
+    rows: rows a block; None to share all of them out.  A single block may have fewer.
+    Returns the rows of every block, ascending.
+    Raises ValueError if there are too few rows for so many blocks.
     """
     if blocks == 1 and (rows is None or rows >= len(candidates)):
         return [candidates]
@@ -93,15 +64,8 @@ def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) ->
 def reusable_splits(cv: Any) -> Any:
     """Make a list of splits that can be gone through only once, such as those of a generator.
 
-    Parameters
-    ----------
-    cv : int, None, splitter or iterable
-        What tells how to split.
-
-    Returns
-    -------
-    int, None, splitter or iterable
-        The same, to be used any number of times.
+    cv: what tells how to split.
+    Returns the same, to be used any number of times.
     """
     return list(cv) if isinstance(cv, Iterator) else cv
 
@@ -109,28 +73,13 @@ def reusable_splits(cv: Any) -> Any:
 def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: int) -> Array:
     """Split rows.
 
-    Parameters
-    ----------
-    cv : int, None, splitter or iterable
-        A number of random parts, in which labels are spread evenly, None for 5; or what scikit-learn takes
-        as ``cv``, which splits all rows.
-    chosen : ndarray of int, shape (m,)
-        The rows that take part, at least two.
-    targets : LabelMatrix or ndarray of shape (n,) or (n, L)
-        What rows are stratified by.  A number of parts takes only many labels, of which some
-        may be unobserved (NaN), into account; a splitter takes no LabelMatrix.
-    seed : int
-        Fixes random parts.
-
-    Returns
-    -------
-    ndarray of bool, shape (m, folds)
-        Which of the chosen rows each fold holds out, for folds that hold out any.
-
-    Raises
-    ------
-    ValueError
-        If a fold has no rows to train on or none to hold out, or leaves rows out.
+    cv: A number of random parts, in which labels are spread evenly, None for 5; or what scikit-learn takes as
+        ``cv``, which splits all rows.
+    chosen (m,): the rows that take part, at least two.
+    targets (n,): what rows are stratified by.  A number of parts takes only many labels, of which some may be
+        unobserved (NaN), into account; a splitter takes no LabelMatrix.
+    Returns (m, folds): which of the chosen rows each fold holds out, for folds that hold out any.
+    Raises ValueError if a fold has no rows to train on or none to hold out, or leaves rows out.
     """
     if cv is None or isinstance(cv, Integral):
         parts = min(_PARTS if cv is None else int(cv), len(chosen))

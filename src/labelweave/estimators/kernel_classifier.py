@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.estimators.base import Array, LabelClassifier
+from labelweave.estimators.base import LabelClassifier
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram_checks import (
     check_positive_semidefinite,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.features import Kernel
 from labelweave.features.gram import LowRankGram
 from labelweave.model_files import storable
@@ -16,24 +16,14 @@ from labelweave.problems.score_prior import ScorePrior
 
 __all__ = ["KernelExpansion", "expansion"]
 
-Array = npt.NDArray[Any]
-
 
 @storable("KernelExpansion")
 @dataclass(frozen=True)
 class KernelExpansion:
     """One term of the scores: ``scores[:, labels] += k(x, rows) @ coefficients``.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        k; None for a kernel matrix that is given.
-    rows : ndarray of int, shape (m,)
-        Which support rows.
-    labels : ndarray of int, shape (k,)
-        Which labels.
-    coefficients : ndarray of float64, shape (m, k)
-        The coefficients.
+    kernel: k; None for a kernel matrix that is given.
+    Shapes: rows (m,), labels (k,), coefficients (m, k).
     """
 
     kernel: Kernel | None
@@ -41,15 +31,10 @@ class KernelExpansion:
     labels: Array
     coefficients: Array
 
-    def add_to(self, scores: Array, block: Array) -> None:
+    def add_to(self, scores: RowsByLabels, block: Array) -> None:
         """Add the term.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n, L)
-            What to add to.
-        block : ndarray of shape (n, m)
-            The kernel between the rows to be scored and the term's rows.
+        block (n, m): the kernel between the rows to be scored and the term's rows.
         """
         if len(self.labels) == scores.shape[1]:
             scores += block @ self.coefficients
@@ -57,50 +42,23 @@ class KernelExpansion:
             scores[:, self.labels] += block @ self.coefficients
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns
-        -------
-        dict
-            The fields.
-        """
+        """Give what a model file keeps."""
         return dict(vars(self))
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> KernelExpansion:
-        """Make the term again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        KernelExpansion
-            The term.
-        """
+        """Make the term again."""
         return cls(**state)
 
 
-def expansion(prior: ScorePrior, gram: CoupledGram, dual: Array) -> tuple[Array, list[KernelExpansion]]:
+def expansion(
+    prior: ScorePrior, gram: CoupledGram, dual: RowsByLabels
+) -> tuple[Array, list[KernelExpansion]]:
     """Write the scores of a fitted model as sums of kernels to training rows.
 
-    Parameters
-    ----------
-    prior : ScorePrior
-        Kernels and label covariances.
-    gram : CoupledGram
-        The kernel matrices of the fit.
-    dual : ndarray of float64, shape (n, L)
-        The dual variables.
-
-    Returns
-    -------
-    support : ndarray of int, shape (m,)
-        The training rows that are needed.
-    terms : list of KernelExpansion
-        One a kernel, over these rows.
+    gram: the kernel matrices of the fit.
+    support (m,): the training rows that are needed.
+    terms: one a kernel, over these rows.
     """
     parts = []
     for term, matrix in zip(prior.terms, gram.terms, strict=True):

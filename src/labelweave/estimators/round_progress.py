@@ -13,12 +13,7 @@ __all__ = ["RoundProgress"]
 class RoundProgress:
     """Report every round, and whatever comes before them, as a subtask.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator being fitted.
-    max_subtasks : int or None
-        The largest number of subtasks; None if it is not known.
+    max_subtasks: the largest number of subtasks; None if it is not known.
     """
 
     def __init__(self, estimator: Any, max_subtasks: int | None) -> None:
@@ -33,30 +28,15 @@ class RoundProgress:
     def on_search(self, record: SearchRecord) -> bool:
         """Note an evaluation of the cross-validation loss.
 
-        Parameters
-        ----------
-        record : SearchRecord
-            What there is to note.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
+        record: what there is to note.
+        Returns whether a callback asks to stop.
         """
         return self.subtask("cross-validation")
 
     def subtask(self, name: str) -> bool:
         """Report a subtask as done.
 
-        Parameters
-        ----------
-        name : str
-            What it is.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
+        Returns whether a callback asks to stop.
         """
         subtask = self.context.subcontext(task_name=name)
         subtask.call_on_fit_task_begin(estimator=self.estimator)

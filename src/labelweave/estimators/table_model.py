@@ -6,8 +6,9 @@ from dataclasses import asdict
 from os import PathLike
 from typing import Any
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.datasets import TableColumns, TableVectorizer
-from labelweave.estimators.base import Array, LabelClassifier
+from labelweave.estimators.base import LabelClassifier
 from labelweave.model_files import save_object, storable
 
 __all__ = ["TableModel"]
@@ -17,20 +18,10 @@ __all__ = ["TableModel"]
 class TableModel:
     """A fitted vectorizer and a fitted classifier, kept in one file.
 
-    Parameters
-    ----------
-    vectorizer : TableVectorizer
-        Fitted; makes features from the columns of a table.
-    classifier : LabelClassifier
-        Fitted to these features.
-    columns : TableColumns or None, default=None
-        What the columns of the training table were, so that a later table
-        needs no description; by default the vectorizer's columns and no labels.
-
-    Raises
-    ------
-    ValueError
-        If the classifier takes another number of features than the vectorizer makes.
+    vectorizer: fitted; makes features from the columns of a table.
+    columns: what the columns of the training table were, so that a later table needs no description; by
+        default the vectorizer's columns and no labels.
+    Raises ValueError if the classifier takes another number of features than the vectorizer makes.
 
     Examples
     --------
@@ -67,33 +58,18 @@ class TableModel:
     def __repr__(self) -> str:
         return f"TableModel({len(self.feature_names_)} features, {self.classifier!r})"
 
-    def decision_function(self, frame: Any) -> Array:
+    def decision_function(self, frame: Any) -> RowsByLabels:
         """Score every label; a positive score predicts the label.
 
-        Parameters
-        ----------
-        frame : DataFrame of shape (n, columns)
-            Rows with the columns of the training table.
-
-        Returns
-        -------
-        ndarray of shape (n, L), or (n,) for two classes
-            The scores.
+        frame (n, columns): rows with the columns of the training table.
         """
         return self.classifier.decision_function(self.vectorizer.transform(frame))
 
     def predict(self, frame: Any) -> Any:
         """Predict the labels of every row, in the form that the training labels had.
 
-        Parameters
-        ----------
-        frame : DataFrame of shape (n, columns)
-            Rows with the columns of the training table.
-
-        Returns
-        -------
-        ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
-            The labels.
+        frame (n, columns): rows with the columns of the training table.
+        Shapes: result (n, L).
         """
         predicted = self.classifier.predict(self.vectorizer.transform(frame))
         return predicted.set_axis(frame.index) if hasattr(predicted, "columns") else predicted
@@ -101,39 +77,23 @@ class TableModel:
     def predict_top(self, frame: Any, k: int = 5) -> tuple[Array, Array]:
         """Find the k labels with the highest scores.
 
-        Parameters
-        ----------
-        frame : DataFrame of shape (n, columns)
-            Rows with the columns of the training table.
-        k : int, default=5
-            How many labels, at most the number there are.
-
-        Returns
-        -------
-        labels : ndarray of int, shape (n, k)
-            Label numbers, best first.
-        scores : ndarray of shape (n, k)
-            Their scores.
+        frame (n, columns): rows with the columns of the training table.
+        k: how many labels, at most the number there are.
+        Shapes: labels (n, k), scores (n, k).
         """
         return self.classifier.predict_top(self.vectorizer.transform(frame), k)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one file, without pickle; read it with :func:`labelweave.load`.
 
-        Parameters
-        ----------
-        path : path-like
-            The file, replaced only once the new one is complete.
+        path: the file, replaced only once the new one is complete.
         """
         save_object(path, self)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps.
 
-        Returns
-        -------
-        dict
-            The vectorizer, the classifier and the columns.
+        Returns the vectorizer, the classifier and the columns.
         """
         return {
             "vectorizer": self.vectorizer,
@@ -145,15 +105,7 @@ class TableModel:
     def from_state(cls, state: dict[str, Any]) -> TableModel:
         """Make the model again.
 
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        TableModel
-            The model; its arrays are read-only.
+        Returns the model; its arrays are read-only.
         """
         return cls(state["vectorizer"], state["classifier"], TableColumns(**state["columns"]))
 

@@ -10,32 +10,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 
 __all__ = ["TargetForm", "check_lengths", "has_many_labels", "read_targets"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class TargetForm:
     """How the targets of a fit looked, so that predictions look the same.
 
-    Parameters
-    ----------
-    kind : {"labels", "binary", "multiclass"}
-        Many labels a row, or one of two or more classes.
-    container : {"array", "sparse", "frame"}
-        What predictions of many labels come in.
-    negative : int
-        What stands for a negative label, 0 or -1.
-    classes : ndarray
-        The classes, or the labels' names or numbers.
+    kind: many labels a row, or one of two or more classes.
+    container: what predictions of many labels come in.
+    negative: what stands for a negative label, 0 or -1.
+    classes: the classes, or the labels' names or numbers.
     """
 
     kind: Literal["labels", "binary", "multiclass"]
@@ -46,30 +38,16 @@ class TargetForm:
     def scores(self, wide: Array) -> Array:
         """Give scores their public shape: one column for two classes becomes a vector.
 
-        Parameters
-        ----------
-        wide : ndarray of shape (n, columns)
-            The scores, one column a column of the label matrix.
-
-        Returns
-        -------
-        ndarray of shape (n, columns), or (n,) for two classes
-            The scores.
+        wide (n, columns): the scores, one column a column of the label matrix.
+        Shapes: result (n, columns).
         """
         return wide[:, 0] if self.kind == "binary" else wide
 
     def decide(self, wide: Array) -> Any:
         """Turn scores into predictions; positive labels have positive scores.
 
-        Parameters
-        ----------
-        wide : ndarray of shape (n, columns)
-            The scores, one column a column of the label matrix.
-
-        Returns
-        -------
-        ndarray or csr_array of shape (n, columns), or ndarray of shape (n,)
-            Labels, or one class a row.
+        wide (n, columns): the scores, one column a column of the label matrix.
+        Returns (n, columns): labels, or one class a row.
         """
         if self.kind == "binary":
             return self.classes[(wide[:, 0] > 0).astype(np.intp)]
@@ -82,17 +60,9 @@ class TargetForm:
     def join(self, parts: list[Any], index: Any) -> Any:
         """Put predictions of row blocks together, in the container of the training targets.
 
-        Parameters
-        ----------
-        parts : list of ndarray or csr_array
-            What :meth:`decide` gave for each block of rows.
-        index : pandas.Index or None
-            The names of the rows, for a frame.
-
-        Returns
-        -------
-        ndarray, csr_array or DataFrame of shape (n, columns), or ndarray of shape (n,)
-            The predictions of all rows.
+        parts: what :meth:`decide` gave for each block of rows.
+        index: the names of the rows, for a frame.
+        Returns (n, columns): the predictions of all rows.
         """
         if self.kind == "labels" and self.container == "sparse":
             return sp.csr_array(sp.vstack(parts, format="csr"))
@@ -107,22 +77,9 @@ class TargetForm:
 def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
     """Read targets of any kind.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
-        Classes, or labels with NaN where unobserved.
-
-    Returns
-    -------
-    labels : LabelMatrix of shape (n, columns)
-        The targets.
-    form : TargetForm
-        How they looked.
-
-    Raises
-    ------
-    ValueError
-        If y has one class only, or its entries are no labels.
+    y (n,): classes, or labels with NaN where unobserved.
+    Shapes: labels (n, columns).
+    Raises ValueError if y has one class only, or its entries are no labels.
     """
     if has_many_labels(y):
         return _read_labels(y)
@@ -145,17 +102,7 @@ def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
 def check_lengths(n_rows: int, n_targets: int) -> None:
     """Check that there is a target a row.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows of X.
-    n_targets : int
-        Rows of y.
-
-    Raises
-    ------
-    ValueError
-        If they differ.
+    Raises ValueError if they differ.
     """
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; give one row of labels a row of X.")
@@ -164,15 +111,7 @@ def check_lengths(n_rows: int, n_targets: int) -> None:
 def has_many_labels(y: Any) -> bool:
     """Tell many labels a row from one class a row.
 
-    Parameters
-    ----------
-    y : array-like, sparse matrix, DataFrame or LabelMatrix
-        The targets.
-
-    Returns
-    -------
-    bool
-        Whether y has a column a label.
+    Returns whether y has a column a label.
     """
     if isinstance(y, LabelMatrix) or sp.issparse(y) or hasattr(y, "columns"):
         return True

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import PerLabel, PerRow, RowsByLabels
 from labelweave.inference import choose_thresholds
 from labelweave.inference.thresholds.objective import ObjectiveName
 from labelweave.labels import LabelMatrix
 
 __all__ = ["THRESHOLD_RULES", "held_out_thresholds"]
-
-Array = npt.NDArray[Any]
 
 
 class _Rule(NamedTuple):
@@ -31,29 +29,15 @@ THRESHOLD_RULES = {
 
 
 def held_out_thresholds(
-    rule: str, labels: LabelMatrix, scores: Array, weights: Array, fallback: float
-) -> Array:
+    rule: str, labels: LabelMatrix, scores: RowsByLabels, weights: PerRow, fallback: float
+) -> PerLabel:
     """Choose the best thresholds.
 
-    Parameters
-    ----------
-    rule : {"f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"}
-        The best threshold of all labels for micro-averaged F1 ("f1"), or a threshold for every label, drawn
+    rule: the best threshold of all labels for micro-averaged F1 ("f1"), or a threshold for every label, drawn
         to the best one of all where the label has few positive rows, that are together the best for a
         measure.
-    labels : LabelMatrix of n rows
-        What is true; unobserved entries do not count.
-    scores : ndarray of shape (n, L)
-        The scores.
-    weights : ndarray of shape (n,)
-        Weights of the rows.
-    fallback : float
-        The threshold where no row of positive weight has a label.
-
-    Returns
-    -------
-    ndarray of float64, shape (L,)
-        Scores above are positive.
+    labels: what is true; unobserved entries do not count.
+    fallback: the threshold where no row of positive weight has a label.
     """
     if not (labels.positives.T @ weights).any():
         return np.full(labels.n_labels, fallback)

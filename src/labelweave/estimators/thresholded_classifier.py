@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.estimators.base import Array
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.threshold_rules import THRESHOLD_RULES, held_out_thresholds
 from labelweave.features import FeatureMatrix
@@ -39,19 +39,9 @@ _ROWS_AT_ONCE = 4096
 def fit_after(part: SolverResult | None, progress: _Progress, fit: Callable[[], Solved]) -> Solved | None:
     """Fit all rows, where the fit of a part of them was not interrupted.
 
-    Parameters
-    ----------
-    part : SolverResult or None
-        How the fit of a part of the rows ended, if there was one.
-    progress : GapProgress or LikelihoodProgress
-        Is told that the part is done.
-    fit : callable
-        Fits all rows.
-
-    Returns
-    -------
-    object or None
-        What ``fit`` gives; None if the model of the part is to be kept, as one of the two fits was
+    part: how the fit of a part of the rows ended, if there was one.
+    progress: is told that the part is done.
+    Returns what ``fit`` gives; None if the model of the part is to be kept, as one of the two fits was
         interrupted.
     """
     if part is None:

@@ -9,19 +9,17 @@ for the factor of the labels (Phi = 1).
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.features.gram.base import Gram
 from labelweave.features.sparse_products import SparseProducts
 
 __all__ = ["DenseMap", "FactorMap", "IdentityMap", "KernelMap", "SparseMap"]
-
-Array = npt.NDArray[Any]
 
 
 class FactorMap(Protocol):
@@ -32,102 +30,55 @@ class FactorMap(Protocol):
     def image(self, factor: Array) -> Array:
         """Map a factor.
 
-        Parameters
-        ----------
-        factor : ndarray of shape (m, k)
-            The factor.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Its image.
+        Shapes: factor (m, k), result (n, k).
         """
 
     def gradient(self, slopes: Array) -> Array:
         """Turn slopes at the image into the gradient in the space of the factor.
 
-        Parameters
-        ----------
-        slopes : ndarray of shape (n, k)
-            Derivatives by the entries of the image.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            The gradient.
+        slopes (n, k): derivatives by the entries of the image.
+        Shapes: result (m, k).
         """
 
     def dual(self, factor: Array, image: Array) -> Array:
         """Give what the entries of another factor are multiplied with in an inner product.
 
-        Parameters
-        ----------
-        factor : ndarray of shape (m, k)
-            The factor.
-        image : ndarray of shape (n, k)
-            Its image.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            ``<other, factor>`` is ``sum(other * dual)``.
+        Returns (m, k): ``<other, factor>`` is ``sum(other * dual)``.
+        Shapes: factor (m, k), image (n, k).
         """
 
-    def squares(self, weights: Array) -> Array:
+    def squares(self, weights: PerRow) -> Array:
         """Say how much each row of a factor moves the image, for a preconditioner.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (n,)
-            Weights of the rows of the image.
-
-        Returns
-        -------
-        ndarray of shape (m, 1) or (1, 1)
-            ``sum_i weights_i Phi_ij^2``, or a mean of it.
+        weights: weights of the rows of the image.
+        Returns (m, 1): ``sum_i weights_i Phi_ij^2``, or a mean of it.
         """
 
 
 class IdentityMap:
-    """The factor is its own image.
-
-    Parameters
-    ----------
-    n_rows : int
-        Its rows.
-    """
+    """The factor is its own image."""
 
     def __init__(self, n_rows: int) -> None:
         self.shape = n_rows, n_rows
 
     def image(self, factor: Array) -> Array:
-        """Give the factor; see :meth:`FactorMap.image`."""
         return factor
 
     def gradient(self, slopes: Array) -> Array:
-        """Give the slopes; see :meth:`FactorMap.gradient`."""
         return slopes
 
     def dual(self, factor: Array, image: Array) -> Array:
-        """Give the factor; see :meth:`FactorMap.dual`."""
         return factor
 
     def squares(self, weights: Array) -> Array:
-        """Give the weights; see :meth:`FactorMap.squares`."""
         return weights[:, None]
 
 
 class SparseMap:
     """Explicit sparse features and, if asked, a constant one behind them.
 
-    Parameters
-    ----------
-    products : SparseProducts of shape (n, d)
-        The features.
-    constant : float
-        The constant feature; 0 for none.
-    workers : Workers
-        The threads.
+    constant: the constant feature; 0 for none.
+    Shapes: products (n, d).
     """
 
     def __init__(self, products: SparseProducts, constant: float, workers: Workers) -> None:
@@ -135,19 +86,15 @@ class SparseMap:
         self.shape = self.products.shape
 
     def image(self, factor: Array) -> Array:
-        """Compute ``X F``; see :meth:`FactorMap.image`."""
         return self.products.matmul(factor)
 
     def gradient(self, slopes: Array) -> Array:
-        """Compute ``X^T D``; see :meth:`FactorMap.gradient`."""
         return self.products.adjoint(slopes)
 
     def dual(self, factor: Array, image: Array) -> Array:
-        """Give the factor; see :meth:`FactorMap.dual`."""
         return factor
 
     def squares(self, weights: Array) -> Array:
-        """Add up squares by feature; see :meth:`FactorMap.squares`."""
         values, indices, indptr = np.square(self.products.values), self.products.indices, self.products.indptr
         squared = sp.csr_array((values, indices, indptr), shape=self.shape)
         return np.asarray(squared.T @ weights)[:, None]
@@ -156,14 +103,8 @@ class SparseMap:
 class DenseMap:
     """Explicit dense features and, if asked, a constant one behind them.
 
-    Parameters
-    ----------
-    table : ndarray of shape (n, d)
-        The features.
-    constant : float
-        The constant feature; 0 for none.
-    workers : Workers
-        The threads.
+    constant: the constant feature; 0 for none.
+    Shapes: table (n, d).
     """
 
     def __init__(self, table: Array, constant: float, workers: Workers) -> None:
@@ -172,49 +113,35 @@ class DenseMap:
         self.workers, self.shape = workers, (len(table), self.table.shape[1])
 
     def image(self, factor: Array) -> Array:
-        """Compute ``X F``; see :meth:`FactorMap.image`."""
         return self.workers.matmul(self.table, factor)
 
     def gradient(self, slopes: Array) -> Array:
-        """Compute ``X^T D``; see :meth:`FactorMap.gradient`."""
         return self.workers.inner(self.table, slopes)
 
     def dual(self, factor: Array, image: Array) -> Array:
-        """Give the factor; see :meth:`FactorMap.dual`."""
         return factor
 
     def squares(self, weights: Array) -> Array:
-        """Add up squares by feature; see :meth:`FactorMap.squares`."""
         return np.asarray(np.einsum("ij,ij,i->j", self.table, self.table, weights))[:, None]
 
 
 class KernelMap:
-    """A kernel: the factor holds coefficients of the training rows.
-
-    Parameters
-    ----------
-    gram : Gram of n rows
-        The kernel matrix K.
-    """
+    """A kernel: the factor holds coefficients of the training rows."""
 
     def __init__(self, gram: Gram) -> None:
         self.gram, self.shape = gram, (gram.n_rows, gram.n_rows)
         self._mean = float(gram.diagonal().mean())
 
     def image(self, factor: Array) -> Array:
-        """Compute ``K F``; see :meth:`FactorMap.image`."""
         return self.gram.product(factor)
 
     def gradient(self, slopes: Array) -> Array:
-        """Give the slopes, which are the gradient in the space of K; see :meth:`FactorMap.gradient`."""
         return slopes
 
     def dual(self, factor: Array, image: Array) -> Array:
-        """Give the image; see :meth:`FactorMap.dual`."""
         return image
 
     def squares(self, weights: Array) -> Array:
-        """Give one mean, so that a preconditioner stays self-adjoint; see :meth:`FactorMap.squares`."""
         return np.full((1, 1), self._mean * float(weights.mean()), weights.dtype)
 
 

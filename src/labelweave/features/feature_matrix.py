@@ -15,24 +15,11 @@ __all__ = ["FeatureMatrix"]
 class FeatureMatrix:
     """The features of ``n`` rows, checked once: finite numbers, dense or CSR.
 
-    Parameters
-    ----------
-    X : sparse matrix, DataFrame or array-like of shape (n, d)
-        Finite numbers.  Sparse input is kept as CSR, anything else as a dense array.
-    names : sequence of str or None, default=None
-        Feature names; by default a frame's columns.
-
-    Attributes
-    ----------
-    data : ndarray or scipy.sparse.csr_array, shape (n, d)
-        The features, float32 or float64.
-    names : ndarray of str, shape (d,), or None
-        The feature names.
-
-    Raises
-    ------
-    ValueError
-        If an entry is NaN or infinite (its row and column are named) or not a number.
+    X (n, d): finite numbers.  Sparse input is kept as CSR, anything else as a dense array.
+    names: feature names; by default a frame's columns.
+    data (n, d): the features, float32 or float64.
+    Shapes: names (d,).
+    Raises ValueError if an entry is NaN or infinite (its row and column are named) or not a number.
     """
 
     def __init__(self, X: Any, names: Sequence[str] | None = None) -> None:
@@ -62,15 +49,7 @@ class FeatureMatrix:
     def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
         """Keep some rows.
 
-        Parameters
-        ----------
-        which : slice or ndarray of int
-            The rows.
-
-        Returns
-        -------
-        FeatureMatrix
-            Those rows; not checked again.
+        Returns those rows; not checked again.
         """
         kept = FeatureMatrix.__new__(FeatureMatrix)
         kept.data, kept.names = self.data[which], self.names
@@ -79,15 +58,7 @@ class FeatureMatrix:
     def astype(self, dtype: npt.DTypeLike) -> FeatureMatrix:
         """Give the features in another precision.
 
-        Parameters
-        ----------
-        dtype : dtype
-            float32 or float64.
-
-        Returns
-        -------
-        FeatureMatrix
-            The same features; not checked again.
+        Returns the same features; not checked again.
         """
         changed = FeatureMatrix.__new__(FeatureMatrix)
         changed.data, changed.names = self.data.astype(dtype), self.names
@@ -96,15 +67,7 @@ class FeatureMatrix:
     def with_constant(self, value: float) -> FeatureMatrix:
         """Add a feature that is the same in every row, as the last one.
 
-        Parameters
-        ----------
-        value : float
-            Its value.
-
-        Returns
-        -------
-        FeatureMatrix
-            One more feature; not checked again, without names.
+        Returns one more feature; not checked again, without names.
         """
         wider = FeatureMatrix.__new__(FeatureMatrix)
         column = np.full((len(self), 1), value, self.data.dtype)
@@ -120,19 +83,9 @@ class FeatureMatrix:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
         """Give the rows as the three CSR arrays that the compiled loops read.
 
-        Parameters
-        ----------
-        dtype : dtype
-            The type of the values, float32 or float64.
-
-        Returns
-        -------
-        indptr : ndarray of int64, shape (n + 1,)
-            Where each row starts.
-        indices : ndarray of int32 or int64, shape (nnz,)
-            Feature numbers; int64 only when there are more than 2^31 features.
-        values : ndarray of dtype, shape (nnz,)
-            The entries.
+        dtype: the type of the values, float32 or float64.
+        indices (nnz,): feature numbers; int64 only when there are more than 2^31 features.
+        Shapes: indptr (n + 1,), values (nnz,).
         """
         csr = self.data if self.is_sparse else _dense_as_csr(self.data)
         index_type = np.int32 if self.shape[1] <= np.iinfo(np.int32).max else np.int64
@@ -145,10 +98,7 @@ class FeatureMatrix:
     def squared_norms(self) -> npt.NDArray[np.float64]:
         """Compute the squared Euclidean norm of every row.
 
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            The squared norms.
+        Shapes: result (n,).
         """
         if not self.is_sparse:
             return np.asarray(np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64))
@@ -161,15 +111,7 @@ class FeatureMatrix:
     def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Multiply by a dense matrix of weights.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (d, L)
-            The weights.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            The product.
+        Shapes: weights (d, L), result (n, L).
         """
         return np.asarray(self.data @ weights)
 

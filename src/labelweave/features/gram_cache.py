@@ -6,17 +6,15 @@ row that was used longest ago gives way.  Where the whole matrix fits, it simply
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram_sources import GramSource
 
 __all__ = ["CachedRows"]
 
-Array = npt.NDArray[Any]
 
 _COLUMNS = 2048  # computed at a time, which bounds what the kernel needs besides
 
@@ -24,30 +22,13 @@ _COLUMNS = 2048  # computed at a time, which bounds what the kernel needs beside
 class CachedRows:
     """The most recently used rows of ``K + constant``, in one array of a fixed size.
 
-    Parameters
-    ----------
-    source : GramSource
-        Where the entries of K come from, n rows.
-    constant : float
-        Added to every entry.
-    budget_bytes : float
-        Memory for rows, the block that is handed out last included.
-    dtype : dtype
-        The precision of the entries.
-    block_rows : int, default=2
-        The most rows asked for at once.
-    workers : Workers or None, default=None
-        The threads; by default one.
-
-    Attributes
-    ----------
-    hits, misses : int
-        Rows found in the cache, and rows computed.
-
-    Raises
-    ------
-    ValueError
-        If the budget is too small for a block, with the smallest that is not.
+    source: where the entries of K come from, n rows.
+    budget_bytes: memory for rows, the block that is handed out last included.
+    dtype: the precision of the entries.
+    block_rows: the most rows asked for at once.
+    workers: the threads; by default one.
+    hits, misses: rows found in the cache, and rows computed.
+    Raises ValueError if the budget is too small for a block, with the smallest that is not.
     """
 
     def __init__(
@@ -90,18 +71,10 @@ class CachedRows:
         """Which rows are in the cache, shape (n,)."""
         return np.asarray(self._slot_of >= 0)
 
-    def row(self, index: int) -> Array:
+    def row(self, index: int) -> PerRow:
         """Give one row.
 
-        Parameters
-        ----------
-        index : int
-            The row.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The row, to be read only; valid while fewer other rows are asked for than there are slots.
+        Returns the row, to be read only; valid while fewer other rows are asked for than there are slots.
         """
         slot = int(self._slot_of[index])
         if slot < 0:
@@ -115,15 +88,8 @@ class CachedRows:
     def rows(self, indices: Array) -> Array:
         """Give a block of rows; those that are missing are computed together.
 
-        Parameters
-        ----------
-        indices : ndarray of int, shape (k,)
-            The rows, at most ``block_rows`` different ones.
-
-        Returns
-        -------
-        ndarray of shape (k, n)
-            A copy of the rows.
+        indices (k,): the rows, at most ``block_rows`` different ones.
+        Returns (k, n): A copy of the rows.
         """
         self._time += 1
         slots = self._slot_of[indices]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import RowsByRows
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram_sources import GramSource
 from labelweave.features.kernels import CallableKernel, Kernel
 
 __all__ = ["check_positive_semidefinite", "checked_kernel_matrix", "is_known_semidefinite"]
 
-Array = npt.NDArray[Any]
 
 _SAMPLE = 1000  # rows; eigenvalues of so many take a tenth of a second
 _TOLERANCE = 1e-6  # of the largest entry or eigenvalue: kernels computed in float32 pass
@@ -22,38 +19,18 @@ _TOLERANCE = 1e-6  # of the largest entry or eigenvalue: kernels computed in flo
 def is_known_semidefinite(kernel: Kernel) -> bool:
     """Tell whether a kernel is made of the library's own, which are positive semi-definite.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-
-    Returns
-    -------
-    bool
-        False if any part of it is a function or a class of the user's.
+    Returns false if any part of it is a function or a class of the user's.
     """
     parts = [kernel, *(part for part in kernel.get_params().values() if isinstance(part, Kernel))]
     own = (type(part).__module__.startswith("labelweave.") for part in parts)
     return all(own) and not any(isinstance(part, CallableKernel) for part in parts)
 
 
-def checked_kernel_matrix(matrix: Array) -> Array:
+def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:
     """Check the shape and symmetry of a kernel matrix.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        The kernel between all training rows.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        The matrix.
-
-    Raises
-    ------
-    ValueError
-        If it is not square or not symmetric, naming an entry.
+    matrix: the kernel between all training rows.
+    Raises ValueError if it is not square or not symmetric, naming an entry.
     """
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
@@ -77,17 +54,7 @@ def checked_kernel_matrix(matrix: Array) -> Array:
 def check_positive_semidefinite(source: GramSource, seed: int) -> None:
     """Look for directions in which a kernel is negative, among a sample of the rows.
 
-    Parameters
-    ----------
-    source : GramSource
-        The kernel.
-    seed : int
-        Fixes the sample.
-
-    Raises
-    ------
-    ValueError
-        If the kernel of the sample is not symmetric or has a negative eigenvalue.
+    Raises ValueError if the kernel of the sample is not symmetric or has a negative eigenvalue.
     """
     chosen = np.random.default_rng(seed).permutation(source.n_rows)[:_SAMPLE]
     corner = source.block(chosen, chosen, np.float64)

@@ -7,12 +7,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels import Kernel
 
 __all__ = ["GramSource", "KernelSource", "PrecomputedSource", "RowsOfSource"]
-
-Array = npt.NDArray[Any]
 
 
 class GramSource(Protocol):
@@ -23,19 +22,7 @@ class GramSource(Protocol):
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
         """Compute the entries of some rows and columns, slices or ndarrays of int.
 
-        Parameters
-        ----------
-        rows : slice or ndarray of int
-            The rows.
-        columns : slice or ndarray of int
-            The columns.
-        dtype : dtype
-            float32 or float64.
-
-        Returns
-        -------
-        ndarray of shape (rows, columns)
-            The entries, a fresh array.
+        Returns (rows, columns): the entries, a fresh array.
         """
 
     def diagonal(self) -> npt.NDArray[np.float64]:
@@ -45,12 +32,7 @@ class GramSource(Protocol):
 class KernelSource:
     """A kernel between the rows of a feature matrix.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel, its parameters numbers.
-    features : FeatureMatrix of n rows
-        The rows.
+    kernel: the kernel, its parameters numbers.
     """
 
     def __init__(self, kernel: Kernel, features: FeatureMatrix) -> None:
@@ -64,13 +46,11 @@ class KernelSource:
         return self._by_type[kind]
 
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
-        """Compute some entries; see :meth:`GramSource.block`."""
         features = self._features(dtype)
         left = features.rows(rows)
         return self.kernel.block(left, left if _same(rows, columns) else features.rows(columns))
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Compute the diagonal; see :meth:`GramSource.diagonal`."""
         return self.kernel.diagonal(next(iter(self._by_type.values())))
 
 
@@ -81,43 +61,31 @@ def _same(rows: Any, columns: Any) -> bool:
 class PrecomputedSource:
     """A kernel matrix that was given.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        The kernel of all rows with all rows.
+    matrix (n, n): the kernel of all rows with all rows.
     """
 
     def __init__(self, matrix: Array) -> None:
         self.matrix, self.n_rows = matrix, len(matrix)
 
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
-        """Give some entries; see :meth:`GramSource.block`."""
         return np.array(self.matrix[rows][:, columns], dtype=dtype)  # the caller may change it
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Give the diagonal; see :meth:`GramSource.diagonal`."""
         return np.asarray(self.matrix.diagonal(), dtype=np.float64)
 
 
 class RowsOfSource:
     """Some rows, and the same columns, of a kernel matrix.
 
-    Parameters
-    ----------
-    source : GramSource
-        The whole matrix.
-    kept : ndarray of int, shape (n,)
-        The rows.
+    Shapes: kept (n,).
     """
 
     def __init__(self, source: GramSource, kept: Array) -> None:
         self.source, self.kept, self.n_rows = source, kept, len(kept)
 
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
-        """Compute some entries; see :meth:`GramSource.block`."""
         left = self.kept[rows]
         return self.source.block(left, left if _same(rows, columns) else self.kept[columns], dtype)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Compute the diagonal; see :meth:`GramSource.diagonal`."""
         return self.source.diagonal()[self.kept]

@@ -9,17 +9,15 @@ out it corrects with products of K itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
 
 __all__ = ["GramSpectrum", "feature_spectrum", "full_spectrum", "leading_spectrum"]
 
-Array = npt.NDArray[Any]
 
 _PIVOTS_AT_ONCE = 64
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue
@@ -31,16 +29,9 @@ _FIRST_REST = 0.6  # of the smallest eigenvalue found
 class GramSpectrum:
     """The matrix ``U diag(e) U^T + rest I`` beside a kernel matrix.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (n, r)
-        U, orthonormal columns.
-    values : ndarray of float64, shape (r,)
-        e, positive.
-    rest : float
-        The part of the identity; 0 when the spectrum is exact.
-    is_exact : bool
-        Whether the kernel matrix is ``U diag(e) U^T``.
+    rest: the part of the identity; 0 when the spectrum is exact.
+    is_exact: whether the kernel matrix is ``U diag(e) U^T``.
+    Shapes: vectors (n, r), values (r,).
     """
 
     vectors: Array
@@ -52,15 +43,7 @@ class GramSpectrum:
 def full_spectrum(gram: StoredGram) -> GramSpectrum:
     """Compute all eigenvalues of a stored matrix.
 
-    Parameters
-    ----------
-    gram : StoredGram
-        The matrix; a few thousand rows at most, the cost grows with their cube.
-
-    Returns
-    -------
-    GramSpectrum
-        Exact to rounding.
+    gram: the matrix; a few thousand rows at most, the cost grows with their cube.
     """
     values, vectors = np.linalg.eigh(gram.table.astype(np.float64))
     kept = values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
@@ -70,15 +53,7 @@ def full_spectrum(gram: StoredGram) -> GramSpectrum:
 def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
     """Compute the eigenvalues of dot products from the features, of which there are few.
 
-    Parameters
-    ----------
-    gram : FeatureGram
-        The dot products.
-
-    Returns
-    -------
-    GramSpectrum
-        Exact to rounding, of rank at most the number of features.
+    Returns exact to rounding, of rank at most the number of features.
     """
     table = gram.exact_table.copy()
     rounding = table.shape[1] * np.finfo(float).eps  # eigenvalues that small are noise
@@ -89,24 +64,8 @@ def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
 def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> GramSpectrum:
     """Approximate the largest eigenvalues.
 
-    Parameters
-    ----------
-    gram : Gram
-        The matrix.
-    rank : int
-        How many.
-    workers : Workers
-        The threads.
-    seed : int
-        Fixes the pivots.
+    Returns its ``rest`` is a first guess, below the largest eigenvalue left out.
 
-    Returns
-    -------
-    GramSpectrum
-        Its ``rest`` is a first guess, below the largest eigenvalue left out.
-
-    Notes
-    -----
     A randomly pivoted incomplete Cholesky factor (Chen, Epperly, Tropp and Webber, Communications
     on Pure and Applied Mathematics 78, 2025) spans a first subspace.  One product with
     the matrix turns it towards the leading one (the Nystroem form of a subspace step).  Animals with
@@ -124,19 +83,8 @@ def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> Gram
 def pivoted_cholesky(gram: Gram, rank: int, generator: np.random.Generator) -> Array:
     """Factorise a positive semi-definite matrix incompletely, at random pivots.
 
-    Parameters
-    ----------
-    gram : Gram
-        The matrix K.
-    rank : int
-        The largest rank.
-    generator : Generator
-        Draws pivots with odds proportional to the diagonal that is left.
-
-    Returns
-    -------
-    ndarray of shape (n, r)
-        G with ``K - G G^T`` positive semi-definite; r is ``rank``, or less if nothing is left.
+    generator: draws pivots with odds proportional to the diagonal that is left.
+    Returns (n, r): G with ``K - G G^T`` positive semi-definite; r is ``rank``, or less if nothing is left.
     """
     left = gram.diagonal()
     factor = np.empty((gram.n_rows, min(rank, gram.n_rows)), gram.dtype)

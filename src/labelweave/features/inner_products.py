@@ -6,17 +6,15 @@ run at the rate of the memory (25 to 30 GB/s).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.inner_sums import add_column_products, row_product_sums
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 
 __all__ = ["column_inner", "row_inner"]
 
-Array = npt.NDArray[Any]
 
 _RUN = 2**18  # entries: many enough for a thread, few enough that every thread gets some
 
@@ -24,17 +22,9 @@ _RUN = 2**18  # entries: many enough for a thread, few enough that every thread 
 def column_inner(left: Array, right: Array, workers: Workers) -> npt.NDArray[np.float64]:
     """Multiply tables entry by entry and add up each column.
 
-    Parameters
-    ----------
-    left, right : ndarray of shape (n, k)
-        The tables, float32 or float64.
-    workers : Workers
-        The threads; runs of rows are added in order, so that the sums do not depend on them.
-
-    Returns
-    -------
-    ndarray of float64, shape (k,)
-        ``sum(left * right, axis=0)``.
+    left, right (n, k): the tables, float32 or float64.
+    workers: the threads; runs of rows are added in order, so that the sums do not depend on them.
+    Shapes: result (k,).
     """
     runs = _runs(left, right)
     sums = np.zeros((len(runs), left.shape[1]))
@@ -49,17 +39,8 @@ def column_inner(left: Array, right: Array, workers: Workers) -> npt.NDArray[np.
 def row_inner(left: Array, right: Array, workers: Workers) -> npt.NDArray[np.float64]:
     """Multiply tables entry by entry and add up each row.
 
-    Parameters
-    ----------
-    left, right : ndarray of shape (n, k)
-        The tables, float32 or float64.
-    workers : Workers
-        The threads.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        ``sum(left * right, axis=1)``.
+    left, right (n, k): the tables, float32 or float64.
+    Shapes: result (n,).
     """
     runs = _runs(left, right)
     sums = np.empty(len(left))

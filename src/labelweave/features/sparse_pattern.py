@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave._loops.row_products import cut_rows
+from labelweave.array_types import Array
 
 __all__ = ["PatternSide", "SparsePattern"]
 
-Array = npt.NDArray[Any]
 
 _RUNS = 32  # of about equal work at most: enough that one slow run does not keep the other threads waiting
 _KEPT_CUTS = 2
@@ -24,19 +22,10 @@ _SMALLEST_RUN = 4096  # entries, which take longer than handing them to a thread
 class PatternSide:
     """Where the entries of each row are.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and columns, m and p.
-    indptr : ndarray of int, shape (m + 1,)
-        Row i has the entries indptr[i] to indptr[i + 1].
-    indices : ndarray of int, shape (nnz,)
-        The column of each entry.
-
-    Attributes
-    ----------
-    runs : list of slice
-        Runs of rows with about as many entries each.
+    shape: rows and columns, m and p.
+    indptr (m + 1,): row i has the entries indptr[i] to indptr[i + 1].
+    indices (nnz,): the column of each entry.
+    runs: runs of rows with about as many entries each.
     """
 
     def __init__(self, shape: tuple[int, int], indptr: Array, indices: Array) -> None:
@@ -60,16 +49,8 @@ class PatternSide:
     def cuts(self, size: int) -> Array | None:
         """Cut the columns into blocks and say where the entries of each begin; kept once found.
 
-        Parameters
-        ----------
-        size : int
-            Columns of a block.
-
-        Returns
-        -------
-        ndarray of int, shape (blocks + 1, m), or None
-            Block b has the entries cuts[b, i] to cuts[b + 1, i] of row i.  None where the entries of
-            a row are not in the order of the columns.
+        Returns (blocks + 1, m): block b has the entries cuts[b, i] to cuts[b + 1, i] of row i.  None where
+            the entries of a row are not in the order of the columns.
         """
         if size not in self._cuts:
             if len(self._cuts) == _KEPT_CUTS:
@@ -81,15 +62,7 @@ class PatternSide:
     def csr(self, values: Array) -> sp.csr_array:
         """Give the entries values.
 
-        Parameters
-        ----------
-        values : ndarray of shape (nnz,)
-            A value an entry.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of shape (m, p)
-            The matrix.
+        Shapes: values (nnz,), result (m, p).
         """
         return sp.csr_array((values, self.indices, self.indptr), shape=self.shape)
 
@@ -97,10 +70,7 @@ class PatternSide:
 class SparsePattern:
     """Where the entries of a sparse matrix are, read from both sides.
 
-    Parameters
-    ----------
-    by_rows : PatternSide
-        The entries in the order of the rows.
+    by_rows: the entries in the order of the rows.
     """
 
     def __init__(self, by_rows: PatternSide) -> None:
@@ -110,15 +80,7 @@ class SparsePattern:
     def side(self, turned: bool) -> PatternSide:
         """Read the pattern from one side.
 
-        Parameters
-        ----------
-        turned : bool
-            Whether by columns.
-
-        Returns
-        -------
-        PatternSide
-            The pattern, or its transpose.
+        Returns the pattern, or its transpose.
         """
         if not turned:
             return self.by_rows
@@ -129,17 +91,8 @@ class SparsePattern:
     def turn_values(self, values: Array, *, back: bool) -> Array:
         """Bring the values of entries from the order of one side to that of the other.
 
-        Parameters
-        ----------
-        values : ndarray of shape (nnz,)
-            The values.
-        back : bool
-            From the order of the columns to that of the rows.
-
-        Returns
-        -------
-        ndarray of shape (nnz,)
-            The values, a copy.
+        back: from the order of the columns to that of the rows.
+        Shapes: values (nnz,), result (nnz,).
         """
         if back:
             turned = np.empty_like(values)

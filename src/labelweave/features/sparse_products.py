@@ -26,12 +26,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave._loops.row_products import multiply_table, sample_dots
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, aligned_empty, panels
 from labelweave.features.sparse_pattern import PatternSide, SparsePattern
 
 __all__ = ["SparseProducts"]
 
-Array = npt.NDArray[Any]
 
 _LINE = 64  # bytes of a cache line
 _NEAR = 12 * 2**20  # bytes of a table in the caches, of which others use a part too
@@ -51,21 +51,11 @@ class SparseProducts:
     Tables are read where they are if they are contiguous; small ones, and panels of larger ones, may be
     copied.
 
-    Parameters
-    ----------
-    matrix : scipy.sparse.csr_array of shape (m, p)
-        The matrix; entries stored twice add up in products. Its arrays are shared where their types fit.
-    dtype : dtype
-        float32 or float64, the type of all values and tables.
-    workers : Workers
-        The threads.
-
-    Raises
-    ------
-    TypeError
-        If the type is another.
-    ValueError
-        If the matrix names columns that it does not have.
+    matrix (m, p): the matrix; entries stored twice add up in products. Its arrays are shared where their
+        types fit.
+    dtype: float32 or float64, the type of all values and tables.
+    Raises TypeError if the type is another.
+    Raises ValueError if the matrix names columns that it does not have.
     """
 
     def __init__(self, matrix: sp.csr_array, dtype: npt.DTypeLike, workers: Workers) -> None:
@@ -120,15 +110,8 @@ class SparseProducts:
     def with_values(self, values: Array) -> SparseProducts:
         """Give the same entries other values.
 
-        Parameters
-        ----------
-        values : ndarray of shape (nnz,)
-            The values in the order of the entries of this matrix; not copied if of the right type.
-
-        Returns
-        -------
-        SparseProducts
-            The other matrix, which shares the pattern and its transpose.
+        values (nnz,): the values in the order of the entries of this matrix; not copied if of the right type.
+        Returns the other matrix, which shares the pattern and its transpose.
         """
         if values.shape != self.values.shape:
             raise ValueError(f"{self.nnz} values are needed, one a stored entry, not shape {values.shape}.")
@@ -137,18 +120,10 @@ class SparseProducts:
     def matmul(self, right: Array, out: Array | None = None) -> Array:
         """Multiply by a table.
 
-        Parameters
-        ----------
-        right : ndarray of shape (p, k)
-            The table, of the matrix's type.
-        out : ndarray of shape (m, k), default=None
-            Where the product goes, contiguous and of the matrix's type; by default new memory, which
+        right (p, k): the table, of the matrix's type.
+        out (m, k): where the product goes, contiguous and of the matrix's type; by default new memory, which
             takes the system up to a fifth of the time of a large product.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            The product.
+        Shapes: result (m, k).
         """
         self._require_table(right, self.shape[1], "columns")
         side, product = self._side, self._memory(out, right.shape[1])
@@ -168,35 +143,19 @@ class SparseProducts:
     def adjoint(self, left: Array, out: Array | None = None) -> Array:
         """Multiply the transpose by a table, through a transposed copy that is made once.
 
-        Parameters
-        ----------
-        left : ndarray of shape (m, k)
-            The table, of the matrix's type.
-        out : ndarray of shape (p, k), default=None
-            Where the product goes; see :meth:`matmul`.
-
-        Returns
-        -------
-        ndarray of shape (p, k)
-            The product.
+        left (m, k): the table, of the matrix's type.
+        out (p, k): where the product goes; see :meth:`matmul`.
+        Shapes: result (p, k).
         """
         return self.transposed.matmul(left, out)
 
     def sampled(self, left: Array, right: Array) -> Array:
         """Multiply rows of two tables at every stored entry.
 
-        Parameters
-        ----------
-        left : ndarray of shape (m, k)
-            A row for each row of the matrix; of the matrix's type.
-        right : ndarray of shape (p, k)
-            A row for each column of the matrix; of the matrix's type.
-
-        Returns
-        -------
-        ndarray of shape (nnz,)
-            ``left[i] @ right[j]`` for every stored entry (i, j), in their order; the values
-            of the matrix do not matter.
+        left (m, k): A row for each row of the matrix; of the matrix's type.
+        right (p, k): A row for each column of the matrix; of the matrix's type.
+        Returns (nnz,): ``left[i] @ right[j]`` for every stored entry (i, j), in their order; the values of
+            the matrix do not matter.
         """
         self._require_table(left, self.shape[0], "rows")
         self._require_table(right, self.shape[1], "columns")
@@ -234,7 +193,6 @@ class SparseProducts:
         return out
 
     def _cuts(self, table: Array) -> Array | None:
-        """Cut the table into blocks of rows that fit a cache, if that pays; see :meth:`PatternSide.cuts`."""
         side = self._side
         for n_bytes, fewest, larger in zip(_BLOCKS, _FEWEST, _LARGER, strict=True):
             size = max(1, n_bytes // max(1, table.shape[1] * table.itemsize))

@@ -11,15 +11,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave._loops.sparse_products import multiply_rows
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 
 __all__ = ["TILE", "SparseTable", "from_tiles", "to_tiles"]
 
-Array = npt.NDArray[Any]
 
 TILE = 16  # columns, as many as the compiled loop takes
 _PARTS = 8  # of about equal work, for threads
@@ -29,10 +28,7 @@ _COPY_PANEL = 256  # rows, so that their pages stay known to the processor from 
 class SparseTable:
     """A sparse matrix, read row by row.
 
-    Parameters
-    ----------
-    csr : scipy.sparse.csr_array of shape (m, k)
-        The matrix.
+    Shapes: csr (m, k).
     """
 
     def __init__(self, csr: sp.csr_array) -> None:
@@ -46,14 +42,9 @@ class SparseTable:
     def multiply(self, tile: Array, product: Array, workers: Workers) -> None:
         """Multiply by a tile of columns.
 
-        Parameters
-        ----------
-        tile : ndarray of shape (k, 16)
-            The tile, float32 or float64.
-        product : ndarray of shape (m, 16)
-            Where the product goes; of the same type.
-        workers : Workers
-            The threads; every row of a product is one sum, whoever computes it.
+        tile (k, 16): the tile, float32 or float64.
+        product (m, 16): where the product goes; of the same type.
+        workers: the threads; every row of a product is one sum, whoever computes it.
         """
         values = self._table(tile.dtype).data
 
@@ -65,15 +56,8 @@ class SparseTable:
     def multiply_few(self, columns: Array) -> Array:
         """Multiply by so few columns that a tile would be mostly empty.
 
-        Parameters
-        ----------
-        columns : ndarray of shape (k, p)
-            The columns, float32 or float64.
-
-        Returns
-        -------
-        ndarray of shape (m, p)
-            The product, computed on one thread.
+        columns (k, p): the columns, float32 or float64.
+        Returns (m, p): the product, computed on one thread.
         """
         return np.asarray(self._table(columns.dtype) @ columns)
 
@@ -94,14 +78,8 @@ def _equal_parts(indptr: Array) -> list[slice]:
 def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
     """Copy columns into tiles, and zeros into what is left of the last one.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n, p)
-        The columns, p > 16 (t - 1) and p <= 16 t.
-    tiles : ndarray of shape (t, n, 16)
-        The tiles.
-    workers : Workers
-        The threads.
+    columns (n, p): the columns, p > 16 (t - 1) and p <= 16 t.
+    Shapes: tiles (t, n, 16).
     """
     full, rest = divmod(columns.shape[1], TILE)
 
@@ -118,14 +96,8 @@ def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
 def from_tiles(tiles: Array, columns: Array, workers: Workers) -> None:
     """Copy tiles into columns.
 
-    Parameters
-    ----------
-    tiles : ndarray of shape (t, n, 16)
-        The tiles.
-    columns : ndarray of shape (n, p)
-        The columns, p > 16 (t - 1) and p <= 16 t.
-    workers : Workers
-        The threads.
+    columns (n, p): the columns, p > 16 (t - 1) and p <= 16 t.
+    Shapes: tiles (t, n, 16).
     """
     full, rest = divmod(columns.shape[1], TILE)
 

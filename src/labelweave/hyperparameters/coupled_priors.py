@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.features import Kernel
 from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes
 from labelweave.labels import LabelCovariance
@@ -20,7 +21,6 @@ from labelweave.problems.score_prior import PriorTerm, ScorePrior
 
 __all__ = ["GivenCovariance", "LearnedCoupling"]
 
-Array = npt.NDArray[Any]
 
 _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
 
@@ -28,16 +28,8 @@ _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
 class GivenCovariance(PriorFamily):
     """``v K ⊗ R`` with R given.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        The shape to start from, its parameters numbers; None for a kernel matrix that was given.
-    covariance : LabelCovariance
-        R.
-    start_scale : float
-        The scale v to start from.
-    intercept_variance : float
-        Fixed.
+    kernel: the shape to start from, its parameters numbers; None for a kernel matrix that was given.
+    start_scale: the scale v to start from.
     """
 
     ties_labels = True
@@ -57,13 +49,11 @@ class GivenCovariance(PriorFamily):
         self.bounds = [(value - _WIDEST, value + _WIDEST) for value in self.start.tolist()]
 
     def prior(self, theta: Array) -> ScorePrior:
-        """Make the prior; see :meth:`PriorFamily.prior`."""
         kernel = self.kernel if self.kernel is None else self.kernel.with_log_parameters(theta[1:])
         scaled = self.covariance.scaled(float(np.exp(theta[0])))
         return ScorePrior((PriorTerm(kernel, scaled),), self.intercept_variance)
 
     def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
-        """Turn derivatives back to theta; see :meth:`PriorFamily.slope`."""
         (term,) = slopes.terms
         is_diagonal = term.covariance.ndim == 1
         given = self.covariance.diagonal() if is_diagonal else self.covariance.to_dense()
@@ -71,27 +61,18 @@ class GivenCovariance(PriorFamily):
         return np.concatenate([[np.exp(theta[0]) * by_scale], term.kernel])
 
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
-        """Lower all prior variances tenfold; see :meth:`PriorFamily.retreated`."""
         return np.concatenate([theta[:1] - np.log(10.0), theta[1:]])
 
     def values(self, theta: Array) -> dict[str, float]:
-        """Give the hyper-parameters by name; see :meth:`PriorFamily.values`."""
         return dict(zip(self.names, np.exp(theta).tolist(), strict=True))
 
 
 class LearnedCoupling(PriorFamily):
     """``K ⊗ B B^T`` with B to be learned.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        The shape to start from, its parameters numbers; None for a kernel matrix that was given.
-    start : ndarray of float64, shape (L, r)
-        B to start from.
-    label_names : sequence of str
-        The labels, for the names of the entries.
-    intercept_variance : float
-        Fixed.
+    kernel: the shape to start from, its parameters numbers; None for a kernel matrix that was given.
+    label_names: the labels, for the names of the entries.
+    Shapes: start (L, r).
     """
 
     ties_labels = True
@@ -115,7 +96,6 @@ class LearnedCoupling(PriorFamily):
         return theta[self.n_shape :].reshape(self.size)
 
     def prior(self, theta: Array) -> ScorePrior:
-        """Make the prior; see :meth:`PriorFamily.prior`."""
         kernel = (
             self.kernel if self.kernel is None else self.kernel.with_log_parameters(theta[: self.n_shape])
         )
@@ -123,15 +103,12 @@ class LearnedCoupling(PriorFamily):
         return ScorePrior((term,), self.intercept_variance)
 
     def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
-        """Turn derivatives back to theta; see :meth:`PriorFamily.slope`."""
         (term,) = slopes.terms
         return np.concatenate([term.kernel, 2.0 * (term.covariance @ self._coupling(theta)).ravel()])
 
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
-        """Lower all prior variances tenfold; see :meth:`PriorFamily.retreated`."""
         return np.concatenate([theta[: self.n_shape], theta[self.n_shape :] / np.sqrt(10.0)])
 
     def values(self, theta: Array) -> dict[str, float]:
-        """Give the hyper-parameters by name; see :meth:`PriorFamily.values`."""
         shape = np.exp(theta[: self.n_shape]).tolist()
         return dict(zip(self.names, shape + theta[self.n_shape :].tolist(), strict=True))

@@ -20,11 +20,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import RowPanels, Workers
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.kernel_slopes import term_slopes
@@ -40,7 +41,6 @@ from labelweave.solvers.newton_system import Inner, LinearSolver, NewtonSystem, 
 
 __all__ = ["CrossValidationLikelihood", "Evaluation", "FoldedData", "InnerSettings"]
 
-Array = npt.NDArray[Any]
 
 _MOST_ITERATIONS = 500  # in the solve for the gradient
 
@@ -49,25 +49,16 @@ _MOST_ITERATIONS = 500  # in the solve for the gradient
 class FoldedData:
     """Rows for a cross-validation.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of n rows
-        The rows.
-    make_loss : callable
-        Makes the loss from the weights of the rows in each fit, of shape (n, folds).
-    weights : ndarray of float64, shape (n,)
-        The weights of the rows.
-    held_out : ndarray of bool, shape (n, folds)
-        Which rows each fold holds out.
-    make_gram : callable
-        Makes the kernel matrix of the rows for a kernel.
-    ties_labels : bool
-        Whether the labels of a fold are solved for together.
+    make_loss: makes the loss from the weights of the rows in each fit, of shape (n, folds).
+    weights: the weights of the rows.
+    held_out (n, folds): which rows each fold holds out.
+    make_gram: makes the kernel matrix of the rows for a kernel.
+    ties_labels: whether the labels of a fold are solved for together.
     """
 
     features: FeatureMatrix
     make_loss: Callable[[Array], ScoreLoss]
-    weights: Array
+    weights: PerRow
     held_out: Array
     make_gram: MakeGram
     ties_labels: bool
@@ -77,23 +68,12 @@ class FoldedData:
 class InnerSettings:
     """How the fits to the folds are done.
 
-    Parameters
-    ----------
-    tol : float, default=1e-6
-        Their relative duality gap.  The error of the value is of the order of the gap, that of the
-        gradient of the order of its square root.
-    solved : float, default=1e-6
-        The residual reduction in the solve for the gradient.
-    max_iter : int, default=30
-        Newton steps of a fit.
-    max_inner : int, default=200
-        Conjugate gradient iterations of a step.
-    rank : int, default=100
-        Of the preconditioner.
-    seed : int, default=0
-        Fixes what is random.
-    directions : LinearSolver or None, default=None
-        Solves Newton's systems and that of the gradient; None for conjugate gradients.
+    tol: their relative duality gap.  The error of the value is of the order of the gap, that of the gradient
+        of the order of its square root.
+    solved: the residual reduction in the solve for the gradient.
+    max_iter: newton steps of a fit.
+    max_inner: conjugate gradient iterations of a step.
+    directions: solves Newton's systems and that of the gradient; None for conjugate gradients.
     """
 
     tol: float = 1e-6
@@ -108,20 +88,9 @@ class InnerSettings:
 class Evaluation(NamedTuple):
     """The criterion at some hyper-parameters.
 
-    Parameters
-    ----------
-    value : float
-        The mean held-out loss.
-    slope : ndarray of float64, shape (p,)
-        Its gradient.
-    gap : float
-        The relative duality gap of the fits.
-    products : float
-        Kernel products taken.
-    time : float
-        Seconds taken.
-    converged : bool
-        Whether all fits reached the tolerance; if not, value and slope are not to be used.
+    gap: the relative duality gap of the fits.
+    converged: whether all fits reached the tolerance; if not, value and slope are not to be used.
+    Shapes: slope (p,).
     """
 
     value: float
@@ -135,16 +104,7 @@ class Evaluation(NamedTuple):
 class CrossValidationLikelihood:
     """The criterion as a function of theta.
 
-    Parameters
-    ----------
-    family : PriorFamily
-        The hyper-parameters.
-    data : FoldedData
-        The rows and folds.
-    workers : Workers
-        The threads.
-    settings : InnerSettings or None, default=None
-        How the fits to the folds are done; None for the defaults.
+    settings: how the fits to the folds are done; None for the defaults.
     """
 
     def __init__(
@@ -167,15 +127,7 @@ class CrossValidationLikelihood:
     def __call__(self, theta: Array) -> Evaluation:
         """Evaluate value and gradient.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            The hyper-parameters.
-
-        Returns
-        -------
-        Evaluation
-            The criterion.
+        Shapes: theta (p,).
         """
         begin = time.perf_counter()
         prior = self.family.prior(theta)

@@ -7,11 +7,10 @@ equation 6), a term ``K_g ⊗ R_g`` contributes ``sum_ij dK_g(i, j) (F R_g E^T)_
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.hyperparameters.prior_family import TermSlopes
@@ -20,7 +19,6 @@ from labelweave.problems.label_mixing import has_separate_labels
 
 __all__ = ["kernel_slopes", "term_slopes"]
 
-Array = npt.NDArray[Any]
 
 _SIDE = 512  # of the blocks in which derivatives of a kernel are computed
 _LANES = 4
@@ -37,25 +35,10 @@ def term_slopes(
 ) -> TermSlopes:
     """Differentiate ``<E, (K ⊗ R) F>`` by the parameters of one term.
 
-    Parameters
-    ----------
-    term : GramTerm
-        The kernel matrix and R.
-    kernel : Kernel or None
-        The kernel; None for a kernel matrix that was given, which has no parameters.
-    features : FeatureMatrix of n rows
-        The rows.
-    pair : tuple of ndarray of float64, shape (n, fits, L)
-        E and F.
-    workers : Workers
-        The threads.
-    all_entries : bool
-        Whether the derivatives by entries of R off its diagonal are wanted where R is diagonal.
-
-    Returns
-    -------
-    TermSlopes
-        The derivatives.
+    term: the kernel matrix and R.
+    kernel: the kernel; None for a kernel matrix that was given, which has no parameters.
+    all_entries: whether the derivatives by entries of R off its diagonal are wanted where R is diagonal.
+    Shapes: pair (n, fits, L).
     """
     covariance, (left, right) = term.covariance, pair
     if not all_entries and has_separate_labels(covariance):
@@ -84,21 +67,8 @@ def kernel_slopes(
 ) -> npt.NDArray[np.float64]:
     """Add ``dK_ij (E F^T)_ij`` over all pairs of rows, each computed once.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    features : FeatureMatrix of n rows
-        The rows.
-    pair : tuple of ndarray of float64, shape (n, p)
-        E and F.
-    workers : Workers
-        The threads.
-
-    Returns
-    -------
-    ndarray of float64, shape (parameters,)
-        The derivatives by the logarithms of the kernel's parameters.
+    Returns (parameters,): the derivatives by the logarithms of the kernel's parameters.
+    Shapes: pair (n, p).
     """
     cuts = panels(len(features), _SIDE)
     blocks = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes
 from labelweave.problems.score_prior import ScorePrior
 
 __all__ = ["LearnedIntercepts"]
 
-Array = npt.NDArray[Any]
 
 _WIDEST = np.log(1e6)  # how far the variance may go from its start, as a factor
 
@@ -24,10 +23,7 @@ class LearnedIntercepts(PriorFamily):
     Rare labels have intercepts far below 0.  A variance too small for them makes the kernel
     take their place.
 
-    Parameters
-    ----------
-    family : PriorFamily
-        The family; its own variance of the intercepts is where the search starts.
+    family: the family; its own variance of the intercepts is where the search starts.
     """
 
     def __init__(self, family: PriorFamily) -> None:
@@ -39,27 +35,21 @@ class LearnedIntercepts(PriorFamily):
         self.ties_labels, self.learns_covariance = family.ties_labels, family.learns_covariance
 
     def prior(self, theta: Array) -> ScorePrior:
-        """Make the prior; see :meth:`PriorFamily.prior`."""
         return replace(self.family.prior(theta[:-1]), intercept_variance=float(np.exp(theta[-1])))
 
     def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
-        """Turn derivatives back to theta; see :meth:`PriorFamily.slope`."""
         by_logarithm = np.exp(theta[-1]) * slopes.intercept_variance
         return np.append(self.family.slope(theta[:-1], slopes), by_logarithm)
 
     def coarser(self) -> LearnedIntercepts | None:
-        """Tie all hyper-parameters; see :meth:`PriorFamily.coarser`."""
         coarse = self.family.coarser()
         return None if coarse is None else LearnedIntercepts(coarse)
 
     def from_coarser(self, theta: Array) -> npt.NDArray[np.float64]:
-        """Give the same prior; see :meth:`PriorFamily.from_coarser`."""
         return np.append(self.family.from_coarser(theta[:-1]), theta[-1])
 
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
-        """Lower all prior variances; see :meth:`PriorFamily.retreated`."""
         return np.append(self.family.retreated(theta[:-1]), theta[-1] - np.log(10.0))
 
     def values(self, theta: Array) -> dict[str, float]:
-        """Give the hyper-parameters by name; see :meth:`PriorFamily.values`."""
         return {**self.family.values(theta[:-1]), "intercept_variance": float(np.exp(theta[-1]))}

@@ -8,27 +8,21 @@ than their number, and what is particular to one block is not so to the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood, Evaluation
 from labelweave.hyperparameters.prior_family import PriorFamily
 from labelweave.hyperparameters.ridge_cross_validation import RidgeCrossValidation
 
 __all__ = ["MeanCriterion"]
 
-Array = npt.NDArray[Any]
-
 
 class MeanCriterion:
     """The mean held-out loss of a row over several cross-validations.
 
-    Parameters
-    ----------
-    parts : sequence of CrossValidationLikelihood or RidgeCrossValidation
-        The cross-validations, at least one, all with the same family.
+    parts: the cross-validations, at least one, all with the same family.
     """
 
     def __init__(self, parts: Sequence[CrossValidationLikelihood | RidgeCrossValidation]) -> None:
@@ -49,10 +43,7 @@ class MeanCriterion:
     def start_from(self, states: Sequence[Array | None]) -> None:
         """Start the next evaluation from dual variables of the same parts.
 
-        Parameters
-        ----------
-        states : sequence of ndarray or None
-            What ``inner_states`` gives; None to start a part anew.
+        states: what ``inner_states`` gives; None to start a part anew.
         """
         for part, state in zip(self.parts, states, strict=True):
             part.inner_state = state
@@ -60,15 +51,8 @@ class MeanCriterion:
     def __call__(self, theta: Array) -> Evaluation:
         """Evaluate value and gradient; where one part fails the value is not known.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            The hyper-parameters.
-
-        Returns
-        -------
-        Evaluation
-            The criterion, its gap the largest of all parts.
+        Returns the criterion, its gap the largest of all parts.
+        Shapes: theta (p,).
         """
         value, slope = 0.0, np.zeros(len(theta))
         gap = products = seconds = 0.0

@@ -6,43 +6,32 @@ derivatives of any function of the prior back to theta (the chain rule's last li
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, LabelsByLabels
 from labelweave.problems.score_prior import ScorePrior
 
 __all__ = ["PriorFamily", "PriorSlopes", "TermSlopes"]
-
-Array = npt.NDArray[Any]
 
 
 class TermSlopes(NamedTuple):
     """Derivatives of a function of the prior by one term ``K_g ⊗ R_g``.
 
-    Parameters
-    ----------
-    kernel : ndarray of float64, shape (p,)
-        By the logarithms of the kernel's parameters, in the order of its ``parameter_names``.
-    covariance : ndarray of float64, shape (L, L) or (L,)
-        By the entries of R_g, symmetric; by its diagonal alone where R_g is diagonal
-        and stays so.
+    kernel (p,): by the logarithms of the kernel's parameters, in the order of its ``parameter_names``.
+    covariance: by the entries of R_g, symmetric; by its diagonal alone where R_g is diagonal and stays so.
     """
 
     kernel: Array
-    covariance: Array
+    covariance: LabelsByLabels
 
 
 class PriorSlopes(NamedTuple):
     """Derivatives of a function of the prior.
 
-    Parameters
-    ----------
-    terms : list of TermSlopes
-        By every term.
-    intercept_variance : float
-        By the variance of the intercepts.
+    intercept_variance: by the variance of the intercepts.
     """
 
     terms: list[TermSlopes]
@@ -66,82 +55,38 @@ class PriorFamily(Protocol):
     def prior(self, theta: Array) -> ScorePrior:
         """Make the prior.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            The hyper-parameters, mostly logarithms.
-
-        Returns
-        -------
-        ScorePrior
-            The prior.
+        Shapes: theta (p,).
         """
 
     def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
         """Turn the derivatives by every term of the prior into those by theta.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            The hyper-parameters.
-        slopes : PriorSlopes
-            The derivatives.
-
-        Returns
-        -------
-        ndarray of float64, shape (p,)
-            The derivatives by theta.
+        Shapes: theta (p,), result (p,).
         """
 
     def coarser(self) -> PriorFamily | None:
         """Tie all hyper-parameters that are apart, for a first search.
 
-        Returns
-        -------
-        PriorFamily or None
-            A family of fewer hyper-parameters; None if there is none.
+        Returns A family of fewer hyper-parameters; None if there is none.
         """
         return None
 
     def from_coarser(self, theta: Array) -> npt.NDArray[np.float64]:
         """Give the hyper-parameters that stand for those of the coarser family.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (q,)
-            Hyper-parameters of :meth:`coarser`.
-
-        Returns
-        -------
-        ndarray of float64, shape (p,)
-            Those of this family with the same prior.
+        Returns (p,): those of this family with the same prior.
+        Shapes: theta (q,).
         """
         return theta
 
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
         """Lower all prior variances tenfold, which makes fits easier.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            The hyper-parameters.
-
-        Returns
-        -------
-        ndarray of float64, shape (p,)
-            Other ones.
+        Shapes: theta (p,), result (p,).
         """
 
     def values(self, theta: Array) -> dict[str, float]:
         """Give the hyper-parameters themselves.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            The hyper-parameters, mostly logarithms.
-
-        Returns
-        -------
-        dict of str to float
-            Their values by name.
+        Shapes: theta (p,).
         """

@@ -16,11 +16,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import CholeskyFactor, Workers
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram
@@ -30,30 +29,19 @@ from labelweave.hyperparameters.ridge_priors import RidgePriors
 
 __all__ = ["FoldedRidge", "RidgeCrossValidation"]
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class FoldedRidge:
     """Rows for a cross-validation.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of n rows
-        The rows.
-    targets : ndarray of float64, shape (n, L)
-        What is regressed.
-    weights : ndarray of float64, shape (n,)
-        The weights of the rows.
-    held_out : ndarray of bool, shape (n, folds)
-        Which rows each fold holds out.
-    make_gram : callable
-        Makes the kernel matrix of the rows for a kernel.
+    weights: the weights of the rows.
+    held_out (n, folds): which rows each fold holds out.
+    make_gram: makes the kernel matrix of the rows for a kernel.
     """
 
     features: FeatureMatrix
-    targets: Array
-    weights: Array
+    targets: RowsByLabels
+    weights: PerRow
     held_out: Array
     make_gram: Callable[[Kernel | None], Gram]
 
@@ -69,17 +57,7 @@ class _FoldResult:
 
 
 class RidgeCrossValidation:
-    """The criterion as a function of theta.
-
-    Parameters
-    ----------
-    family : RidgePriors
-        The hyper-parameters.
-    data : FoldedRidge
-        The rows and folds.
-    workers : Workers
-        The threads.
-    """
+    """The criterion as a function of theta."""
 
     def __init__(self, family: RidgePriors, data: FoldedRidge, workers: Workers) -> None:
         self.family, self.data, self.workers = family, data, workers
@@ -90,15 +68,8 @@ class RidgeCrossValidation:
     def __call__(self, theta: Array) -> Evaluation:
         """Evaluate value and gradient.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            The hyper-parameters.
-
-        Returns
-        -------
-        Evaluation
-            The criterion; its products are two for each pair of solves.
+        Returns the criterion; its products are two for each pair of solves.
+        Shapes: theta (p,).
         """
         begin = time.perf_counter()
         kernel, regularization = self.family.kernel_at(theta), float(np.exp(theta[0]))

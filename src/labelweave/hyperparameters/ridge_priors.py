@@ -6,11 +6,10 @@ every label: the hyper-parameters are lambda and those of K, while c, the consta
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.features import Kernel
 from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes
 from labelweave.labels.covariance.factor import FactorCovariance
@@ -18,7 +17,6 @@ from labelweave.problems.score_prior import PriorTerm, ScorePrior
 
 __all__ = ["RidgePriors"]
 
-Array = npt.NDArray[Any]
 
 _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
 
@@ -26,18 +24,9 @@ _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
 class RidgePriors(PriorFamily):
     """The priors.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        The kernel to start from, its parameters numbers; None for a kernel matrix that was given.
-    regularization : float
-        lambda to start from, positive.
-    constant : float
-        c; 0 for none.
-    n_labels : int
-        Labels.
-    ties_labels : bool
-        Whether all labels of a fit are solved for together, as suits labels that are all observed.
+    kernel: the kernel to start from, its parameters numbers; None for a kernel matrix that was given.
+    regularization: lambda to start from, positive.
+    ties_labels: whether all labels of a fit are solved for together, as suits labels that are all observed.
     """
 
     learns_covariance = False
@@ -61,35 +50,24 @@ class RidgePriors(PriorFamily):
     def kernel_at(self, theta: Array) -> Kernel | None:
         """Give the kernel.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            The hyper-parameters.
-
-        Returns
-        -------
-        Kernel or None
-            The kernel; None for a kernel matrix that was given.
+        Returns the kernel; None for a kernel matrix that was given.
+        Shapes: theta (p,).
         """
         return None if self.kernel is None else self.kernel.with_log_parameters(theta[1:])
 
     def prior(self, theta: Array) -> ScorePrior:
-        """Make the prior; see :meth:`PriorFamily.prior`."""
         variance = float(np.exp(-theta[0]))
         covariance = FactorCovariance(np.empty((self.n_labels, 0)), np.full(self.n_labels, variance))
         return ScorePrior((PriorTerm(self.kernel_at(theta), covariance),), variance * self.constant**2)
 
     def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
-        """Turn derivatives back to theta; see :meth:`PriorFamily.slope`."""
         term = slopes.terms[0]
         by_variances = term.covariance if term.covariance.ndim == 1 else term.covariance.diagonal()
         by_variance = by_variances.sum() + self.constant**2 * slopes.intercept_variance
         return np.concatenate([[-np.exp(-theta[0]) * by_variance], term.kernel])
 
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
-        """Raise lambda tenfold; see :meth:`PriorFamily.retreated`."""
         return np.concatenate([[theta[0] + np.log(10.0)], theta[1:]])
 
     def values(self, theta: Array) -> dict[str, float]:
-        """Give the hyper-parameters by name; see :meth:`PriorFamily.values`."""
         return dict(zip(self.names, np.exp(theta).tolist(), strict=True))

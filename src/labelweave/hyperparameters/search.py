@@ -11,17 +11,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
+from labelweave.array_types import Array
 from labelweave.hyperparameters.cross_validation import Evaluation
 
 __all__ = ["LearnedParameters", "SearchRecord", "SearchSettings", "learn"]
 
-Array = npt.NDArray[Any]
 
 Box = list[tuple[float | None, float | None]]
 
@@ -33,22 +32,11 @@ _FAR = 1e8
 class SearchRecord(NamedTuple):
     """One evaluation of the criterion.
 
-    Parameters
-    ----------
-    evaluation : int
-        Its number, from 1.
-    time : float
-        Seconds since the search began.
-    value : float
-        The mean held-out loss; NaN where the inner fits failed.
-    slope : float
-        The largest entry of the gradient.
-    gap : float
-        The relative duality gap of the inner fits.
-    products : float
-        Kernel products taken.
-    stage : int, default=1
-        The number of the stage, for a search in stages; values of different stages are not comparable, as
+    time: seconds since the search began.
+    value: the mean held-out loss; NaN where the inner fits failed.
+    slope: the largest entry of the gradient.
+    gap: the relative duality gap of the inner fits.
+    stage: the number of the stage, for a search in stages; values of different stages are not comparable, as
         each may have its own rows and hyper-parameters.
     """
 
@@ -65,16 +53,8 @@ class SearchRecord(NamedTuple):
 class LearnedParameters:
     """The end of a search.
 
-    Parameters
-    ----------
-    theta : ndarray of float64, shape (p,)
-        The best hyper-parameters met.
-    value : float
-        Their mean held-out loss.
-    status : {"converged", "iteration_limit", "stalled", "interrupted"}
-        Why the search ended.
-    trace : list of SearchRecord
-        Every evaluation, those of earlier stages first.
+    trace: every evaluation, those of earlier stages first.
+    Shapes: theta (p,).
     """
 
     theta: Array
@@ -85,15 +65,7 @@ class LearnedParameters:
     def followed_by(self, later: LearnedParameters) -> LearnedParameters:
         """Join the result of a search that went on where this one ended.
 
-        Parameters
-        ----------
-        later : LearnedParameters
-            The second search.
-
-        Returns
-        -------
-        LearnedParameters
-            The better point, the end of the second search and the trace of both.
+        Returns the better point, the end of the second search and the trace of both.
         """
         best = later if later.value < self.value else self
         return LearnedParameters(best.theta, best.value, later.status, _joined(self.trace, later.trace))
@@ -101,17 +73,9 @@ class LearnedParameters:
     def after(self, earlier: list[SearchRecord], stage: int) -> LearnedParameters:
         """Put the trace of earlier stages before the one of this search.
 
-        Parameters
-        ----------
-        earlier : list of SearchRecord
-            The evaluations of earlier stages.
-        stage : int
-            The number of this one.
-
-        Returns
-        -------
-        LearnedParameters
-            The same end, with the whole trace.
+        earlier: the evaluations of earlier stages.
+        stage: the number of this one.
+        Returns the same end, with the whole trace.
         """
         own = [record._replace(stage=stage) for record in self.trace]
         return replace(self, trace=_joined(earlier, own))
@@ -132,16 +96,10 @@ def _joined(first: list[SearchRecord], second: list[SearchRecord]) -> list[Searc
 class SearchSettings:
     """How to search.
 
-    Parameters
-    ----------
-    max_iter : int, default=50
-        The largest number of evaluations.
-    tol : float, default=1e-4
-        A step that lowers the mean held-out loss by a smaller share ends the search.
-    first_step : float, default=1.0
-        The length of the first step, in logarithms of parameters.
-    on_record : callable or None, default=None
-        Gets every record; a true result ends the search.
+    max_iter: the largest number of evaluations.
+    tol: A step that lowers the mean held-out loss by a smaller share ends the search.
+    first_step: the length of the first step, in logarithms of parameters.
+    on_record: gets every record; a true result ends the search.
     """
 
     max_iter: int = 50
@@ -160,28 +118,11 @@ def learn(
 ) -> LearnedParameters:
     """Minimise the criterion.
 
-    Parameters
-    ----------
-    criterion : callable
-        Value and gradient at hyper-parameters.
-    start : ndarray of shape (p,)
-        Where to start.
-    bounds : list of tuple
-        The box.
-    settings : SearchSettings or None, default=None
-        How to search; None for the defaults.
-    retreat : callable or None, default=None
-        Gives easier hyper-parameters to start from where the fits fail; the box moves along.
-
-    Returns
-    -------
-    LearnedParameters
-        The best hyper-parameters.
-
-    Raises
-    ------
-    ValueError
-        If the fits fail wherever the search starts.
+    criterion: value and gradient at hyper-parameters.
+    settings: how to search; None for the defaults.
+    retreat: gives easier hyper-parameters to start from where the fits fail; the box moves along.
+    Shapes: start (p,).
+    Raises ValueError if the fits fail wherever the search starts.
     """
     settings = SearchSettings() if settings is None else settings
     search = _Search(criterion, settings)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.features import Kernel
 from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes
 from labelweave.labels import LabelCovariance
@@ -26,7 +27,6 @@ from labelweave.problems.score_prior import PriorTerm, ScorePrior
 
 __all__ = ["NodeGroups", "TiedPriors"]
 
-Array = npt.NDArray[Any]
 
 _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
 
@@ -35,12 +35,8 @@ _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
 class NodeGroups:
     """A partition of the nodes.
 
-    Parameters
-    ----------
-    of_node : ndarray of int, shape (P,)
-        The group of every node.
-    names : list of str
-        The groups, for people; one of no name is everything.
+    of_node (P,): the group of every node.
+    names: the groups, for people; one of no name is everything.
     """
 
     of_node: Array
@@ -50,20 +46,11 @@ class NodeGroups:
 class TiedPriors(PriorFamily):
     """Priors with a scale a group of nodes and a kernel shape a group of nodes.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        The shape to start from, its parameters numbers; None for a kernel matrix that was given.
-    membership : scipy.sparse array of shape (L, P)
-        phi: which nodes each label lies under; the identity for flat classes.
-    scales : NodeGroups
-        The nodes that share a scale.
-    shapes : NodeGroups
-        The nodes that share a shape.
-    start_scale : float
-        The scale to start from.
-    intercept_variance : float
-        Fixed.
+    kernel: the shape to start from, its parameters numbers; None for a kernel matrix that was given.
+    membership (L, P): phi: which nodes each label lies under; the identity for flat classes.
+    scales: the nodes that share a scale.
+    shapes: the nodes that share a shape.
+    start_scale: the scale to start from.
     """
 
     learns_covariance = False
@@ -101,7 +88,6 @@ class TiedPriors(PriorFamily):
         )
 
     def prior(self, theta: Array) -> ScorePrior:
-        """Make the prior; see :meth:`PriorFamily.prior`."""
         variances, shapes = self._split(theta)
         terms = []
         for group, shape in enumerate(shapes):
@@ -116,7 +102,6 @@ class TiedPriors(PriorFamily):
         return FactorCovariance(np.empty((factor.shape[0], 0)), factor @ variances[nodes])
 
     def slope(self, theta: Array, slopes: PriorSlopes) -> npt.NDArray[np.float64]:
-        """Turn derivatives back to theta; see :meth:`PriorFamily.slope`."""
         variances, _ = self._split(theta)
         by_node = np.zeros(len(variances))
         for group, term in enumerate(slopes.terms):
@@ -132,7 +117,6 @@ class TiedPriors(PriorFamily):
         return np.asarray(factor.multiply(slope @ factor).sum(axis=0)).ravel()
 
     def coarser(self) -> TiedPriors | None:
-        """Tie all nodes; see :meth:`PriorFamily.coarser`."""
         if len(self.names) == len(self.start) == 1 + self.n_shape:
             return None
         everything = NodeGroups(np.zeros(len(self.scales.of_node), np.intp), [""])
@@ -142,17 +126,14 @@ class TiedPriors(PriorFamily):
         )
 
     def from_coarser(self, theta: Array) -> npt.NDArray[np.float64]:
-        """Give every group the same values; see :meth:`PriorFamily.from_coarser`."""
         scales = np.full(len(self.scales.names), theta[0])
         return np.concatenate([scales, np.tile(theta[1:], len(self.shapes.names))])
 
     def retreated(self, theta: Array) -> npt.NDArray[np.float64]:
-        """Lower all prior variances tenfold; see :meth:`PriorFamily.retreated`."""
         n_scales = len(self.scales.names)
         return np.concatenate([theta[:n_scales] - np.log(10.0), theta[n_scales:]])
 
     def values(self, theta: Array) -> dict[str, float]:
-        """Give the hyper-parameters by name; see :meth:`PriorFamily.values`."""
         return dict(zip(self.names, np.exp(theta).tolist(), strict=True))
 
 

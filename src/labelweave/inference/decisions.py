@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.labels.class_probabilities import probability_blocks, read_class_probabilities
 
 __all__ = ["best_parent", "least_expected_loss", "most_probable", "rejected"]
 
-Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.intp]
 
 _ROUNDING = 64 * np.finfo(np.float64).eps  # the order of a sum must not choose among equal decisions

@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.inference.labeled_scores import read_score_table
 
 __all__ = ["ExpectedF1Sizes", "expected_f1_sizes"]
 
-Array = npt.NDArray[Any]
 
 _MOST_LABELS = 1000  # of a row that are told apart
 _LEFT_OUT = 1e-9  # probability mass that is not worth an operation

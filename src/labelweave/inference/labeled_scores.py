@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import panels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import shown_name
 
 __all__ = ["LabeledScores", "ScoreLines", "read_labeled_scores", "read_score_table"]
 
-Array = npt.NDArray[Any]
 
 BLOCK_ENTRIES = 2**20
 
@@ -28,14 +27,8 @@ BLOCK_ENTRIES = 2**20
 class ScoreLines:
     """Some labels with all their rows, or some rows with all their labels; one a line.
 
-    Parameters
-    ----------
-    which : slice
-        Which labels or rows.
-    scores : ndarray of float, shape (b, width)
-        Their scores; -inf where a label was not observed.
-    signs : ndarray of int8, shape (b, width)
-        +1, -1 and, for what is unobserved, 0.
+    scores (b, width): their scores; -inf where a label was not observed.
+    signs (b, width): +1, -1 and, for what is unobserved, 0.
     """
 
     which: slice
@@ -47,19 +40,13 @@ class ScoreLines:
 class LabeledScores:
     """Labels, scores and weights of the same rows.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        What is true; unobserved entries count for nothing.
-    scores : ndarray of float, shape (n, L)
-        Finite scores; the greater, the likelier the label.
-    weights : ndarray of float64, shape (n,)
-        Weights of the rows.
+    labels (n, L): what is true; unobserved entries count for nothing.
+    scores: finite scores; the greater, the likelier the label.
     """
 
     labels: LabelMatrix
-    scores: Array
-    weights: Array
+    scores: RowsByLabels
+    weights: PerRow
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,34 +54,15 @@ class LabeledScores:
         return self.labels.shape
 
     def rows(self, which: Array) -> LabeledScores:
-        """Keep some rows.
-
-        Parameters
-        ----------
-        which : ndarray of int
-            The rows.
-
-        Returns
-        -------
-        LabeledScores
-            These rows.
-        """
+        """Keep some rows."""
         return LabeledScores(self.labels[which], self.scores[which], self.weights[which])
 
     def drawn_labels(self, most_entries: int, least: int = 1) -> LabeledScores:
         """Keep some labels, evenly drawn, where all are too many to look at.
 
-        Parameters
-        ----------
-        most_entries : int
-            So many entries may be kept.
-        least : int, default=1
-            So many labels are kept in any case.
-
-        Returns
-        -------
-        LabeledScores
-            The table itself if it is small enough.
+        most_entries: so many entries may be kept.
+        least: so many labels are kept in any case.
+        Returns the table itself if it is small enough.
         """
         n_rows, n_labels = self.shape
         wanted = max(least, most_entries // n_rows)
@@ -104,13 +72,7 @@ class LabeledScores:
         return LabeledScores(self.labels.select_labels(drawn), self.scores[:, drawn], self.weights)
 
     def label_blocks(self) -> Iterator[ScoreLines]:
-        """Hand out some labels at a time.
-
-        Yields
-        ------
-        ScoreLines
-            The next labels.
-        """
+        """Hand out some labels at a time."""
         n_rows, n_labels = self.shape
         for columns in panels(n_labels, max(1, BLOCK_ENTRIES // max(1, n_rows))):
             chosen = np.arange(columns.start, columns.stop)
@@ -119,61 +81,29 @@ class LabeledScores:
             yield ScoreLines(columns, scores.astype(self.scores.dtype, copy=False), signs)
 
     def row_blocks(self) -> Iterator[ScoreLines]:
-        """Hand out some rows at a time.
-
-        Yields
-        ------
-        ScoreLines
-            The next rows.
-        """
+        """Hand out some rows at a time."""
         n_rows, n_labels = self.shape
         for rows in panels(n_rows, max(1, BLOCK_ENTRIES // max(1, n_labels))):
             signs = self.labels[rows].to_signs()
             scores = np.where(signs == 0, -np.inf, self.scores[rows])
             yield ScoreLines(rows, scores.astype(self.scores.dtype, copy=False), signs)
 
-    def row_positives(self) -> Array:
-        """Count the positive labels of every row.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-            The counts.
-        """
+    def row_positives(self) -> PerRow:
+        """Count the positive labels of every row."""
         return np.diff(self.labels.positives.indptr)
 
-    def positive_weights(self) -> Array:
-        """Add the weights of every label's positive rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (L,)
-            The sums.
-        """
+    def positive_weights(self) -> PerLabel:
+        """Add the weights of every label's positive rows."""
         return np.asarray(self.labels.positives.T @ self.weights, dtype=np.float64)
 
 
 def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> LabeledScores:
     """Check labels, scores and weights.
 
-    Parameters
-    ----------
-    labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    scores : array-like of shape (n, L)
-        Finite scores.
-    sample_weight : array-like of shape (n,) or None, default=None
-        Weights of the rows, not negative; by default ones.
-
-    Returns
-    -------
-    LabeledScores
-        All three.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree or a number is not finite, naming the place.
+    labels (n, L): true labels, 0/1 or -1/1, NaN where not observed.
+    sample_weight (n,): weights of the rows, not negative; by default ones.
+    Shapes: scores (n, L).
+    Raises ValueError if shapes disagree or a number is not finite, naming the place.
     """
     truth = LabelMatrix.from_any(labels)
     table = read_score_table(scores, truth.names)
@@ -187,25 +117,12 @@ def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> 
     return LabeledScores(truth, table, _read_weights(sample_weight, len(truth)))
 
 
-def read_score_table(scores: Any, names: Any = None) -> Array:
+def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
     """Check scores: numbers, finite, one row a row and one column a label.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n, L)
-        The scores.
-    names : ndarray of str or None, default=None
-        The labels' names, for messages.
-
-    Returns
-    -------
-    ndarray of float32 or float64, shape (n, L)
-        The scores.
-
-    Raises
-    ------
-    ValueError
-        If they are something else, naming the place.
+    names: the labels' names, for messages.
+    Shapes: scores (n, L).
+    Raises ValueError if they are something else, naming the place.
     """
     table = np.asarray(scores)
     if table.ndim != 2 or table.dtype.kind not in "iufb":

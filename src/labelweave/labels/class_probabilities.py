@@ -6,35 +6,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
+
+from labelweave.array_types import Array, RowsByClasses
 
 __all__ = ["probability_blocks", "read_class_probabilities"]
 
-Array = npt.NDArray[Any]
 
 _BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
 _SUM_TOLERANCE = 1e-3  # half precision and printed tables are off by this much
 
 
-def read_class_probabilities(probabilities: Any) -> Array:
+def read_class_probabilities(probabilities: Any) -> RowsByClasses:
     """Check that every row is a distribution over classes.
 
-    Parameters
-    ----------
-    probabilities : DataFrame or array-like of shape (n, C)
-        One column a class, as ``predict_proba`` gives them.
-
-    Returns
-    -------
-    ndarray of floating, shape (n, C)
-        The same numbers; floating types are kept as they are.
-
-    Raises
-    ------
-    ValueError
-        If the table has another shape or no class, an entry is no number or
-        negative, or a row does not sum to 1 within 0.001; the row is named.
+    probabilities (n, C): one column a class, as ``predict_proba`` gives them.
+    Returns the same numbers; floating types are kept as they are.
+    Raises ValueError if the table has another shape or no class, an entry is no number or negative, or a row
+        does not sum to 1 within 0.001; the row is named.
     """
     table = _as_table(probabilities)
     for rows, block in probability_blocks(table):
@@ -47,20 +36,11 @@ def read_class_probabilities(probabilities: Any) -> Array:
     return table
 
 
-def probability_blocks(table: Array, n_columns: int = 0) -> Iterator[tuple[slice, Array]]:
+def probability_blocks(table: RowsByClasses, n_columns: int = 0) -> Iterator[tuple[slice, Array]]:
     """Cut a table into blocks of rows of about a million entries.
 
-    Parameters
-    ----------
-    table : ndarray of shape (n, C)
-        The table.
-    n_columns : int, default=0
-        The width of what is made of a block, if it is wider than the table.
-
-    Returns
-    -------
-    iterator of (slice, ndarray of shape (rows, C))
-        Which rows, and these rows.
+    n_columns: the width of what is made of a block, if it is wider than the table.
+    Returns (rows, C): which rows, and these rows.
     """
     step = max(1, _BLOCK_ENTRIES // max(1, table.shape[1], n_columns))
     parts = (slice(start, start + step) for start in range(0, len(table), step))

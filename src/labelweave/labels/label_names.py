@@ -6,32 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Array
 
 __all__ = ["checked_names", "frame_names", "shown_name"]
-
-Array = npt.NDArray[Any]
 
 
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int) -> Array | None:
     """Check that there is one name a label and that names are distinct.
 
-    Parameters
-    ----------
-    names : sequence or None
-        The names; anything but text is written as text.
-    n_labels : int
-        The number of labels.
-
-    Returns
-    -------
-    ndarray of str, shape (L,), or None
-        The names; None if there are none.
-
-    Raises
-    ------
-    ValueError
-        If their number is wrong or one occurs twice.
+    names: the names; anything but text is written as text.
+    Returns (L,): the names; None if there are none.
+    Raises ValueError if their number is wrong or one occurs twice.
     """
     if names is None:
         return None
@@ -49,15 +35,8 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int) -> Array |
 def frame_names(table: Any) -> list[str] | None:
     """Read label names off the columns of a frame.
 
-    Parameters
-    ----------
-    table : object
-        A frame, or anything else.
-
-    Returns
-    -------
-    list of str or None
-        The names of its columns; None if it is no frame.
+    table: A frame, or anything else.
+    Returns the names of its columns; None if it is no frame.
     """
     return [str(column) for column in table.columns] if hasattr(table, "columns") else None
 
@@ -65,16 +44,7 @@ def frame_names(table: Any) -> list[str] | None:
 def shown_name(names: Sequence[Any] | Array | None, label: int) -> str:
     """Say in a message which label is meant.
 
-    Parameters
-    ----------
-    names : sequence of str or None
-        The label names, if there are any.
-    label : int
-        The label's index.
-
-    Returns
-    -------
-    str
-        The quoted name, or the index.
+    names: the label names, if there are any.
+    Returns the quoted name, or the index.
     """
     return str(label) if names is None else repr(str(names[label]))

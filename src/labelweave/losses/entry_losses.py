@@ -7,15 +7,14 @@ All functions work on arrays of any shape, entry by entry.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, xlogy
 
-__all__ = ["ENTRY_LOSSES", "EntryLoss", "LogisticEntryLoss", "SquaredEntryLoss", "SquaredHingeEntryLoss"]
+from labelweave.array_types import Array
 
-Array = npt.NDArray[Any]
+__all__ = ["ENTRY_LOSSES", "EntryLoss", "LogisticEntryLoss", "SquaredEntryLoss", "SquaredHingeEntryLoss"]
 
 
 class EntryLoss(Protocol):
@@ -25,67 +24,18 @@ class EntryLoss(Protocol):
     threshold: float
 
     def value(self, signs: Array, scores: Array) -> Array:
-        """Compute the losses.
-
-        Parameters
-        ----------
-        signs : ndarray of +1 and -1
-            The labels.
-        scores : ndarray, the same shape
-            The scores.
-
-        Returns
-        -------
-        ndarray, the same shape
-            The losses.
-        """
+        """Compute the losses."""
 
     def slope(self, signs: Array, scores: Array) -> Array:
-        """Compute the first derivatives by the scores.
-
-        Parameters
-        ----------
-        signs : ndarray of +1 and -1
-            The labels.
-        scores : ndarray, the same shape
-            The scores.
-
-        Returns
-        -------
-        ndarray, the same shape
-            The derivatives.
-        """
+        """Compute the first derivatives by the scores."""
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        """Compute second derivatives by the scores (generalised ones).
-
-        Parameters
-        ----------
-        signs : ndarray of +1 and -1
-            The labels.
-        scores : ndarray, the same shape
-            The scores.
-
-        Returns
-        -------
-        ndarray, the same shape
-            The derivatives.
-        """
+        """Compute second derivatives by the scores (generalised ones)."""
 
     def conjugate(self, signs: Array, slopes: Array) -> Array:
         """Compute ``max over s of slope * s - loss(sign, s)``.
 
-        Parameters
-        ----------
-        signs : ndarray of +1 and -1
-            The labels.
-        slopes : ndarray, the same shape
-            Slopes that the loss can have.
-
-        Returns
-        -------
-        ndarray, the same shape
-            The conjugates.
+        slopes: slopes that the loss can have.
         """
 
 
@@ -96,19 +46,15 @@ class SquaredEntryLoss:
     threshold = 0.5
 
     def value(self, signs: Array, scores: Array) -> Array:
-        """Compute the losses; see :meth:`EntryLoss.value`."""
         return np.asarray(0.5 * np.square(scores - (signs > 0)))
 
     def slope(self, signs: Array, scores: Array) -> Array:
-        """Compute first derivatives; see :meth:`EntryLoss.slope`."""
         return np.asarray(scores - (signs > 0))
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        """Give second derivatives, all 1; see :meth:`EntryLoss.curvature`."""
         return np.ones_like(scores)
 
     def conjugate(self, signs: Array, slopes: Array) -> Array:
-        """Compute the conjugate; see :meth:`EntryLoss.conjugate`."""
         return np.asarray(slopes * (0.5 * slopes + (signs > 0)))
 
 
@@ -119,19 +65,15 @@ class LogisticEntryLoss:
     threshold = 0.0
 
     def value(self, signs: Array, scores: Array) -> Array:
-        """Compute the losses; see :meth:`EntryLoss.value`."""
         return np.asarray(np.logaddexp(0.0, -signs * scores))
 
     def slope(self, signs: Array, scores: Array) -> Array:
-        """Compute first derivatives; see :meth:`EntryLoss.slope`."""
         return np.asarray(-signs * expit(-signs * scores))
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        """Compute second derivatives; see :meth:`EntryLoss.curvature`."""
         return np.asarray(expit(scores) * expit(-scores))
 
     def conjugate(self, signs: Array, slopes: Array) -> Array:
-        """Compute the conjugate, a negative entropy; see :meth:`EntryLoss.conjugate`."""
         share = np.clip(-signs * slopes, 0.0, 1.0)
         return np.asarray(xlogy(share, share) + xlogy(1.0 - share, 1.0 - share))
 
@@ -143,19 +85,15 @@ class SquaredHingeEntryLoss:
     threshold = 0.0
 
     def value(self, signs: Array, scores: Array) -> Array:
-        """Compute the losses; see :meth:`EntryLoss.value`."""
         return np.asarray(0.5 * np.square(np.maximum(0.0, 1.0 - signs * scores)))
 
     def slope(self, signs: Array, scores: Array) -> Array:
-        """Compute first derivatives; see :meth:`EntryLoss.slope`."""
         return np.asarray(-signs * np.maximum(0.0, 1.0 - signs * scores))
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        """Give 1 within the margin and 0 outside; see :meth:`EntryLoss.curvature`."""
         return (signs * scores < 1.0).astype(scores.dtype)
 
     def conjugate(self, signs: Array, slopes: Array) -> Array:
-        """Compute the conjugate; see :meth:`EntryLoss.conjugate`."""
         return np.asarray(slopes * (0.5 * slopes + signs))
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from labelweave.losses.score_loss import Array, Evaluation, Root
+from labelweave.array_types import Array
+from labelweave.losses.score_loss import Evaluation, Root
 
 __all__ = ["LogisticLoss"]
 
@@ -14,19 +15,10 @@ __all__ = ["LogisticLoss"]
 class LogisticLoss:
     """One binary logistic model a label.
 
-    Parameters
-    ----------
-    signs : ndarray of int8, shape (n, L)
-        1 and -1, and 0 where unobserved.
-    weights : ndarray of float64, shape (n, fits)
-        The weight of each row in each fit.
-    is_separate : bool
-        Whether every label is a group of its own: groups then count labels within fits.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n, fits, L), or (n, fits L, 1) for separate labels.
+    signs (n, L): 1 and -1, and 0 where unobserved.
+    weights (n, fits): the weight of each row in each fit.
+    is_separate: whether every label is a group of its own: groups then count labels within fits.
+    shape: (n, fits, L), or (n, fits L, 1) for separate labels.
     """
 
     def __init__(self, signs: npt.NDArray[np.int8], weights: Array, *, is_separate: bool) -> None:
@@ -44,7 +36,6 @@ class LogisticLoss:
         return self.weights[rows][:, fits, None]
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
-        """Compute values, residuals and curvatures; see :meth:`ScoreLoss.evaluate`."""
         signs, weights = self._signs(rows, groups), self._weights(rows, groups)
         margins = signs * scores
         miss = expit(-margins)  # the probability of the other sign
@@ -53,23 +44,18 @@ class LogisticLoss:
         return Evaluation(values, weights * signs * miss, seen * miss * (1.0 - miss))
 
     def values(self, scores: Array, rows: slice, groups: Array) -> npt.NDArray[np.float64]:
-        """Compute the values; see :meth:`ScoreLoss.values`."""
         signs, weights = self._signs(rows, groups), self._weights(rows, groups)
         losses = np.logaddexp(0.0, -signs * scores)
         return np.asarray(np.einsum("ngc,ngc->g", weights * np.abs(signs), losses))
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
-        """Multiply by the curvatures; see :meth:`ScoreLoss.curve`."""
         return state * vectors
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Add the curvatures; see :meth:`ScoreLoss.mean_curvature`."""
         return np.diag(state.sum(axis=(0, 1)))
 
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Add the curvatures of each row; see :meth:`ScoreLoss.row_curvatures`."""
         return np.asarray(state.sum(axis=2))
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
-        """Compute the roots of the curvatures; see :meth:`ScoreLoss.root`."""
         return Root(np.sqrt(state), None)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.losses.score_loss import Array, Evaluation, Root
+from labelweave.array_types import Array
+from labelweave.losses.score_loss import Evaluation, Root
 
 __all__ = ["SoftmaxLoss"]
 
@@ -20,18 +21,11 @@ __all__ = ["SoftmaxLoss"]
 class SoftmaxLoss:
     """Multinomial logistic model; all classes of a fit are one group.
 
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n,)
-        The class of each row; for a row known in part, any class it may have.
-    n_classes : int
-        The number of classes C.
-    weights : ndarray of float64, shape (n, fits)
-        The weight of each row in each fit; 0 for a row of unknown class.
-    partial : ndarray of int, shape (k,), or None, default=None
-        Rows known in part, ascending.
-    allowed : ndarray of bool, shape (k, C), or None, default=None
-        Which classes these may have.
+    codes (n,): the class of each row; for a row known in part, any class it may have.
+    n_classes: the number of classes C.
+    weights (n, fits): the weight of each row in each fit; 0 for a row of unknown class.
+    partial (k,): rows known in part, ascending.
+    allowed (k, C): which classes these may have.
     """
 
     def __init__(
@@ -60,7 +54,6 @@ class SoftmaxLoss:
         return self.partial[first:last] - rows.start, self.allowed[first:last]
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
-        """Compute values, residuals and probabilities; see :meth:`ScoreLoss.evaluate`."""
         weights = self.weights[rows][:, groups]
         probabilities, log_sums = _softmax(scores)
         values = np.einsum("ng,ng->g", weights, log_sums - self._own(scores, rows))
@@ -75,19 +68,16 @@ class SoftmaxLoss:
         return Evaluation(values, residuals, probabilities)
 
     def values(self, scores: Array, rows: slice, groups: Array) -> npt.NDArray[np.float64]:
-        """Compute the values; see :meth:`ScoreLoss.values`."""
         losses = _log_sum(scores) - self._own(scores, rows)
         return np.asarray(np.einsum("ng,ng->g", self.weights[rows][:, groups], losses))
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
-        """Multiply by ``w (diag(p) - p p^T)``; see :meth:`ScoreLoss.curve`."""
         product = state * vectors
         product -= state * product.sum(axis=2, keepdims=True)
         product *= self.weights[rows][:, groups, None]
         return np.asarray(product)
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Add ``w (diag(p) - p p^T)``; see :meth:`ScoreLoss.mean_curvature`."""
         flat = state.reshape(-1, state.shape[2])
         total = flat.T @ (flat * -self.weights[rows][:, groups].reshape(-1, 1))
         # the rows of the sum add to 0: a difference from sum(w p) would round to nothing for sure classes

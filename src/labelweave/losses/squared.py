@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.losses.score_loss import Array, Evaluation, Root
+from labelweave.array_types import Array
+from labelweave.losses.score_loss import Evaluation, Root
 
 __all__ = ["SquaredLoss"]
 
@@ -13,21 +14,11 @@ __all__ = ["SquaredLoss"]
 class SquaredLoss:
     """Half the squared distance of the scores to the labels.
 
-    Parameters
-    ----------
-    signs : ndarray of int8, shape (n, L)
-        1 and -1, and 0 where unobserved.
-    weights : ndarray of float64, shape (n, fits)
-        The weight of each row in each fit.
-    is_separate : bool
-        Whether every label is a group of its own: groups then count labels within fits.
-    negative_weight : float, default=1.0
-        What the weights of negative labels are multiplied with.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n, fits, L), or (n, fits L, 1) for separate labels.
+    signs (n, L): 1 and -1, and 0 where unobserved.
+    weights (n, fits): the weight of each row in each fit.
+    is_separate: whether every label is a group of its own: groups then count labels within fits.
+    negative_weight: what the weights of negative labels are multiplied with.
+    shape: (n, fits, L), or (n, fits L, 1) for separate labels.
     """
 
     def __init__(
@@ -54,7 +45,6 @@ class SquaredLoss:
         return (signs > 0).astype(np.float64), scale * self.weights[rows][:, fits, None]
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
-        """Compute values, residuals and curvatures; see :meth:`ScoreLoss.evaluate`."""
         targets, weights = self._entries(rows, groups)
         residuals = targets - scores
         values = 0.5 * np.einsum("ngc,ngc,ngc->g", weights, residuals, residuals)
@@ -62,22 +52,17 @@ class SquaredLoss:
         return Evaluation(values, residuals, weights)
 
     def values(self, scores: Array, rows: slice, groups: Array) -> npt.NDArray[np.float64]:
-        """Compute the values; see :meth:`ScoreLoss.values`."""
         targets, weights = self._entries(rows, groups)
         return np.asarray(0.5 * np.einsum("ngc,ngc->g", weights, np.square(targets - scores)))
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
-        """Multiply by the curvatures; see :meth:`ScoreLoss.curve`."""
         return state * vectors
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Add the curvatures; see :meth:`ScoreLoss.mean_curvature`."""
         return np.diag(state.sum(axis=(0, 1)))
 
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Add the curvatures of each row; see :meth:`ScoreLoss.row_curvatures`."""
         return np.asarray(state.sum(axis=2))
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
-        """Compute the roots of the curvatures; see :meth:`ScoreLoss.root`."""
         return Root(np.sqrt(state), None)

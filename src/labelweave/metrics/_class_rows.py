@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, Floats
 from labelweave.labels import Taxonomy
 from labelweave.labels.class_probabilities import probability_blocks, read_class_probabilities
 from labelweave.labels.label_names import frame_names
@@ -23,8 +24,6 @@ from labelweave.metrics._inputs import read_weights
 
 __all__ = ["ClassRows", "read_class_rows"]
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Array, npt.NDArray[np.intp]], Array]
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
+
 __all__ = ["NOT_A_CLASS", "UNOBSERVED", "as_text", "class_codes", "read_predicted", "read_values"]
 
-Array = npt.NDArray[Any]
 
 UNOBSERVED = -1
 NOT_A_CLASS = -2

@@ -6,13 +6,11 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Floats
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import read_predictions, row_observed_counts
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -57,15 +57,8 @@ def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] =
 def area_under_curve(groups: ScoreGroups) -> npt.NDArray[np.float64]:
     """Compute the area of every line, NaN where there is no pair.
 
-    Parameters
-    ----------
-    groups : ScoreGroups
-        The observed entries grouped by equal score.
-
-    Returns
-    -------
-    ndarray of float64, shape (lines,)
-        The areas.
+    groups: the observed entries grouped by equal score.
+    Shapes: result (lines,).
     """
     pairs = groups.line_sums(groups.positives) * groups.line_sums(groups.negatives)
     won = groups.line_sums(groups.positives * (2 * groups.below(groups.negatives) + groups.negatives))

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Floats
 from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, row_blocks
 
 __all__ = ["expected_calibration_error"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def expected_calibration_error(

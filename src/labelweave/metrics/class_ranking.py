@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, Floats
 from labelweave.metrics._class_rows import ClassRows, read_class_rows
 from labelweave.metrics._inputs import mean_of_defined
 
 __all__ = ["error_reject_curve", "mean_reciprocal_rank"]
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 def mean_reciprocal_rank(
@@ -68,15 +66,8 @@ def mean_reciprocal_rank(
 def reciprocal_ranks(given: ClassRows) -> Floats:
     """Compute 1 / rank of the true class of every row.
 
-    Parameters
-    ----------
-    given : ClassRows
-        The rows, each with one of the classes as its truth.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        The inverse ranks.
+    given: the rows, each with one of the classes as its truth.
+    Shapes: result (m,).
     """
     return np.asarray(1.0 / given.per_row(_worst_ranks))
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import accuracy_score
 
+from labelweave.array_types import Array
 from labelweave.labels import Taxonomy
 from labelweave.metrics._class_rows import ClassRows, read_class_rows
 from labelweave.metrics._class_values import NOT_A_CLASS, class_codes, read_predicted
@@ -18,8 +19,6 @@ from labelweave.metrics.logarithmic_loss import class_log_loss
 from labelweave.metrics.taxonomic import parent_accuracy, taxonomic_loss
 
 __all__ = ["class_summary"]
-
-Array = npt.NDArray[Any]
 
 
 def class_summary(

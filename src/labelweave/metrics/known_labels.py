@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._class_values import as_text, read_values
 
 __all__ = ["Unknown", "classes_of_labels", "known_classes", "known_labels"]
 
-Array = npt.NDArray[Any]
 Unknown = Literal["error", "ignore"]
 
 _REMEDY = "drop them, or pass over them with unknown_labels='ignore'"
@@ -22,26 +21,13 @@ _REMEDY = "drop them, or pass over them with unknown_labels='ignore'"
 def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatrix, Array]:
     """Keep the labels that data and model share, and name them.
 
-    Parameters
-    ----------
-    Y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        The labels of the data; without names they are those of the model, in order, unless there are more.
-    names : list of str
-        The labels of the model.
-    unknown : {"error", "ignore"}
-        What to do with others.
-
-    Returns
-    -------
-    labels : LabelMatrix of shape (n, k)
-        Those that both have.
-    columns : ndarray of int, shape (k,)
-        Their numbers in the model.
-
-    Raises
-    ------
-    ValueError
-        If a label is unknown, or none is known.
+    Y (n, L): the labels of the data; without names they are those of the model, in order, unless there are
+        more.
+    names: the labels of the model.
+    unknown: what to do with others.
+    columns (k,): their numbers in the model.
+    Shapes: labels (n, k).
+    Raises ValueError if a label is unknown, or none is known.
     """
     labels = LabelMatrix.from_any(Y)
     words = _words(labels, names)
@@ -70,30 +56,15 @@ def _words(labels: LabelMatrix, names: list[str]) -> list[str]:
     return names[: labels.n_labels]
 
 
-def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: Unknown) -> Array:
+def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: Unknown) -> PerRow:
     """Give the class of every row.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,), LabelMatrix, DataFrame or sparse matrix of shape (n, C)
-        Classes, None or NaN where not known; or labels, of which a row has one, or those on one path of
+    y (n,): classes, None or NaN where not known; or labels, of which a row has one, or those on one path of
         the taxonomy.
-    names : list of str
-        The classes of the model.
-    taxonomy : Taxonomy or None
-        Its tree.
-    unknown : {"error", "ignore"}
-        What to do with classes that are neither the model's nor above one of them.
-
-    Returns
-    -------
-    ndarray of object, shape (n,)
-        Names, None where the class is not known.
-
-    Raises
-    ------
-    ValueError
-        If a row has several classes or an unknown one, or none has any.
+    names: the classes of the model.
+    unknown: what to do with classes that are neither the model's nor above one of them.
+    Returns names, None where the class is not known.
+    Raises ValueError if a row has several classes or an unknown one, or none has any.
     """
     classes = _as_classes(y, names, taxonomy)
     given = {entry for entry in classes if entry is not None}
@@ -124,27 +95,13 @@ def _as_classes(y: Any, names: list[str], taxonomy: Taxonomy | None) -> Array:
     return classes_of_labels(labels, own, taxonomy)
 
 
-def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy | None) -> Array:
+def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy | None) -> PerRow:
     """Give the class of every row whose labels stand for classes.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, C)
-        One label a row or none, or those on one path of the taxonomy.
-    words : list of str
-        The names of the labels.
-    taxonomy : Taxonomy or None
-        A tree.
-
-    Returns
-    -------
-    ndarray of object, shape (n,)
-        Names, the deepest ones; None for rows without a label.
-
-    Raises
-    ------
-    ValueError
-        If a row has several classes; it is named.
+    labels (n, C): one label a row or none, or those on one path of the taxonomy.
+    words: the names of the labels.
+    Returns names, the deepest ones; None for rows without a label.
+    Raises ValueError if a row has several classes; it is named.
     """
     counts = np.diff(labels.positives.indptr)
     several = np.flatnonzero(counts > 1)

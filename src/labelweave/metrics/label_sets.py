@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Floats
 from labelweave.metrics._entry_counts import EntryCounts, label_counts, row_counts
 from labelweave.metrics._inputs import mean_of_defined, read_targets, read_weights
 
 __all__ = ["f1_score", "hamming_loss", "precision_score", "recall_score", "subset_accuracy"]
 
-Floats = npt.NDArray[np.float64]
 Average = Literal["micro", "macro", "example", "samples"] | None
 
 

@@ -10,14 +10,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.metrics import log_loss as sklearn_log_loss
 
+from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._class_rows import ClassRows, read_class_rows
 from labelweave.metrics._class_values import NOT_A_CLASS, as_text
 from labelweave.metrics._inputs import read_scores, read_targets, read_weights, row_blocks
 
 __all__ = ["log_loss"]
-
-Array = npt.NDArray[Any]
 
 
 def log_loss(
@@ -85,22 +84,8 @@ def log_loss(
 def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
     """Compute the log loss of one class a row.
 
-    Parameters
-    ----------
-    given : ClassRows
-        The rows.
-    taxonomy : Taxonomy or None
-        The tree, if truths may be inner nodes.
-
-    Returns
-    -------
-    float
-        The loss.
-
-    Raises
-    ------
-    ValueError
-        If no class lies below an inner node.
+    taxonomy: the tree, if truths may be inner nodes.
+    Raises ValueError if no class lies below an inner node.
     """
     masses = given.per_row(lambda block, codes: block[np.arange(len(codes)), np.maximum(codes, 0)])
     if taxonomy is not None:

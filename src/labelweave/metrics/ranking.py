@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Floats
 from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, read_weights
 from labelweave.metrics._score_groups import ScoreGroups, Statistic, per_line
 
 __all__ = ["coverage_error", "label_ranking_average_precision", "ranking_loss"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any | None = None) -> float:
@@ -112,15 +110,8 @@ def label_ranking_average_precision(Y_true: Any, scores: Any, *, sample_weight: 
 def pairs_out_of_order(groups: ScoreGroups) -> Floats:
     """Compute the ranking loss of every line, NaN where nothing was observed.
 
-    Parameters
-    ----------
-    groups : ScoreGroups
-        The observed entries grouped by equal score.
-
-    Returns
-    -------
-    ndarray of float64, shape (lines,)
-        The losses.
+    groups: the observed entries grouped by equal score.
+    Shapes: result (lines,).
     """
     pairs = groups.line_sums(groups.positives) * groups.line_sums(groups.negatives)
     lost = groups.line_sums(groups.positives * groups.at_or_above(groups.negatives))
@@ -131,15 +122,8 @@ def pairs_out_of_order(groups: ScoreGroups) -> Floats:
 def coverage(groups: ScoreGroups) -> Floats:
     """Compute the worst rank of a positive of every line, NaN where nothing was observed.
 
-    Parameters
-    ----------
-    groups : ScoreGroups
-        The observed entries grouped by equal score.
-
-    Returns
-    -------
-    ndarray of float64, shape (lines,)
-        The ranks; 0 where there is no positive.
+    groups: the observed entries grouped by equal score.
+    Returns (lines,): the ranks; 0 where there is no positive.
     """
     ranks = groups.at_or_above(groups.positives + groups.negatives)
     worst = np.maximum.reduceat(np.where(groups.positives > 0, ranks, 0), groups.line_starts)
@@ -149,15 +133,8 @@ def coverage(groups: ScoreGroups) -> Floats:
 def average_precision(groups: ScoreGroups) -> Floats:
     """Compute the mean precision at the positives of every line, NaN where nothing was observed.
 
-    Parameters
-    ----------
-    groups : ScoreGroups
-        The observed entries grouped by equal score.
-
-    Returns
-    -------
-    ndarray of float64, shape (lines,)
-        The precisions; 1 where there is no positive.
+    groups: the observed entries grouped by equal score.
+    Returns (lines,): the precisions; 1 where there is no positive.
     """
     ranks = groups.at_or_above(groups.positives + groups.negatives)
     precision = groups.at_or_above(groups.positives) / np.maximum(ranks, 1)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, Floats
 from labelweave.labels import Taxonomy
 from labelweave.metrics._class_values import as_text, read_predicted, read_values
 from labelweave.metrics._inputs import mean_of_defined, read_weights
 
 __all__ = ["parent_accuracy", "taxonomic_loss"]
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 def taxonomic_loss(

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Floats
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import (
     check_k,
@@ -26,8 +26,6 @@ from labelweave.metrics._inputs import (
 from labelweave.metrics._top_labels import TopHits, top_hits
 
 __all__ = ["ndcg_at_k", "precision_at_k", "propensities", "propensity_scored_precision_at_k"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any | None = None) -> float:
@@ -184,19 +182,9 @@ def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, 
 def row_precisions(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
     """Compute precision at k of every row, NaN where nothing was observed.
 
-    Parameters
-    ----------
-    targets : LabelMatrix
-        The true labels.
-    hits : TopHits
-        The positives among the top k, or among more.
-    k : int
-        How many labels are taken.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        The precisions.
+    hits: the positives among the top k, or among more.
+    k: how many labels are taken.
+    Shapes: result (n,).
     """
     seen = np.minimum(row_observed_counts(targets), k)
     correct = hits.first(k).row_sums(len(targets))
@@ -208,19 +196,9 @@ def row_precisions(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
 def row_gains(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
     """Compute the normalised discounted gain at k of every row, NaN where nothing was observed.
 
-    Parameters
-    ----------
-    targets : LabelMatrix
-        The true labels.
-    hits : TopHits
-        The positives among the top k, or among more.
-    k : int
-        How many labels are taken.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        The gains.
+    hits: the positives among the top k, or among more.
+    k: how many labels are taken.
+    Shapes: result (n,).
     """
     discounts = 1 / np.log2(np.arange(k) + 2)
     hits = hits.first(k)

@@ -23,22 +23,10 @@ __all__ = ["replacing_file"]
 def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file that takes the place of ``path`` when the block ends well.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write or replace; a symbolic link is followed.
-
-    Yields
-    ------
-    binary file
-        The temporary file, open for writing.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the directory to write into does not exist.
-    IsADirectoryError
-        If ``path`` is a directory.
+    path: the file to write or replace; a symbolic link is followed.
+    Returns the temporary file, open for writing.
+    Raises FileNotFoundError if the directory to write into does not exist.
+    Raises IsADirectoryError if ``path`` is a directory.
     """
     target = Path(path).resolve()
     _check_target(target)

@@ -26,24 +26,10 @@ _LONGEST_INTEGER_BITS = 4096
 def to_json(value: Any, where: str = "state") -> str:
     """Write plain data as JSON text.
 
-    Parameters
-    ----------
-    value : None, bool, int, float, str, list or dict with str keys
-        The data, nested at most 100 deep.
-    where : str, default="state"
-        What to call it in errors.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Raises
-    ------
-    TypeError
-        If something else is inside, naming where it is.
-    ValueError
-        If it is nested too deeply or an integer has more than 4,096 bits.
+    value: the data, nested at most 100 deep.
+    where: what to call it in errors.
+    Raises TypeError if something else is inside, naming where it is.
+    Raises ValueError if it is nested too deeply or an integer has more than 4,096 bits.
     """
     return json.dumps(_spelled(value, where, 0), allow_nan=False, separators=(",", ":"))
 
@@ -51,22 +37,8 @@ def to_json(value: Any, where: str = "state") -> str:
 def from_json(text: str, where: str = "state") -> Any:
     """Read back what :func:`to_json` wrote.
 
-    Parameters
-    ----------
-    text : str
-        The text.
-    where : str, default="state"
-        What to call it in errors.
-
-    Returns
-    -------
-    object
-        The data.
-
-    Raises
-    ------
-    ModelFileError
-        If :func:`to_json` cannot have written this text.
+    where: what to call it in errors.
+    Raises ModelFileError if :func:`to_json` cannot have written this text.
     """
     try:
         value = _restored(json.loads(text))

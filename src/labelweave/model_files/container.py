@@ -45,19 +45,9 @@ Tensor = npt.NDArray[Any]
 def write_container(path: FilePath, fields: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
     """Write strings and dense arrays as one file, completely or not at all.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write or replace.
-    fields : mapping of str to str
-        The metadata.
-    tensors : mapping of str to ndarray
-        Arrays of bool, integers or float16, float32, float64, in any memory order.
-
-    Raises
-    ------
-    ValueError
-        If an array has another type or the header would pass 100 MB.
+    path: the file to write or replace.
+    tensors: arrays of bool, integers or float16, float32, float64, in any memory order.
+    Raises ValueError if an array has another type or the header would pass 100 MB.
     """
     header = Header(fields, {name: _described(name, tensor) for name, tensor in tensors.items()})
     start = header.to_bytes()
@@ -98,26 +88,10 @@ def _blocks(tensor: Tensor) -> Iterator[memoryview]:
 def map_container(path: FilePath, *, verify: bool = True) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Read the strings of a file and map its arrays into memory.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    verify : bool, default=True
-        Whether to read the whole file once and compare the checksum.
-
-    Returns
-    -------
-    fields : dict of str to str
-        The metadata.
-    tensors : dict of str to ndarray
-        Read-only views of the mapped file.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is not, or no longer, as :func:`write_container` left it.
-    FileNotFoundError, IsADirectoryError, PermissionError
-        If there is no file to read.
+    verify: whether to read the whole file once and compare the checksum.
+    tensors: read-only views of the mapped file.
+    Raises ModelFileError if the file is not, or no longer, as :func:`write_container` left it.
+    Raises FileNotFoundError, IsADirectoryError, PermissionError if there is no file to read.
     """
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size

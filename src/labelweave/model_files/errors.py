@@ -17,20 +17,7 @@ class ModelFileError(ValueError):
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
     """Put the file's name before the reason of every refusal inside.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file being read.
-
-    Yields
-    ------
-    None
-        Nothing; the block runs.
-
-    Raises
-    ------
-    ModelFileError
-        The refusal, completed.
+    Raises ModelFileError the refusal, completed.
     """
     try:
         yield

@@ -61,15 +61,8 @@ _SAFETENSORS_TYPES = {dtype.str: name for name, dtype in _NUMPY_TYPES.items()}
 def safetensors_type(dtype: npt.DTypeLike) -> str | None:
     """Name a NumPy type as safetensors does.
 
-    Parameters
-    ----------
-    dtype : dtype-like
-        A NumPy type of any byte order.
-
-    Returns
-    -------
-    str or None
-        The name, such as ``"F64"``; ``None`` if a model file does not hold this type.
+    dtype: A NumPy type of any byte order.
+    Returns the name, such as ``"F64"``; ``None`` if a model file does not hold this type.
     """
     return _SAFETENSORS_TYPES.get(np.dtype(dtype).newbyteorder("<").str)
 
@@ -78,12 +71,7 @@ def safetensors_type(dtype: npt.DTypeLike) -> str | None:
 class TensorShape:
     """What a header says of one tensor.
 
-    Parameters
-    ----------
-    type_name : str
-        The safetensors name of its type.
-    shape : tuple of int
-        Its shape.
+    type_name: the safetensors name of its type.
     """
 
     type_name: str
@@ -104,12 +92,8 @@ class TensorShape:
 class Header:
     """All that stands before the tensors' bytes.
 
-    Parameters
-    ----------
-    fields : mapping of str to str
-        The metadata after format, version and checksum, in order.
-    tensors : mapping of str to TensorShape
-        The tensors, in any order.
+    fields: the metadata after format, version and checksum, in order.
+    tensors: the tensors, in any order.
     """
 
     fields: Mapping[str, str]
@@ -118,10 +102,7 @@ class Header:
     def places(self) -> dict[str, tuple[int, int]]:
         """Place the tensors one after the other.
 
-        Returns
-        -------
-        dict of str to (int, int)
-            First byte and end of every tensor, counted from the first tensor, in file order.
+        Returns first byte and end of every tensor, counted from the first tensor, in file order.
         """
         places, end = {}, 0
         for name in sorted(self.tensors, key=lambda name: (-self.tensors[name].dtype.itemsize, name)):
@@ -137,15 +118,7 @@ class Header:
     def to_bytes(self, checksum: str = NO_CHECKSUM) -> bytes:
         """Write the header, with its length in front.
 
-        Parameters
-        ----------
-        checksum : str, default=64 zeros
-            The checksum in hexadecimal.
-
-        Returns
-        -------
-        bytes
-            The file up to the first tensor.
+        Returns the file up to the first tensor.
         """
         first = {
             "format": "labelweave",
@@ -164,22 +137,9 @@ class Header:
 def parse_header(start: bytes) -> tuple[Header, str]:
     """Read what :meth:`Header.to_bytes` wrote.
 
-    Parameters
-    ----------
-    start : bytes
-        The file up to the first tensor, length included.
-
-    Returns
-    -------
-    header : Header
-        The header.
-    checksum : str
-        The checksum it states, 64 hexadecimal digits.
-
-    Raises
-    ------
-    ModelFileError
-        If :meth:`Header.to_bytes` cannot have written these bytes.
+    start: the file up to the first tensor, length included.
+    checksum: the checksum it states, 64 hexadecimal digits.
+    Raises ModelFileError if :meth:`Header.to_bytes` cannot have written these bytes.
     """
     checksum = start[CHECKSUM_PLACE].decode("ascii", errors="replace")
     try:

@@ -29,17 +29,11 @@ _LIBRARIES = ("labelweave", "numpy", "scipy", "scikit-learn")
 class ModelContent:
     """What a model file holds.
 
-    Parameters
-    ----------
-    kind : str
-        The registered name of the estimator's class.
-    state : dict
-        Plain data: None, bool, int, float, str, lists and dictionaries with str keys.
-    arrays : mapping of str to array
-        NumPy arrays of bool, integers, float16, float32, float64 or fixed-width
-        text, and SciPy CSR and CSC arrays.
-    versions : mapping of str to str
-        The versions of the libraries the file was written with; filled in on reading.
+    kind: the registered name of the estimator's class.
+    state: plain data: None, bool, int, float, str, lists and dictionaries with str keys.
+    arrays: numPy arrays of bool, integers, float16, float32, float64 or fixed-width text, and SciPy CSR and
+        CSC arrays.
+    versions: the versions of the libraries the file was written with; filled in on reading.
     """
 
     kind: str
@@ -55,19 +49,10 @@ def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> Non
     copied as a whole.  An older file of the name is replaced at the end, so
     models loaded from it stay whole.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write or replace.
-    content : ModelContent
-        What to write; its ``versions`` are those of this process.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If something cannot be stored, naming it and where it is.
-    OSError
-        If the file cannot be written.
+    path: the file to write or replace.
+    content: what to write; its ``versions`` are those of this process.
+    Raises TypeError, ValueError if something cannot be stored, naming it and where it is.
+    Raises OSError if the file cannot be written.
     """
     if not isinstance(content.kind, str) or not content.kind.isprintable() or not content.kind:
         raise ValueError(f"The kind of a model is a printable name; {content.kind!r} is not.")
@@ -81,29 +66,14 @@ def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> Non
 def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> ModelContent:
     """Read a model file, and refuse any other.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    verify : bool, default=True
-        Whether to read the whole file once and compare its checksum.  Without
-        it a large file opens at once, and damage inside arrays goes unnoticed.
+    verify: whether to read the whole file once and compare its checksum.  Without it a large file opens at
+        once, and damage inside arrays goes unnoticed.
+    Returns what was written.  Numeric arrays, and the parts of sparse ones, are read-only views of the
+        memory-mapped file: copy one to change it.
+    Raises ModelFileError if the file is truncated, damaged, edited, of a newer format, or no model, saying
+        which.
+    Raises OSError if there is no file to read.
 
-    Returns
-    -------
-    ModelContent
-        What was written.  Numeric arrays, and the parts of sparse ones, are
-        read-only views of the memory-mapped file: copy one to change it.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is truncated, damaged, edited, of a newer format, or no model, saying which.
-    OSError
-        If there is no file to read.
-
-    Notes
-    -----
     A mapped file may be deleted, or replaced as :func:`write_model_file` does
     it; it must not be shortened or written into in place.
     """
@@ -120,19 +90,10 @@ def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> Mod
 def save_object(path: str | os.PathLike[str], value: Any) -> None:
     """Save an object of a registered class.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write or replace.
-    value : Storable
-        The object, for example a fitted estimator.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If its class is not registered or its state cannot be stored.
-    OSError
-        If the file cannot be written.
+    path: the file to write or replace.
+    value: the object, for example a fitted estimator.
+    Raises TypeError, ValueError if its class is not registered or its state cannot be stored.
+    Raises OSError if the file cannot be written.
     """
     arrays: dict[str, Any] = {}
     kind = storable_name(value)

@@ -42,18 +42,7 @@ Layout = dict[str, Any]
 
 
 def is_array_name(name: Any) -> bool:
-    """Say whether an array can have this name: some Unicode text without a colon.
-
-    Parameters
-    ----------
-    name : object
-        The name.
-
-    Returns
-    -------
-    bool
-        Whether it is allowed.
-    """
+    """Say whether an array can have this name: some Unicode text without a colon."""
     if type(name) is not str or not name or ":" in name or name == "__metadata__":
         return False
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
@@ -62,22 +51,8 @@ def is_array_name(name: Any) -> bool:
 def pack_arrays(arrays: Mapping[str, Any]) -> tuple[Layout, Tensors]:
     """Turn arrays into plain tensors.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray, csr_array, csc_array, csr_matrix or csc_matrix
-        The arrays.
-
-    Returns
-    -------
-    layout : dict
-        What each array is, as plain data.
-    tensors : dict of str to ndarray
-        Their parts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a name, a type or a size cannot be stored, naming the array.
+    layout: what each array is, as plain data.
+    Raises TypeError, ValueError if a name, a type or a size cannot be stored, naming the array.
     """
     for name in arrays:
         if not is_array_name(name):
@@ -147,22 +122,9 @@ def _pack_sparse(name: str, matrix: Any) -> tuple[Layout, Tensors]:
 def unpack_arrays(layout: Layout, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """Put arrays together again.
 
-    Parameters
-    ----------
-    layout : dict
-        What each array is, as :func:`pack_arrays` gave it.
-    tensors : mapping of str to ndarray
-        Their parts; dense and sparse arrays share the parts' memory.
-
-    Returns
-    -------
-    dict of str to ndarray or sparse array
-        The arrays.
-
-    Raises
-    ------
-    ModelFileError
-        If layout and parts do not fit together.
+    layout: what each array is, as :func:`pack_arrays` gave it.
+    tensors: their parts; dense and sparse arrays share the parts' memory.
+    Raises ModelFileError if layout and parts do not fit together.
     """
     left = dict(tensors)
     try:

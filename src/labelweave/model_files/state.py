@@ -43,25 +43,11 @@ _SCALAR_TYPES = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iuf" for s
 def encode(value: Any, arrays: dict[str, Any]) -> Any:
     """Turn nested state into plain data and put its arrays aside.
 
-    Parameters
-    ----------
-    value : object
-        None, bool, int, float, str, NumPy scalars, arrays, CSR and CSC arrays,
-        registered objects, and lists, tuples and dictionaries of them.
-    arrays : dict
-        Gets the arrays, named after the place where they were found; an array found twice is kept once.
-
-    Returns
-    -------
-    object
-        Plain data for :class:`~labelweave.model_files.ModelContent`.
-
-    Raises
-    ------
-    TypeError
-        If something else is inside, naming where it is.
-    ValueError
-        If it is nested too deeply or contains itself.
+    value: none, bool, int, float, str, NumPy scalars, arrays, CSR and CSC arrays, registered objects, and
+        lists, tuples and dictionaries of them.
+    arrays: gets the arrays, named after the place where they were found; an array found twice is kept once.
+    Raises TypeError if something else is inside, naming where it is.
+    Raises ValueError if it is nested too deeply or contains itself.
     """
     return _Encoder(arrays, {id(array): name for name, array in arrays.items()}).encode(value, ())
 
@@ -137,22 +123,7 @@ def _encoded_scalar(value: np.generic, path: tuple[str, ...]) -> dict[str, Any]:
 def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     """Put together again what :func:`encode` took apart.
 
-    Parameters
-    ----------
-    value : object
-        Plain data.
-    arrays : mapping of str to array
-        The arrays.
-
-    Returns
-    -------
-    object
-        The nested state.
-
-    Raises
-    ------
-    ModelFileError
-        If a class is not registered, an array is missing, or the data are not what
+    Raises ModelFileError if a class is not registered, an array is missing, or the data are not what
         ``encode`` gives.  Within ``load_object`` the message begins with the file's name.
     """
     if isinstance(value, list):

@@ -16,29 +16,12 @@ class Storable(Protocol):
     """What a class needs to be kept in a model file."""
 
     def to_state(self) -> dict[str, Any]:
-        """Give all that makes the object: plain data, arrays, tuples, other storable objects.
-
-        Returns
-        -------
-        dict
-            The state.
-        """
+        """Give all that makes the object: plain data, arrays, tuples, other storable objects."""
         ...
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; arrays arrive read-only.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        Self
-            The object.
-        """
+        """Make the object again; arrays arrive read-only."""
         ...
 
 
@@ -51,22 +34,10 @@ _NAMES: dict[type, str] = {}
 def storable(name: str) -> Callable[[Class], Class]:
     """Register a class under a name, as a decorator.
 
-    Parameters
-    ----------
-    name : str
-        The name written into model files; keep it when the class is renamed.
-
-    Returns
-    -------
-    callable
-        The decorator; it returns the class unchanged.
-
-    Raises
-    ------
-    TypeError
-        If the class lacks ``to_state`` or ``from_state``.
-    ValueError
-        If another class has the name.
+    name: the name written into model files; keep it when the class is renamed.
+    Returns the decorator; it returns the class unchanged.
+    Raises TypeError if the class lacks ``to_state`` or ``from_state``.
+    Raises ValueError if another class has the name.
     """
 
     def register(cls: Class) -> Class:
@@ -91,20 +62,7 @@ def _address(cls: type) -> tuple[str, str]:
 def storable_name(value: Any) -> str:
     """Tell under which name the class of an object is registered.
 
-    Parameters
-    ----------
-    value : object
-        The object.
-
-    Returns
-    -------
-    str
-        The name.
-
-    Raises
-    ------
-    TypeError
-        If its class is not registered; a subclass of a registered class is not.
+    Raises TypeError if its class is not registered; a subclass of a registered class is not.
     """
     if type(value) not in _NAMES:
         raise TypeError(
@@ -117,15 +75,7 @@ def storable_name(value: Any) -> str:
 def registered_class(name: str) -> type[Storable] | None:
     """Look a class up by its registered name.
 
-    Parameters
-    ----------
-    name : str
-        The name.
-
-    Returns
-    -------
-    type or None
-        The class, ``None`` if the name is unknown.
+    Returns the class, ``None`` if the name is unknown.
     """
     return _CLASSES.get(name)
 
@@ -133,20 +83,7 @@ def registered_class(name: str) -> type[Storable] | None:
 def checked_state(value: Any) -> dict[str, Any]:
     """Ask an object for its state.
 
-    Parameters
-    ----------
-    value : Storable
-        The object.
-
-    Returns
-    -------
-    dict
-        Its state.
-
-    Raises
-    ------
-    TypeError
-        If ``to_state`` gives something else than a dict.
+    Raises TypeError if ``to_state`` gives something else than a dict.
     """
     state = value.to_state()
     if type(state) is not dict:

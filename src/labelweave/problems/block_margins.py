@@ -6,12 +6,10 @@ matrix is needed: a visit takes the kernel rows of its block, and only those.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.block_ascent import ascend_block, ascend_coupled_block, row_shares
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import panels
 from labelweave.features.gram import StreamedGram
 from labelweave.features.gram_cache import CachedRows
@@ -22,7 +20,6 @@ from labelweave.problems.resources import Resources
 
 __all__ = ["BlockMargins"]
 
-Array = npt.NDArray[Any]
 
 _BLOCK_ROWS = 128
 _FEWEST_BLOCK_ROWS = 8
@@ -33,30 +30,13 @@ _MANY = 0.75  # the scores follow all rows of a block if more than this share of
 class BlockMargins:
     """The dual of :class:`~labelweave.solvers.BlockDual`.
 
-    Parameters
-    ----------
-    box : MarginBox of shape (n, L)
-        Targets and bounds.
-    source : GramSource of n rows
-        K.
-    constant : float
-        Added to every entry of K.
-    covariance : LabelCovariance of L labels
-        R; written out unless it is the identity.
-    resources : Resources
-        Threads, precision, and memory for kernel rows.
-    start : ndarray of shape (n, L) or None, default=None
-        Dual variables to begin with; by default 0.
-
-    Attributes
-    ----------
-    result : SettledMargins
-        The point last certified, both primal and dual.
-
-    Raises
-    ------
-    ValueError
-        If the memory budget is too small.
+    constant: added to every entry of K.
+    covariance: R; written out unless it is the identity.
+    resources: threads, precision, and memory for kernel rows.
+    start (n, L): dual variables to begin with; by default 0.
+    result: the point last certified, both primal and dual.
+    Shapes: box (n, L).
+    Raises ValueError if the memory budget is too small.
     """
 
     result: SettledMargins
@@ -93,10 +73,7 @@ class BlockMargins:
     def rows_at_hand(self) -> Array | None:
         """Give the rows whose kernel rows are in the cache.
 
-        Returns
-        -------
-        ndarray of int, or None
-            None where the cache has room for all rows.
+        Returns none where the cache has room for all rows.
         """
         if self.rows.n_slots == self.n_rows:
             return None
@@ -105,10 +82,7 @@ class BlockMargins:
     def ascend(self, rows: Array) -> None:
         """Move the variables of a block of rows, then the scores of all rows.
 
-        Parameters
-        ----------
-        rows : ndarray of int, shape (k,)
-            Different rows, at most ``block_rows``, in the order in which they are visited.
+        rows (k,): different rows, at most ``block_rows``, in the order in which they are visited.
         """
         kernel = self.rows.rows(rows)
         inner, beta = np.ascontiguousarray(kernel[:, rows]), self.beta[rows]
@@ -133,18 +107,11 @@ class BlockMargins:
         if len(moved):
             self.workers.each(one, panels(self.n_rows))
 
-    def measure(self, shares: Array) -> tuple[float, float]:
+    def measure(self, shares: PerRow) -> tuple[float, float]:
         """Compute the objectives at the variables and scores in use.
 
-        Parameters
-        ----------
-        shares : ndarray of float64, shape (n,)
-            Receives every row's share of the duality gap.
-
-        Returns
-        -------
-        primal, dual : float
-            Bounds of the optimum from above and from below.
+        shares: receives every row's share of the duality gap.
+        primal, dual: bounds of the optimum from above and from below.
         """
         tables = (self.targets, self.scores, self.beta, self.lower, self.upper)
         linear, quadratic, losses = row_shares(*tables, shares)
@@ -153,10 +120,7 @@ class BlockMargins:
     def certify(self) -> tuple[float, float]:
         """Make the scores anew in double precision and measure there; the point becomes the ``result``.
 
-        Returns
-        -------
-        primal, dual : float
-            Bounds of the optimum from above and from below.
+        primal, dual: bounds of the optimum from above and from below.
         """
         box = self.box
         beta = np.clip(self.beta.astype(np.float64), box.lower, box.upper)

@@ -12,11 +12,10 @@ sections 2, 3 and 5.1.1: the intercepts are eliminated into the kernel).  The fl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, GroupedColumns, RowsByLabels, RowsByRows
 from labelweave.arrays import Workers
 from labelweave.features.gram import Gram
 from labelweave.labels import LabelCovariance
@@ -24,20 +23,10 @@ from labelweave.problems.label_mixing import has_separate_labels, make_mixing
 
 __all__ = ["CoupledGram", "GramTerm"]
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class GramTerm:
-    """One kernel matrix and how it is shared by the labels.
-
-    Parameters
-    ----------
-    gram : Gram
-        K_g, without a constant.
-    covariance : LabelCovariance
-        R_g.
-    """
+    """One kernel matrix and how it is shared by the labels."""
 
     gram: Gram
     covariance: LabelCovariance
@@ -46,22 +35,11 @@ class GramTerm:
 class CoupledGram:
     """The sum as an operator.
 
-    Parameters
-    ----------
-    terms : list of GramTerm
-        The kernel matrices with their label covariances.
-    intercept_variance : float
-        s, 0 for no intercepts.
-    workers : Workers
-        The threads.
-    is_separate : bool
-        Whether every label is a group of its own; needs diagonal covariances.
-
-    Attributes
-    ----------
-    products : float
-        Kernel products so far, one for each product of all columns with one kernel matrix; the
-        figure that a good method keeps low.
+    terms: the kernel matrices with their label covariances.
+    intercept_variance: s, 0 for no intercepts.
+    is_separate: whether every label is a group of its own; needs diagonal covariances.
+    products: kernel products so far, one for each product of all columns with one kernel matrix; the figure
+        that a good method keeps low.
     """
 
     def __init__(
@@ -75,36 +53,15 @@ class CoupledGram:
 
     @staticmethod
     def separates(covariances: list[LabelCovariance]) -> bool:
-        """Tell whether no covariance ties two labels together.
-
-        Parameters
-        ----------
-        covariances : list of LabelCovariance
-            The R_g.
-
-        Returns
-        -------
-        bool
-            Whether all are diagonal.
-        """
+        """Tell whether no covariance ties two labels together."""
         return all(has_separate_labels(covariance) for covariance in covariances)
 
-    def product(self, vectors: Array, groups: Array, *, share: float = 1.0) -> Array:
+    def product(self, vectors: GroupedColumns, groups: Array, *, share: float = 1.0) -> GroupedColumns:
         """Multiply.
 
-        Parameters
-        ----------
-        vectors : ndarray of float64, shape (n, groups, columns)
-            One array of rows x labels a group.
-        groups : ndarray of int
-            Which groups these are.
-        share : float, default=1.0
-            Which share of all groups, for the count of products.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, groups, columns)
-            The product, a new array.
+        vectors: one array of rows x labels a group.
+        share: which share of all groups, for the count of products.
+        Returns the product, a new array.
         """
         self.products += share
         total: Array | None = None
@@ -116,14 +73,8 @@ class CoupledGram:
             total += self.intercept_variance * vectors.sum(axis=0)
         return total
 
-    def diagonal(self) -> Array:
-        """Compute the prior variance of every score.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, L)
-            The variances.
-        """
+    def diagonal(self) -> RowsByLabels:
+        """Compute the prior variance of every score."""
         total = np.full((self.n_rows, self.n_labels), self.intercept_variance)
         for term in self.terms:
             total += np.multiply.outer(term.gram.diagonal(), term.covariance.diagonal())
@@ -132,38 +83,20 @@ class CoupledGram:
     def row_covariances(self, vectors: Array) -> Array:
         """Multiply by the prior covariance of each row's own scores.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, groups, L)
-            One vector a row and group.
-
-        Returns
-        -------
-        ndarray of shape (n, groups, L)
-            ``K_ii vectors_i``, K_ii of shape (L, L) for every row (appendix B of the paper).
+        vectors (n, groups, L): one vector a row and group.
+        Returns (n, groups, L): ``K_ii vectors_i``, K_ii of shape (L, L) for every row (appendix B of the
+            paper).
         """
         total = self.intercept_variance * vectors
         for term, mixing in zip(self.terms, self.mixings, strict=True):
             total += term.gram.diagonal()[:, None, None] * mixing.alone(vectors)
         return total
 
-    def dense_prior(self, label: int) -> Array:
+    def dense_prior(self, label: int) -> RowsByRows:
         """Write out the prior covariance of one label's scores.
 
-        Parameters
-        ----------
-        label : int
-            Which label.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, n)
-            The matrix, a new array.
-
-        Raises
-        ------
-        ValueError
-            If a covariance ties labels together.
+        Returns the matrix, a new array.
+        Raises ValueError if a covariance ties labels together.
         """
         if not self.separates([term.covariance for term in self.terms]):
             raise ValueError(

@@ -15,8 +15,9 @@ import scipy.sparse as sp
 
 from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
 from labelweave._loops.wide_rows import WIDTH
+from labelweave.array_types import Array
 from labelweave.labels.covariance import FactorCovariance
-from labelweave.problems.margin_dual import Array, LabelBlock, MarginData, MarginDual
+from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual
 
 __all__ = ["CoupledMargins"]
 
@@ -24,15 +25,7 @@ _LARGEST_DENSE = 4096  # labels up to which R is written out: 64 MiB in float32
 
 
 class CoupledMargins(MarginDual):
-    """The dual with any label covariance.
-
-    Parameters
-    ----------
-    data : MarginData
-        The problem.
-    dtype : dtype
-        float32 or float64.
-    """
+    """The dual with any label covariance."""
 
     n_blocks = 1
     blocks_are_independent = False
@@ -63,7 +56,6 @@ class CoupledMargins(MarginDual):
         return sweep_dense_covariance, (dense,)
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows, all labels of each; see :meth:`MarginDual.sweep`."""
         return float(
             self._sweep(
                 rows,
@@ -83,16 +75,13 @@ class CoupledMargins(MarginDual):
         )
 
     def gains(self, block: int) -> Array:
-        """Give the gains; see :meth:`MarginDual.gains`."""
         return self.row_gains
 
     def measure(self, block: int) -> tuple[float, float]:
-        """Compute the objectives; see :meth:`MarginDual.measure`."""
         parts = np.array_split(self.intercept, len(self.label_blocks))
         return self._values(self.label_blocks, zip(self.slabs, parts, strict=True))
 
     def certify(self, block: int) -> tuple[float, float]:
-        """Measure in double precision; see :meth:`MarginDual.certify`."""
         exact = [self.exact(part) for part in self.label_blocks]
         products = self._products(exact)
         Z = self.data.covariance.matmul(products)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.features.factor_maps import FactorMap
 from labelweave.features.inner_products import column_inner, row_inner
@@ -24,29 +25,18 @@ from labelweave.solvers.row_updates import add_multiple
 
 __all__ = ["FactorStep", "StepPoint"]
 
-Array = npt.NDArray[Any]
 Blocks = Literal["whole", "rows", "columns"]
 
 
 class FactorStep:
     """The objective.
 
-    Parameters
-    ----------
-    entries : LabelEntries of shape (n, c)
-        The loss, rows on the side of the factor that moves.
-    factor_map : FactorMap of shape (n, m)
-        Phi.
-    fixed : ndarray of shape (c, k)
-        N; N^T C N should be diagonal, with the weights C of the entries' columns, for the
+    entries (n, c): the loss, rows on the side of the factor that moves.
+    fixed (c, k): N; N^T C N should be diagonal, with the weights C of the entries' columns, for the
         preconditioner's sake.
-    penalty : float
-        lambda.
-    blocks : {"whole", "rows", "columns"}
-        What falls apart: rows where Phi = 1, columns where the curvature is the same for all
-        entries and N^T N is diagonal.
-    workers : Workers
-        The threads.
+    blocks: what falls apart: rows where Phi = 1, columns where the curvature is the same for all entries and
+        N^T N is diagonal.
+    Shapes: factor_map (n, m).
     """
 
     def __init__(
@@ -64,15 +54,12 @@ class FactorStep:
 
     @property
     def is_quadratic(self) -> bool:
-        """Whether the loss is; see :meth:`solvers.factor_problem.FactorProblem.is_quadratic`."""
         return self.entries.is_quadratic
 
     def image(self, factor: Array) -> Array:
-        """Map a factor; see :meth:`solvers.factor_problem.FactorProblem.image`."""
         return self.map.image(factor)
 
     def evaluate(self, factor: Array, image: Array) -> StepPoint:
-        """Evaluate to second order; see :meth:`solvers.factor_problem.FactorProblem.evaluate`."""
         found = self.entries.at(image, self.fixed)
         gradient = self.map.gradient(found.slopes)
         add_multiple(gradient, self.penalty, factor, self.workers)
@@ -80,11 +67,9 @@ class FactorStep:
         return StepPoint(self, found.curve, values, gradient, self._inverse(found.weights))
 
     def values(self, factor: Array, image: Array) -> npt.NDArray[np.float64]:
-        """Compute the values alone; see :meth:`solvers.factor_problem.FactorProblem.values`."""
         return self._total(self.entries.values(image, self.fixed), factor, image)
 
     def inner(self, left: Array, right: Array, image: Array) -> npt.NDArray[np.float64]:
-        """Compute inner products by block; see :meth:`solvers.factor_problem.FactorProblem.inner`."""
         dual = self.map.dual(right, image)
         if self.blocks == "rows":
             return row_inner(left, dual, self.workers)[:, None]
@@ -121,18 +106,8 @@ class FactorStep:
 class StepPoint:
     """The objective at one factor; see :class:`~labelweave.solvers.factor_problem.FactorPoint`.
 
-    Parameters
-    ----------
-    step : FactorStep
-        The objective.
-    bend : callable
-        The curvature of the loss; see :class:`label_entries.EntryPoint`.
-    values : ndarray of float64, one number a block
-        The objective.
-    gradient : ndarray of shape (m, k)
-        Its gradient.
-    inverse : ndarray broadcastable to (m, k)
-        The preconditioner.
+    bend: the curvature of the loss; see :class:`label_entries.EntryPoint`.
+    Shapes: gradient (m, k).
     """
 
     step: FactorStep
@@ -142,11 +117,9 @@ class StepPoint:
     inverse: Array
 
     def curve(self, direction: Array, image: Array) -> Array:
-        """Multiply by the Hessian; see :meth:`solvers.factor_problem.FactorPoint.curve`."""
         bent = self.step.map.gradient(self.bend(image))
         add_multiple(bent, self.step.penalty, direction, self.step.workers)
         return bent
 
     def precondition(self, residual: Array) -> Array:
-        """Scale the entries; see :meth:`solvers.factor_problem.FactorPoint.precondition`."""
         return self.inverse * residual

@@ -10,11 +10,11 @@ the scores of the training rows being ``K B R``.  An unobserved entry has the bo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
@@ -24,7 +24,6 @@ from labelweave.solvers.box_values import dual_value, primal_value, relative_gap
 
 __all__ = ["GramMargins", "MarginBox", "SettledMargins"]
 
-Array = npt.NDArray[Any]
 
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
 _ENTRY_WORK = 100  # operations that a step's passes over the variables are worth, in columns of a factor
@@ -35,12 +34,8 @@ _GATHERING = 100  # operations that fetching an entry from all over a matrix is 
 class MarginBox:
     """Targets and bounds of the dual variables, each of shape (n, L).
 
-    Parameters
-    ----------
-    targets : ndarray
-        T: sign times margin, 0 where unobserved.
-    lower, upper : ndarray
-        The bounds; one of them is 0.
+    targets: T: sign times margin, 0 where unobserved.
+    lower, upper: the bounds; one of them is 0.
     """
 
     targets: Array
@@ -48,22 +43,12 @@ class MarginBox:
     upper: Array
 
     @classmethod
-    def make(cls, labels: LabelMatrix, weights: Array, margins: Array) -> MarginBox:
+    def make(cls, labels: LabelMatrix, weights: PerRow, margins: Array) -> MarginBox:
         """State the box of a label matrix.
 
-        Parameters
-        ----------
-        labels : LabelMatrix of shape (n, L)
-            The labels.
-        weights : ndarray of float64, shape (n,)
-            U, the weight of each row's losses.
-        margins : ndarray of float64, shape (2, L)
-            The margins asked of positives and of negatives.
-
-        Returns
-        -------
-        MarginBox
-            In float64.
+        weights: U, the weight of each row's losses.
+        margins (2, L): the margins asked of positives and of negatives.
+        Shapes: labels (n, L).
         """
         signs = labels.to_signs().astype(np.float64)
         positive, negative = signs > 0, signs < 0
@@ -72,18 +57,7 @@ class MarginBox:
         return cls(targets, -bound * negative, bound * positive)
 
     def astype(self, dtype: npt.DTypeLike) -> MarginBox:
-        """Give the box in another precision.
-
-        Parameters
-        ----------
-        dtype : dtype
-            float32 or float64.
-
-        Returns
-        -------
-        MarginBox
-            The box.
-        """
+        """Give the box in another precision."""
         parts = (self.targets, self.lower, self.upper)
         return MarginBox(*(part.astype(dtype, copy=False) for part in parts))
 
@@ -92,14 +66,8 @@ class MarginBox:
 class SettledMargins(MarginBox):
     """A result in double precision, with its scores.
 
-    Parameters
-    ----------
-    targets, lower, upper : ndarray
-        The box.
-    kept, kept_scores : ndarray
-        The primal point and its scores.
-    boxed, boxed_scores : ndarray
-        The dual point and its scores.
+    kept, kept_scores: the primal point and its scores.
+    boxed, boxed_scores: the dual point and its scores.
     """
 
     kept: Array
@@ -117,20 +85,9 @@ class SettledMargins(MarginBox):
 class GramMargins:
     """The dual on a kernel matrix, for solvers that take all variables at once.
 
-    Parameters
-    ----------
-    box : MarginBox
-        Targets and bounds in float64.
-    gram : Gram
-        K.
-    covariance : LabelCovariance
-        R.
-    solves : ShiftedSolves
-        Solves with ``K (x) R + rho I`` or near it.
-    dtype : dtype
-        The precision while solving.
-    is_linear : bool, default=False
-        Whether the model keeps weights on features, so that support rows do not matter.
+    box: targets and bounds in float64.
+    solves: solves with ``K (x) R + rho I`` or near it.
+    is_linear: whether the model keeps weights on features, so that support rows do not matter.
     """
 
     def __init__(
@@ -156,30 +113,16 @@ class GramMargins:
         self.set_rest, self.near_product = solves.set_rest, solves.near_product
 
     def first_penalty(self) -> float:
-        """Guess a penalty: scores are near the margins, variables near their bounds.
-
-        Returns
-        -------
-        float
-            The penalty.
-        """
+        """Guess a penalty: scores are near the margins, variables near their bounds."""
         bounds = np.maximum(self.box.upper, -self.box.lower)
         widest = bounds[bounds > 0]
         guess = 2.0 / float(np.median(widest)) if widest.size else 1.0
         return max(guess, self.smallest_penalty)
 
-    def scores(self, *variables: Array) -> tuple[Array, ...]:
+    def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
         """Compute ``K B R`` for every B.
 
-        Parameters
-        ----------
-        *variables : ndarray of shape (n, L)
-            The B.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n, L)
-            The scores.
+        Shapes: result (n, L).
         """
         products = self.gram.product(np.hstack(variables))
         return tuple(self.covariance.matmul(part) for part in np.hsplit(products, len(variables)))
@@ -189,28 +132,14 @@ class GramMargins:
         """The part of the identity in the operator of the solves."""
         return self.solves.rest
 
-    def rest_product(self, variables: Array) -> Array:
-        """Compute ``(I (x) R) B``.
-
-        Parameters
-        ----------
-        variables : ndarray of shape (n, L)
-            B.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            The product.
-        """
+    def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``(I (x) R) B``."""
         return self.covariance.matmul(variables)
 
     def coupled_labels(self) -> list[Array]:
         """Give the sets of labels that the label covariance couples.
 
-        Returns
-        -------
-        list of ndarray of int
-            One label each with R the identity, otherwise all together.
+        Returns one label each with R the identity, otherwise all together.
         """
         n_labels = self.covariance.n_labels
         if self.covariance.is_diagonal:
@@ -220,15 +149,7 @@ class GramMargins:
     def newton_work(self, sizes: list[int]) -> float:
         """Estimate the operations to solve linear systems between variables.
 
-        Parameters
-        ----------
-        sizes : list of int
-            Numbers of variables.
-
-        Returns
-        -------
-        float
-            Infinite if the kernel matrix is not at hand or a system takes too much memory.
+        Returns infinite if the kernel matrix is not at hand or a system takes too much memory.
         """
         if not isinstance(self.gram, StoredGram) or max(sizes) > _LARGEST_SYSTEM:
             return np.inf
@@ -237,10 +158,7 @@ class GramMargins:
     def round_work(self) -> float:
         """Estimate the operations of a step.
 
-        Returns
-        -------
-        float
-            Two products with a factor of the kernel matrix, and passes over the variables.
+        Returns two products with a factor of the kernel matrix, and passes over the variables.
         """
         n = self.gram.n_rows
         rank = self.gram.table.shape[1] if isinstance(self.gram, FeatureGram) else n
@@ -249,10 +167,7 @@ class GramMargins:
     def low_rank_factor(self) -> Array | None:
         """Give the features, the intercept's among them, whose dot products are K.
 
-        Returns
-        -------
-        ndarray of float64, shape (n, r), or None
-            None if K is not made of features, or R couples labels.
+        Returns (n, r): none if K is not made of features, or R couples labels.
         """
         thin = isinstance(self.gram, FeatureGram) and self.covariance.is_diagonal
         return self.gram.exact_table if thin and isinstance(self.gram, FeatureGram) else None
@@ -260,15 +175,7 @@ class GramMargins:
     def system(self, rows: Array, labels: Array) -> Array:
         """Write out ``K (x) R`` between some variables.
 
-        Parameters
-        ----------
-        rows, labels : ndarray of int, shape (k,)
-            The variables.
-
-        Returns
-        -------
-        ndarray of float64, shape (k, k)
-            The matrix.
+        Shapes: rows, labels (k,), result (k, k).
         """
         assert isinstance(self.gram, StoredGram), "systems are written out from a stored matrix only"
         entries = self.gram.block(rows)
@@ -277,20 +184,11 @@ class GramMargins:
             entries *= self.covariance.block(every, every)[np.ix_(places, places)]
         return entries
 
-    def settled(self, free: Array, boxed: Array, tol: float) -> SettledMargins:
+    def settled(self, free: RowsByLabels, boxed: RowsByLabels, tol: float) -> SettledMargins:
         """Keep a result; rows outside the support of V get no coefficient where the gap allows it.
 
-        Parameters
-        ----------
-        free, boxed : ndarray of shape (n, L)
-            B and V.
-        tol : float
-            The relative duality gap that leaving rows out may come to.
-
-        Returns
-        -------
-        SettledMargins
-            The result, whose ``kept`` makes the model.
+        tol: the relative duality gap that leaving rows out may come to.
+        Returns the result, whose ``kept`` makes the model.
         """
         dual = np.clip(boxed.astype(np.float64), self.box.lower, self.box.upper)
         self.result = self._with_scores(free, dual)

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from labelweave._loops.coordinate_ascent import sweep_independent
 from labelweave._loops.wide_rows import WIDTH
-from labelweave.problems.margin_dual import Array, MarginData, MarginDual
+from labelweave.array_types import Array
+from labelweave.problems.margin_dual import MarginData, MarginDual
 
 __all__ = ["IndependentMargins"]
 
@@ -75,15 +76,7 @@ class _Intercept:
 
 
 class IndependentMargins(MarginDual):
-    """The dual with R the identity; blocks can be swept at the same time.
-
-    Parameters
-    ----------
-    data : MarginData
-        The problem.
-    dtype : dtype
-        float32 or float64.
-    """
+    """The dual with R the identity; blocks can be swept at the same time."""
 
     blocks_are_independent = True
 
@@ -97,7 +90,6 @@ class IndependentMargins(MarginDual):
         self.block_intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.label_blocks]
 
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block, then move its intercepts; see :meth:`MarginDual.sweep`."""
         state, intercept = self.label_blocks[block], self.block_intercepts[block]
         gap = sweep_independent(
             rows, *self.rows, self.squared_norms, state.signs, state.beta, self.upper, state.margins,
@@ -108,17 +100,14 @@ class IndependentMargins(MarginDual):
         return float(gap)
 
     def gains(self, block: int) -> Array:
-        """Give the gains; see :meth:`MarginDual.gains`."""
         return np.asarray(self.row_gains[block])
 
     def measure(self, block: int) -> tuple[float, float]:
-        """Compute the objectives; see :meth:`MarginDual.measure`."""
         place = self.block_intercepts[block]
         sums = self.sums(self.label_blocks[block], self.block_weights[block], place.value)
         return self._values(sums, place.value.astype(np.float64), place.totals)
 
     def certify(self, block: int) -> tuple[float, float]:
-        """Measure in double precision; see :meth:`MarginDual.certify`."""
         constants = self.block_intercepts[block].value.astype(np.float64)
         exact = self.exact(self.label_blocks[block])
         self.certified[block] = self.product(exact), constants

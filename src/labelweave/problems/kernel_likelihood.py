@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import RowPanels, panels
 from labelweave.features.gram_spectrum import leading_spectrum
 from labelweave.labels import LabelCovariance
@@ -26,7 +27,6 @@ from labelweave.solvers.newton_problem import NewtonProblem
 
 __all__ = ["KernelLikelihood"]
 
-Array = npt.NDArray[Any]
 
 _MOST_MODES = 2500  # labels; eigenvectors of so many take seconds
 _ROWS_OF_SUM = 4096  # of which label by label sums are made at once; they are large for many labels
@@ -37,16 +37,10 @@ _FEWEST_MODES = 20  # labels; for fewer, making the basis costs more products th
 class KernelLikelihood(NewtonProblem):
     """The objective of one or several fits.
 
-    Parameters
-    ----------
-    gram : CoupledGram
-        The prior covariance of the scores.
-    loss : ScoreLoss
-        The loss; its groups are the groups of the problem.
-    rank : int
-        Leading eigenvectors for the preconditioner; 0 for none.
-    seed : int
-        Fixes the pivots by which they are found.
+    gram: the prior covariance of the scores.
+    loss: the loss; its groups are the groups of the problem.
+    rank: leading eigenvectors for the preconditioner; 0 for none.
+    seed: fixes the pivots by which they are found.
     """
 
     def __init__(self, gram: CoupledGram, loss: ScoreLoss, rank: int, seed: int) -> None:
@@ -56,11 +50,9 @@ class KernelLikelihood(NewtonProblem):
         self._constant = 0.0
 
     def product(self, vectors: Array, groups: Array) -> Array:
-        """Multiply by the prior covariance; see :meth:`NewtonProblem.product`."""
         return self.gram.product(vectors, groups, share=len(groups) / self.shape[1])
 
     def evaluate(self, scores: Array, groups: Array) -> tuple[npt.NDArray[np.float64], Array, Array]:
-        """Evaluate the losses; see :meth:`NewtonProblem.evaluate`."""
         residuals, state = np.empty_like(scores), np.empty_like(scores)
 
         def one(rows: slice) -> Array:
@@ -74,31 +66,25 @@ class KernelLikelihood(NewtonProblem):
         return RowPanels(self.workers, len(scores), scores[0].size)
 
     def along(self, scores: Array, direction: Array, groups: Array, rows: slice) -> tuple[Array, Array]:
-        """Evaluate the losses of some rows along a direction; see :meth:`NewtonProblem.along`."""
         found = self.loss.evaluate(scores, rows, groups)
         return found.values, -np.einsum("ngc,ngc->g", found.residuals, direction)
 
     def curve(self, curvature: Array, vectors: Array, groups: Array, rows: slice) -> Array:
-        """Multiply by the curvature; see :meth:`NewtonProblem.curve`."""
         return self.loss.curve(curvature, vectors, rows, groups)
 
     def root(self, curvature: Array, groups: Array) -> tuple[Array, Array | None]:
-        """Compute a root of the curvature; see :meth:`NewtonProblem.root`."""
         return self.loss.root(curvature, slice(0, len(curvature)), groups)
 
     def variances(self, groups: Array) -> Array:
-        """Compute prior variances; see :meth:`NewtonProblem.variances`."""
         variances = self.gram.diagonal()
         if self.gram.is_separate:
             return variances[:, groups % self.gram.n_labels, None]
         return variances[:, None, :]
 
     def row_covariances(self, vectors: Array) -> Array:
-        """Multiply by the covariances of each row's scores; see :meth:`NewtonProblem.row_covariances`."""
         return self.gram.row_covariances(vectors)
 
     def dense_prior(self, group: int, column: int) -> Array:
-        """Write out a label's covariance; see :meth:`NewtonProblem.dense_prior`."""
         return self.gram.dense_prior(group % self.gram.n_labels if self.gram.is_separate else column)
 
     def preconditioner(self, curvature: Array, groups: Array) -> SpectralPreconditioner | None:

@@ -12,16 +12,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, GroupedColumns
 from labelweave.arrays import RowPanels, Workers
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 
 __all__ = ["LabelMixing", "make_mixing"]
 
-Array = npt.NDArray[Any]
 Product = Callable[[Array], Array]
 
 _SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matrix
@@ -31,37 +30,17 @@ class LabelMixing(ABC):
     """One covariance R and a way to compute ``K V R``."""
 
     @abstractmethod
-    def around(self, product: Product, vectors: Array, groups: Array) -> Array:
+    def around(self, product: Product, vectors: GroupedColumns, groups: Array) -> GroupedColumns:
         """Compute ``K V R`` with as few columns in the kernel product as R allows.
 
-        Parameters
-        ----------
-        product : callable
-            Computes K times an array of shape (n, columns).
-        vectors : ndarray of shape (n, groups, columns)
-            V.
-        groups : ndarray of int
-            Which groups these are.
-
-        Returns
-        -------
-        ndarray of shape (n, groups, columns)
-            The product.
+        product: computes K times an array of shape (n, columns).
         """
 
     @abstractmethod
     def alone(self, vectors: Array) -> Array:
         """Compute ``V R`` for tied labels.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, groups, L)
-            V.
-
-        Returns
-        -------
-        ndarray of shape (n, groups, L)
-            The product.
+        Shapes: vectors (n, groups, L), result (n, groups, L).
         """
 
 
@@ -73,7 +52,6 @@ class _Diagonal(LabelMixing):
         self.kept = np.flatnonzero(variances)
 
     def around(self, product: Product, vectors: Array, groups: Array) -> Array:
-        """Compute the product; see :meth:`LabelMixing.around`."""
         some: tuple[Any, Any, Any]
         if not self.is_separate:
             some, scales = (slice(None), slice(None), self.kept), self.variances[self.kept]
@@ -90,7 +68,6 @@ class _Diagonal(LabelMixing):
         return result
 
     def alone(self, vectors: Array) -> Array:
-        """Compute the product; see :meth:`LabelMixing.alone`."""
         return vectors * self.variances
 
 
@@ -101,11 +78,9 @@ class _Dense(LabelMixing):
         self.matrix, self.workers = matrix, workers
 
     def around(self, product: Product, vectors: Array, groups: Array) -> Array:
-        """Compute the product; see :meth:`LabelMixing.around`."""
         return self.alone(_flat_product(product, vectors))
 
     def alone(self, vectors: Array) -> Array:
-        """Compute the product; see :meth:`LabelMixing.alone`."""
         flat = vectors.reshape(-1, vectors.shape[2])
         return self.workers.matmul(flat, self.matrix).reshape(vectors.shape)
 
@@ -121,11 +96,9 @@ class _Factor(LabelMixing):
         return np.asarray(flat @ factor).reshape(*vectors.shape[:2], factor.shape[1])
 
     def around(self, product: Product, vectors: Array, groups: Array) -> Array:
-        """Compute the product; see :meth:`LabelMixing.around`."""
         return self._times(_flat_product(product, self._times(vectors, self.factor)), self.factor.T)
 
     def alone(self, vectors: Array) -> Array:
-        """Compute the product; see :meth:`LabelMixing.alone`."""
         return self._times(self._times(vectors, self.factor), self.factor.T)
 
 
@@ -136,11 +109,9 @@ class _SparseRoot(LabelMixing):
         self.factor, self.turned, self.workers = sp.csr_array(factor), sp.csr_array(factor.T), workers
 
     def around(self, product: Product, vectors: Array, groups: Array) -> Array:
-        """Compute the product; see :meth:`LabelMixing.around`."""
         return self.alone(_flat_product(product, vectors))
 
     def alone(self, vectors: Array) -> Array:
-        """Compute the product; see :meth:`LabelMixing.alone`."""
         flat = vectors.reshape(-1, vectors.shape[2])
         mixed = np.empty(flat.shape)
 
@@ -158,19 +129,7 @@ def _flat_product(product: Product, vectors: Array) -> Array:
 def make_mixing(covariance: LabelCovariance, workers: Workers, *, is_separate: bool) -> LabelMixing:
     """Choose how to multiply by a covariance.
 
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        R.
-    workers : Workers
-        The threads.
-    is_separate : bool
-        Whether every label is a group of its own, which needs a diagonal R.
-
-    Returns
-    -------
-    LabelMixing
-        The way.
+    is_separate: whether every label is a group of its own, which needs a diagonal R.
     """
     if has_separate_labels(covariance):
         return _Diagonal(covariance.diagonal(), is_separate=is_separate)
@@ -184,18 +143,7 @@ def make_mixing(covariance: LabelCovariance, workers: Workers, *, is_separate: b
 
 
 def has_separate_labels(covariance: LabelCovariance) -> bool:
-    """Tell whether a covariance ties no two labels together.
-
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        R.
-
-    Returns
-    -------
-    bool
-        Whether it is diagonal.
-    """
+    """Tell whether a covariance ties no two labels together."""
     if not isinstance(covariance, FactorCovariance):
         return covariance.is_diagonal
     factor = covariance.factor

@@ -33,9 +33,9 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse.linalg as ssl
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.features.factor_maps import FactorMap, IdentityMap
 from labelweave.problems.factor_step import FactorStep
@@ -45,7 +45,6 @@ from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNe
 
 __all__ = ["LowRankFactors", "Penalty"]
 
-Array = npt.NDArray[Any]
 Penalty = Literal["trace_norm", "ridge"]
 
 _RITZ_TOL = 1e-4
@@ -64,20 +63,8 @@ class _Pair(NamedTuple):
 class LowRankFactors:
     """The objective, and the pair of factors that an algorithm improves.
 
-    Parameters
-    ----------
-    entries : LabelEntries of shape (n, L)
-        The loss.
-    factor_map : FactorMap of shape (n, m)
-        The features' side.
-    penalty : {"trace_norm", "ridge"}
-        What is penalised.
-    regularization : float
-        lambda.
-    start : ndarray of shape (L, k)
-        The labels' factor to start from; the features' factor starts at 0.
-    workers : Workers
-        The threads.
+    start (L, k): the labels' factor to start from; the features' factor starts at 0.
+    Shapes: entries (n, L), factor_map (n, m).
     """
 
     def __init__(
@@ -112,18 +99,7 @@ class LowRankFactors:
         return self._pair.image
 
     def improve_features(self, solver: TrustRegionNewton) -> FactorSolution:
-        """Lower the objective by the features' factor.
-
-        Parameters
-        ----------
-        solver : TrustRegionNewton
-            What takes the steps.
-
-        Returns
-        -------
-        FactorSolution
-            How it went.
-        """
+        """Lower the objective by the features' factor."""
         self._suit_labels()
         blocks: Literal["whole", "columns"] = "columns" if self.entries.has_uniform_curvature else "whole"
         step = FactorStep(
@@ -134,18 +110,7 @@ class LowRankFactors:
         return found
 
     def improve_labels(self, solver: TrustRegionNewton) -> FactorSolution:
-        """Lower the objective by the labels' factor.
-
-        Parameters
-        ----------
-        solver : TrustRegionNewton
-            What takes the steps.
-
-        Returns
-        -------
-        FactorSolution
-            How it went.
-        """
+        """Lower the objective by the labels' factor."""
         self._suit_features()
         step = FactorStep(
             self.entries.transposed, self.label_map, self.image, self.regularization, "rows", self.workers
@@ -159,13 +124,7 @@ class LowRankFactors:
         self._pair = self._pair._replace(image=self.map.image(self.feature_factor))
 
     def objective(self) -> float:
-        """Compute the objective.
-
-        Returns
-        -------
-        float
-            Loss and penalty.
-        """
+        """Compute the objective."""
         loss = float(self.entries.values(self.image, self.label_factor).sum())
         features, labels = self._feature_gram(), self._label_gram()
         if self.penalty == "trace_norm":
@@ -177,10 +136,7 @@ class LowRankFactors:
 
         The square of the spectral norm is computed to a relative accuracy of 1e-4 by Lanczos' method.
 
-        Returns
-        -------
-        float
-            A bound of the objective of all factors of any rank; minus infinity if there is none.
+        Returns A bound of the objective of all factors of any rank; minus infinity if there is none.
         """
         if self.penalty != "trace_norm":
             return -np.inf
@@ -194,10 +150,7 @@ class LowRankFactors:
 
         With W = 0 it is the least lambda at which the trace norm leaves nothing but 0.
 
-        Returns
-        -------
-        float
-            The norm; infinity where it is not found.
+        Returns the norm; infinity where it is not found.
         """
         slopes = self.entries.slope_operator(self.image, self.label_factor)
         dtype = self.image.dtype

@@ -34,28 +34,10 @@ def feature_margins(
 ) -> GramMargins:
     """State the dual on explicit features, whose dot products are the kernel.
 
-    Parameters
-    ----------
-    box : MarginBox
-        Targets and bounds.
-    features : FeatureMatrix of shape (n, d)
-        Dense, or narrow enough to be held so.
-    constant : float
-        Added to every dot product.
-    covariance : LabelCovariance
-        R.
-    resources : Resources
-        Threads, precision and memory.
-
-    Returns
-    -------
-    GramMargins
-        The dual, with exact solves.
-
-    Raises
-    ------
-    ValueError
-        If the memory budget is too small.
+    features (n, d): dense, or narrow enough to be held so.
+    constant: added to every dot product.
+    Returns the dual, with exact solves.
+    Raises ValueError if the memory budget is too small.
     """
     check_feature_bytes(*features.shape, resources.budget)
     gram = FeatureGram(features, constant, resources.dtype, resources.workers)
@@ -73,28 +55,7 @@ def kernel_margins(
 ) -> GramMargins:
     """State the dual on a kernel matrix, held and factorised as the memory budget allows.
 
-    Parameters
-    ----------
-    box : MarginBox
-        Targets and bounds.
-    source : GramSource
-        The kernel matrix.
-    constant : float
-        Added to every entry.
-    covariance : LabelCovariance
-        R.
-    resources : Resources
-        Threads, precision and memory.
-
-    Returns
-    -------
-    GramMargins
-        The dual.
-
-    Raises
-    ------
-    ValueError
-        If the memory budget is too small.
+    Raises ValueError if the memory budget is too small.
     """
     dtype, workers = resources.dtype, resources.workers
     if resources.factorization == "cholesky":

@@ -17,17 +17,7 @@ __all__ = ["make_margin_dual"]
 def make_margin_dual(data: MarginData, dtype: npt.DTypeLike) -> MarginDual:
     """Choose the form of the dual that the label covariance allows.
 
-    Parameters
-    ----------
-    data : MarginData
-        The problem.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    MarginDual
-        With independent blocks when the covariance is the identity.
+    Returns with independent blocks when the covariance is the identity.
     """
     form = IndependentMargins if data.covariance.is_diagonal else CoupledMargins
     return form(_shuffled(data), dtype)

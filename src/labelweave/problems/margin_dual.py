@@ -26,20 +26,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.coordinate_ascent import label_sums, scatter_block
 from labelweave._loops.wide_rows import WIDTH
+from labelweave.array_types import Array, PerRow
 from labelweave.features import FeatureMatrix
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 
 __all__ = ["LabelBlock", "MarginData", "MarginDual"]
 
-Array = npt.NDArray[Any]
 
 # squared norms and upper bounds beyond which products of them leave the range of the type
 _LARGEST_SINGLE = 1e15
@@ -50,26 +49,16 @@ _LARGEST_DOUBLE = 1e150
 class MarginData:
     """What defines the problem.
 
-    Parameters
-    ----------
-    features : FeatureMatrix, shape (n, d)
-        The examples.
-    labels : LabelMatrix, shape (n, L)
-        The targets.
-    covariance : LabelCovariance over L labels
-        R.
-    upper : ndarray of float64, shape (n,)
-        U_i = 2 C w_i, the weight of a row's hinge losses.
-    margins : ndarray of float64, shape (2, L)
-        The margin asked of a positive and of a negative example of each label.
-    intercept : bool
-        Whether a constant feature 1 is added.
+    upper: U_i = 2 C w_i, the weight of a row's hinge losses.
+    margins (2, L): the margin asked of a positive and of a negative example of each label.
+    intercept: whether a constant feature 1 is added.
+    Shapes: features (n, d), labels (n, L).
     """
 
     features: FeatureMatrix
     labels: LabelMatrix
     covariance: LabelCovariance
-    upper: Array
+    upper: PerRow
     margins: Array
     intercept: bool
 
@@ -78,16 +67,10 @@ class MarginData:
 class LabelBlock:
     """The variables of up to ``WIDTH`` labels, padded with unobserved ones.
 
-    Parameters
-    ----------
-    labels : ndarray of int, shape (k,)
-        Which labels stand in the first k columns.
-    signs : ndarray of int8, shape (n, WIDTH)
-        +1, -1, or 0 for unobserved.
-    beta : ndarray of shape (n, WIDTH)
-        The signed dual variables.
-    margins : ndarray of shape (2, WIDTH)
-        The margins asked of positives and negatives.
+    labels (k,): which labels stand in the first k columns.
+    signs (n, WIDTH): +1, -1, or 0 for unobserved.
+    margins (2, WIDTH): the margins asked of positives and negatives.
+    Shapes: beta (n, WIDTH).
     """
 
     labels: Array
@@ -99,13 +82,7 @@ class LabelBlock:
 class MarginDual(ABC):
     """The dual over label blocks; subclasses say how blocks interact.
 
-    Parameters
-    ----------
-    data : MarginData
-        The problem.
-    dtype : dtype
-        The type of the variables and weights while solving: float32 is fast,
-        float64 reaches small gaps.
+    dtype: the type of the variables and weights while solving: float32 is fast, float64 reaches small gaps.
     """
 
     n_blocks: int
@@ -158,12 +135,8 @@ class MarginDual(ABC):
     def solution(self) -> tuple[Array, Array]:
         """Collect the weights that :meth:`certify` kept.
 
-        Returns
-        -------
-        coefficients : ndarray of float64, shape (L, d)
-            Z transposed, without its intercept row.
-        intercepts : ndarray of float64, shape (L,)
-            The intercepts.
+        coefficients (L, d): Z transposed, without its intercept row.
+        Shapes: intercepts (L,).
         """
         n_labels = self.data.labels.n_labels
         coefficients = np.empty((n_labels, self.data.features.shape[1]))
@@ -181,15 +154,8 @@ class MarginDual(ABC):
     def exact(self, block: LabelBlock) -> LabelBlock:
         """State a label block in double precision, its variables within their bounds to the last bit.
 
-        Parameters
-        ----------
-        block : LabelBlock
-            The labels, as they are while solving.
-
-        Returns
-        -------
-        LabelBlock
-            A copy; rounding may have carried a variable just past its bound.
+        block: the labels, as they are while solving.
+        Returns A copy; rounding may have carried a variable just past its bound.
         """
         upper = self.data.upper[:, None]
         beta = block.beta.astype(np.float64)
@@ -201,15 +167,8 @@ class MarginDual(ABC):
     def product(self, block: LabelBlock) -> Array:
         """Compute X^T B for one label block in double precision.
 
-        Parameters
-        ----------
-        block : LabelBlock
-            The labels, in double precision.
-
-        Returns
-        -------
-        ndarray of float64, shape (d, WIDTH)
-            The product, without the constant feature.
+        block: the labels, in double precision.
+        Returns (d, WIDTH): the product, without the constant feature.
         """
         wide = np.zeros((self.data.features.shape[1], WIDTH))
         scatter_block(*self.exact_rows, block.beta, wide)
@@ -218,19 +177,9 @@ class MarginDual(ABC):
     def sums(self, block: LabelBlock, weights: Array, intercept: Array) -> Array:
         """Sum, by label, the hinge losses, beta * target and beta * score.
 
-        Parameters
-        ----------
-        block : LabelBlock
-            The labels.
-        weights : ndarray of shape (d, WIDTH)
-            Their weights, of the type of the block's variables.
-        intercept : ndarray of shape (WIDTH,)
-            Their intercepts, of the same type.
-
-        Returns
-        -------
-        ndarray of float64, shape (3, WIDTH)
-            The three sums.
+        weights (d, WIDTH): their weights, of the type of the block's variables.
+        intercept (WIDTH,): their intercepts, of the same type.
+        Shapes: result (3, WIDTH).
         """
         sums = np.zeros((3, WIDTH))
         same = weights.dtype == self.dtype

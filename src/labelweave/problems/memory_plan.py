@@ -28,16 +28,8 @@ _FACTOR_COPIES = 2  # of rows x rank, while a low-rank factor is made
 class GramPlan:
     """What to do.
 
-    Parameters
-    ----------
-    factorization : {"cholesky", "eigenvalues", "incomplete_cholesky"}
-        The factorisation.
-    is_stored : bool
-        Whether the matrix is kept.
-    rank : int
-        Of an incomplete factor.
-    panel_bytes : float
-        Memory for panels of a matrix that is not kept.
+    is_stored: whether the matrix is kept.
+    panel_bytes: memory for panels of a matrix that is not kept.
     """
 
     factorization: str
@@ -57,30 +49,11 @@ def plan_gram(
 ) -> GramPlan:
     """Choose what fits.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the matrix.
-    dtype : dtype
-        The precision of its entries.
-    budget : float
-        Bytes.
-    is_diagonal : bool
-        Whether labels are independent, so that a Cholesky factor serves.
-    factorization : str, default="auto"
-        One of those of :class:`GramPlan`, or "auto".
-    n_labels : int, default=1500
-        Labels, since making a factor of rank r costs as much as r / L rounds.
-
-    Returns
-    -------
-    GramPlan
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If the budget is too small, with the smallest that is not.
+    dtype: the precision of its entries.
+    is_diagonal: whether labels are independent, so that a Cholesky factor serves.
+    factorization: one of those of :class:`GramPlan`, or "auto".
+    n_labels: labels, since making a factor of rank r costs as much as r / L rounds.
+    Raises ValueError if the budget is too small, with the smallest that is not.
     """
     size = np.dtype(dtype).itemsize
     table = float(n_rows) ** 2 * size
@@ -97,35 +70,14 @@ def plan_gram(
 
 
 def feature_bytes(n_rows: int, n_features: int) -> float:
-    """Estimate the memory for dense features and their factor, in double and single precision.
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Their size.
-
-    Returns
-    -------
-    float
-        Bytes.
-    """
+    """Estimate the memory for dense features and their factor, in double and single precision."""
     return 24.0 * n_rows * (n_features + 1)
 
 
 def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
     """Refuse features that do not fit.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Their size.
-    budget : float
-        Bytes.
-
-    Raises
-    ------
-    ValueError
-        If the budget is too small, with the smallest that is not.
+    Raises ValueError if the budget is too small, with the smallest that is not.
     """
     what = f"the factor of {n_rows} rows of {n_features} features"
     _require(feature_bytes(n_rows, n_features), budget, what)

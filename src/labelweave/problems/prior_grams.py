@@ -19,21 +19,8 @@ MakeGram = Callable[[Kernel | None], Gram]
 def coupled_gram(prior: ScorePrior, make: MakeGram, workers: Workers, *, ties_labels: bool) -> CoupledGram:
     """Make the prior covariance of all scores at the training rows.
 
-    Parameters
-    ----------
-    prior : ScorePrior
-        The prior.
-    make : callable
-        Makes the kernel matrix for a kernel.
-    workers : Workers
-        The threads.
-    ties_labels : bool
-        Whether labels are solved for together; needed where the prior or the loss ties them.
-
-    Returns
-    -------
-    CoupledGram
-        The operator.
+    make: makes the kernel matrix for a kernel.
+    ties_labels: whether labels are solved for together; needed where the prior or the loss ties them.
     """
     terms = [GramTerm(make(term.kernel), term.covariance) for term in prior.terms]
     return CoupledGram(terms, prior.intercept_variance, workers, is_separate=not ties_labels)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import CholeskyFactor, Workers, panels
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
@@ -29,7 +29,6 @@ from labelweave.features.gram_sources import GramSource
 
 __all__ = ["ReducedRankRidge", "RidgeFactors", "RidgeSizes"]
 
-Array = npt.NDArray[Any]
 
 # what alternating minimisation takes: rounds times conjugate gradient iterations, each with one product
 _ITERATIONS = 100
@@ -46,14 +45,8 @@ _COPIES = 4  # of arrays of the size of the right-hand side
 class RidgeFactors:
     """The best factors of one rank.
 
-    Parameters
-    ----------
-    features : ndarray of float64, shape (m, k)
-        W, of weights of features or coefficients of rows.
-    labels : ndarray of float64, shape (L, k)
-        H, its columns orthonormal, the most important one first.
-    objective : float
-        The objective.
+    features (m, k): W, of weights of features or coefficients of rows.
+    labels (L, k): H, its columns orthonormal, the most important one first.
     """
 
     features: Array
@@ -65,16 +58,9 @@ class RidgeFactors:
 class RidgeSizes:
     """How large a problem is.
 
-    Parameters
-    ----------
-    rows, labels : int
-        Rows and labels.
-    features : int or None
-        Explicit features, the constant one among them; None for a kernel.
-    row_counts : ndarray of int, shape (rows,), or None
-        Entries a row that are not zero, for sparse features.
-    trace : float
-        The sum of the squared lengths of all rows.
+    features: explicit features, the constant one among them; None for a kernel.
+    row_counts (rows,): entries a row that are not zero, for sparse features.
+    trace: the sum of the squared lengths of all rows.
     """
 
     rows: int
@@ -89,21 +75,9 @@ class RidgeSizes:
     ) -> RidgeSizes:
         """Measure.
 
-        Parameters
-        ----------
-        explicit : FeatureMatrix of n rows, or None
-            Features whose dot products are the kernel.
-        source : GramSource or None
-            The kernel matrix, if there are no such features.
-        constant : float
-            The constant feature; 0 for none.
-        n_labels : int
-            Labels.
-
-        Returns
-        -------
-        RidgeSizes
-            The sizes.
+        explicit: features whose dot products are the kernel.
+        source: the kernel matrix, if there are no such features.
+        constant: the constant feature; 0 for none.
         """
         if explicit is None:
             assert source is not None, "there are features or a kernel"
@@ -122,21 +96,7 @@ class RidgeSizes:
     def suit(self, regularization: float, rank: int, budget_bytes: float, *, is_kept: bool) -> bool:
         """Tell whether the exact solution is possible, and cheaper than alternating minimisation.
 
-        Parameters
-        ----------
-        regularization : float
-            lambda.
-        rank : int
-            k.
-        budget_bytes : float
-            Memory for the matrix.
-        is_kept : bool
-            Whether the matrix is kept beside its factor.
-
-        Returns
-        -------
-        bool
-            Whether it is.
+        is_kept: whether the matrix is kept beside its factor.
         """
         side, n_labels = float(self.side), float(self.labels)
         held = (1 + is_kept) * side**2 + _COPIES * n_labels * (self.rows + side + n_labels)
@@ -165,20 +125,11 @@ class RidgeSizes:
 class ReducedRankRidge:
     """The problem, to be solved for any lambda and rank.
 
-    Parameters
-    ----------
-    normal : ndarray of float64, shape (m, m)
-        C, or S K S.
-    right : ndarray of float64, shape (m, L)
-        B, or S Y.
-    squares : float
-        The sum of the weights of positive entries.
-    workers : Workers
-        The threads.
-    by_rows : bool
-        Whether the matrices are S K S and S Y.
-    is_kept : bool
-        Whether there will be another lambda; the first one may destroy the matrix otherwise.
+    normal (m, m): C, or S K S.
+    squares: the sum of the weights of positive entries.
+    by_rows: whether the matrices are S K S and S Y.
+    is_kept: whether there will be another lambda; the first one may destroy the matrix otherwise.
+    Shapes: right (m, L).
     """
 
     def __init__(
@@ -196,34 +147,19 @@ class ReducedRankRidge:
         source: GramSource | None,
         constant: float,
         positives: sp.csr_array,
-        weights: Array,
+        weights: PerRow,
         workers: Workers,
         *,
         is_kept: bool,
     ) -> ReducedRankRidge:
         """Make the problem.
 
-        Parameters
-        ----------
-        explicit : FeatureMatrix of n rows, or None
-            Features whose dot products are the kernel.
-        source : GramSource or None
-            The kernel matrix, if there are no such features.
-        constant : float
-            The constant feature; 0 for none.
-        positives : csr_array of shape (n, L)
-            Non-zero where a label is there.
-        weights : ndarray of shape (n,)
-            The rows' weights.
-        workers : Workers
-            The threads.
-        is_kept : bool
-            Whether there will be another lambda.
-
-        Returns
-        -------
-        ReducedRankRidge
-            The problem; its factors are for the features with the constant one last, or for rows.
+        explicit: features whose dot products are the kernel.
+        source: the kernel matrix, if there are no such features.
+        constant: the constant feature; 0 for none.
+        positives (n, L): non-zero where a label is there.
+        is_kept: whether there will be another lambda.
+        Returns the problem; its factors are for the features with the constant one last, or for rows.
         """
         roots = np.sqrt(np.asarray(weights, np.float64))
         scaled = sp.csr_array(sp.diags_array(roots) @ positives.astype(np.float64))
@@ -247,20 +183,7 @@ class ReducedRankRidge:
         return made
 
     def fit(self, regularization: float, rank: int) -> RidgeFactors:
-        """Solve.
-
-        Parameters
-        ----------
-        regularization : float
-            lambda, positive.
-        rank : int
-            k.
-
-        Returns
-        -------
-        RidgeFactors
-            The best factors.
-        """
+        """Solve."""
         if self._solved is None or self._solved[0] != regularization:
             self._solved = (regularization, *self._solve(regularization))
         _, solution, values, vectors = self._solved

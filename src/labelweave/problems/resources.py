@@ -15,18 +15,8 @@ __all__ = ["Resources"]
 class Resources:
     """What a fit may use.
 
-    Parameters
-    ----------
-    workers : Workers
-        Threads.
-    dtype : dtype
-        The precision while solving.
-    budget : float
-        Bytes for what grows with pairs of rows.
-    factorization : str
-        As in :func:`labelweave.problems.memory_plan.plan_gram`.
-    seed : int
-        Fixes the pivots of an incomplete factor.
+    budget: bytes for what grows with pairs of rows.
+    seed: fixes the pivots of an incomplete factor.
     """
 
     workers: Workers

@@ -16,12 +16,8 @@ __all__ = ["PriorTerm", "ScorePrior"]
 class PriorTerm:
     """One kernel and how the labels share it.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        The kernel, its parameters numbers; None for a kernel matrix that was given.
-    covariance : LabelCovariance
-        R, the scale of the kernel included.
+    kernel: the kernel, its parameters numbers; None for a kernel matrix that was given.
+    covariance: R, the scale of the kernel included.
     """
 
     kernel: Kernel | None
@@ -33,12 +29,8 @@ class PriorTerm:
 class ScorePrior:
     """``sum_g K_g ⊗ R_g`` and independent intercepts.
 
-    Parameters
-    ----------
-    terms : tuple of PriorTerm
-        The kernels with their label covariances.
-    intercept_variance : float
-        The variance of the intercepts, 0 for none.
+    terms: the kernels with their label covariances.
+    intercept_variance: the variance of the intercepts, 0 for none.
     """
 
     terms: tuple[PriorTerm, ...]
@@ -52,10 +44,7 @@ class ScorePrior:
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps.
 
-        Returns
-        -------
-        dict
-            Kernels, covariances and the intercepts' variance.
+        Returns kernels, covariances and the intercepts' variance.
         """
         return {
             "kernels": [term.kernel for term in self.terms],
@@ -65,18 +54,7 @@ class ScorePrior:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ScorePrior:
-        """Make the prior again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        ScorePrior
-            The prior.
-        """
+        """Make the prior again."""
         pairs = zip(state["kernels"], state["covariances"], strict=True)
         return cls(
             tuple(PriorTerm(kernel, covariance) for kernel, covariance in pairs), state["intercept_variance"]

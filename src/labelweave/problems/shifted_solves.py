@@ -7,19 +7,17 @@ Cholesky factorisation serves them all; otherwise a spectrum of K serves every g
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import CholeskyFactor, Workers
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram_spectrum import GramSpectrum
 from labelweave.labels.covariance import LabelCovariance
 
 __all__ = ["CholeskySolves", "ShiftedSolves", "SpectralSolves"]
-
-Array = npt.NDArray[Any]
 
 
 class ShiftedSolves(Protocol):
@@ -32,64 +30,25 @@ class ShiftedSolves(Protocol):
     """Beneath it rounding spoils the solves."""
 
     def set_penalty(self, penalty: float) -> None:
-        """Get ready for a rho.
+        """Get ready for a rho."""
 
-        Parameters
-        ----------
-        penalty : float
-            rho.
-        """
-
-    def solve(self, right: Array) -> Array:
-        """Solve ``(H + rho) B = right``; shapes (n, L).
-
-        Parameters
-        ----------
-        right : ndarray of shape (n, L)
-            The right-hand side.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            B.
-        """
+    def solve(self, right: RowsByLabels) -> RowsByLabels:
+        """Solve ``(H + rho) B = right``; shapes (n, L)."""
 
     rest: float
     """H is ``(N + rest I) (x) R``."""
 
     def set_rest(self, rest: float) -> None:
-        """Change ``rest``.
+        """Change ``rest``."""
 
-        Parameters
-        ----------
-        rest : float
-            The new weight.
-        """
-
-    def near_product(self, variables: Array) -> Array:
-        """Compute ``(N (x) R) variables``; shapes (n, L).
-
-        Parameters
-        ----------
-        variables : ndarray of shape (n, L)
-            The variables.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            The product.
-        """
+    def near_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``(N (x) R) variables``; shapes (n, L)."""
 
 
 class CholeskySolves:
     """Exact solves with R the identity.
 
-    Parameters
-    ----------
-    gram : StoredGram
-        The kernel matrix; a second array of its size is held.
-    workers : Workers
-        The threads.
+    gram: the kernel matrix; a second array of its size is held.
     """
 
     is_exact = True
@@ -103,7 +62,6 @@ class CholeskySolves:
         self.smallest_penalty = rounding * float(gram.diagonal().max(initial=0.0))
 
     def set_penalty(self, penalty: float) -> None:
-        """Factorise; see :meth:`ShiftedSolves.set_penalty`."""
         np.copyto(self.buffer, self.gram.table)
         self.buffer[np.diag_indices(len(self.buffer))] += self.buffer.dtype.type(penalty)
         try:
@@ -115,11 +73,9 @@ class CholeskySolves:
             ) from None
 
     def solve(self, right: Array) -> Array:
-        """Solve; see :meth:`ShiftedSolves.solve`."""
         return self.factor.solve(right)
 
     def near_product(self, variables: Array) -> Array:
-        """Multiply; see :meth:`ShiftedSolves.near_product`."""
         return self.gram.product(variables)
 
     def set_rest(self, rest: float) -> None:
@@ -129,14 +85,7 @@ class CholeskySolves:
 class SpectralSolves:
     """Solves from ``U diag(e) U^T + rest I`` with any label covariance.
 
-    Parameters
-    ----------
-    spectrum : GramSpectrum
-        K, or what is near it.
-    covariance : LabelCovariance
-        R.
-    workers : Workers
-        The threads.
+    spectrum: K, or what is near it.
     """
 
     penalty_changes_are_cheap = True
@@ -153,7 +102,6 @@ class SpectralSolves:
             self.turn = np.ascontiguousarray(turn.astype(dtype))
 
     def set_penalty(self, penalty: float) -> None:
-        """Keep the penalty; see :meth:`ShiftedSolves.set_penalty`."""
         self.penalty = penalty
         dtype = self.vectors.dtype
         own = self.label_values * self.rest + penalty
@@ -162,7 +110,6 @@ class SpectralSolves:
         self.own = own.astype(dtype)
 
     def solve(self, right: Array) -> Array:
-        """Solve; see :meth:`ShiftedSolves.solve`."""
         turned = right if self.turn is None else right @ self.turn
         inside = self.workers.inner(self.vectors, turned)
         inside *= self.damping
@@ -176,7 +123,6 @@ class SpectralSolves:
         return np.asarray(right / penalty + solution @ self.turn.T)
 
     def near_product(self, variables: Array) -> Array:
-        """Multiply; see :meth:`ShiftedSolves.near_product`."""
         turned = variables if self.turn is None else variables @ self.turn
         inside = self.workers.inner(self.vectors, turned)
         inside *= self.values.astype(inside.dtype)[:, None]
@@ -187,6 +133,5 @@ class SpectralSolves:
         return np.asarray(product @ self.turn.T)
 
     def set_rest(self, rest: float) -> None:
-        """Change the part of the identity; see :meth:`ShiftedSolves.set_rest`."""
         self.rest = rest
         self.set_penalty(self.penalty)

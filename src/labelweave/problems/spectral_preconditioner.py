@@ -23,18 +23,16 @@ and nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, LabelsByLabels, PerRow
 from labelweave.arrays import Workers
 from labelweave.features.gram import Gram
 from labelweave.labels import LabelCovariance
 
 __all__ = ["LabelModes", "RowBasis", "SpectralPreconditioner", "label_modes", "row_basis"]
 
-Array = npt.NDArray[Any]
 
 _NEGLIGIBLE = 1e-9  # of the largest eigenvalue
 
@@ -43,16 +41,9 @@ _NEGLIGIBLE = 1e-9  # of the largest eigenvalue
 class RowBasis:
     """The row side of the basis for one group.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (n, r)
-        Z_1.
-    images : ndarray of shape (n, r)
-        ``(K_1 + c 1 1^T) Z_1``.
-    values : ndarray of float64, shape (r,)
-        h.
-    sums : ndarray of float64, shape (r,)
-        The column sums of Z_1.
+    images (n, r): ``(K_1 + c 1 1^T) Z_1``.
+    sums (r,): the column sums of Z_1.
+    Shapes: vectors (n, r), values (r,).
     """
 
     vectors: Array
@@ -62,27 +53,12 @@ class RowBasis:
 
 
 def row_basis(
-    gram: Gram, constant: float, leading: Array, row_curvatures: Array, workers: Workers
+    gram: Gram, constant: float, leading: Array, row_curvatures: PerRow, workers: Workers
 ) -> RowBasis:
     """Make the row side of the basis.
 
-    Parameters
-    ----------
-    gram : Gram
-        K_1.
-    constant : float
-        c, added to all its entries.
-    leading : ndarray of shape (n, r)
-        Q.
-    row_curvatures : ndarray of float64, shape (n,)
-        a.
-    workers : Workers
-        The threads.
-
-    Returns
-    -------
-    RowBasis
-        The basis.
+    constant: c, added to all its entries.
+    Shapes: leading (n, r).
     """
     weighted = leading * row_curvatures[:, None]
     images = gram.product(weighted)
@@ -106,14 +82,8 @@ def _symmetric(matrix: Array) -> Array:
 class LabelModes:
     """The label side of the basis.
 
-    Parameters
-    ----------
-    left : ndarray of shape (L, k)
-        S G.
-    right : ndarray of shape (L, k)
-        R S G = G diag(m).
-    values : ndarray of shape (k,)
-        m.
+    right (L, k): R S G = G diag(m).
+    Shapes: left (L, k), values (k,).
     """
 
     left: Array
@@ -121,20 +91,10 @@ class LabelModes:
     values: Array
 
 
-def label_modes(covariance: LabelCovariance, curvature: Array) -> LabelModes:
+def label_modes(covariance: LabelCovariance, curvature: LabelsByLabels) -> LabelModes:
     """Make the label side of the basis.
 
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        R.
-    curvature : ndarray of float64, shape (L, L)
-        S, positive semi-definite.
-
-    Returns
-    -------
-    LabelModes
-        The directions with m above rounding.
+    Returns the directions with m above rounding.
     """
     sizes, axes = covariance.spectrum()
     root = axes * np.sqrt(sizes)
@@ -175,18 +135,8 @@ def _rank_one(diagonal: Array, sums: Array, ties: Array) -> tuple[Array, Array]:
 class SpectralPreconditioner:
     """The preconditioner, for one kernel matrix that all labels share.
 
-    Parameters
-    ----------
-    bases : list of RowBasis
-        One a group, with the constant c.
-    modes : LabelModes
-        Of R and S.
-    constant : float
-        c.
-    intercept_variance : float
-        s, the variance of independent intercepts; ``s I - c R`` is positive semi-definite.
-    workers : Workers
-        The threads.
+    bases: one a group, with the constant c.
+    intercept_variance: s, the variance of independent intercepts; ``s I - c R`` is positive semi-definite.
     """
 
     def __init__(
@@ -206,19 +156,8 @@ class SpectralPreconditioner:
     def apply(self, residual: Array, image: Array) -> tuple[Array, Array]:
         """Compute ``M^-1 r`` and ``K M^-1 r``.
 
-        Parameters
-        ----------
-        residual : ndarray of shape (n, groups, L)
-            r.
-        image : ndarray of shape (n, groups, L)
-            K r.
-
-        Returns
-        -------
-        solution : ndarray of shape (n, groups, L)
-            ``M^-1 r``.
-        its_image : ndarray of shape (n, groups, L)
-            ``K M^-1 r``.
+        Shapes: residual (n, groups, L), image (n, groups, L), solution (n, groups, L), its_image (n, groups,
+            L).
         """
         solution, its_image = np.empty_like(residual), np.empty_like(image)
         modes, workers = self.modes, self.workers

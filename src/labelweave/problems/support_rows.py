@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.features.gram import Gram
 
 __all__ = ["on_support"]
 
-Array = npt.NDArray[Any]
 
 _SUPPORT_STEPS = 30
 _SUPPORT_SHARE = 1e-8  # of the squared residual, at which a label is done
 
 
-def on_support(gram: Gram, free: Array, boxed: Array) -> Array:
+def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLabels:
     """Find a point with the scores of B, nearly, in the span of the rows that support V.
 
     B - V is projected on that span in the norm of K by conjugate gradients, which find its
     large parts, those along large eigenvalues, first.
 
-    Parameters
-    ----------
-    gram : Gram
-        K.
-    free : ndarray of shape (n, L)
-        B.
-    boxed : ndarray of shape (n, L)
-        V; a row supports it if it has an entry other than 0.
-
-    Returns
-    -------
-    ndarray of shape (n, L)
-        The point; rows outside the support are 0.
+    boxed: V; a row supports it if it has an entry other than 0.
+    Returns the point; rows outside the support are 0.
     """
     support = boxed.any(axis=1)
     if support.all():

@@ -7,12 +7,11 @@ rows of a label lie beside each other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.block_ascent import row_shares
+from labelweave.array_types import Array, PerLabel
 from labelweave.features.gram import StoredGram, StreamedGram
 from labelweave.features.gram_cache import CachedRows
 from labelweave.features.gram_sources import GramSource
@@ -22,34 +21,15 @@ from labelweave.problems.resources import Resources
 
 __all__ = ["WorkingSetMargins"]
 
-Array = npt.NDArray[Any]
-
 
 class WorkingSetMargins:
     """The dual of :class:`~labelweave.solvers.WorkingSetDual`.
 
-    Parameters
-    ----------
-    box : MarginBox of shape (n, L)
-        Targets and bounds.
-    source : GramSource of n rows
-        K.
-    constant : float
-        Added to every entry of K.
-    covariance : LabelCovariance of L labels
-        R.
-    resources : Resources
-        Threads, and memory for kernel rows; numbers are float64 whatever it says.
-
-    Attributes
-    ----------
-    result : SettledMargins
-        The point last certified, both primal and dual.
-
-    Raises
-    ------
-    ValueError
-        If the memory budget is too small.
+    constant: added to every entry of K.
+    resources: threads, and memory for kernel rows; numbers are float64 whatever it says.
+    result: the point last certified, both primal and dual.
+    Shapes: box (n, L).
+    Raises ValueError if the memory budget is too small.
     """
 
     result: SettledMargins
@@ -82,18 +62,10 @@ class WorkingSetMargins:
         self._every = np.arange(box.targets.shape[1])
         self._shares = np.empty(len(self._every))
 
-    def covariance_column(self, label: int) -> Array:
+    def covariance_column(self, label: int) -> PerLabel:
         """Give one column of R.
 
-        Parameters
-        ----------
-        label : int
-            The label.
-
-        Returns
-        -------
-        ndarray of float64, shape (L,)
-            The covariances of that label with every label.
+        Returns the covariances of that label with every label.
         """
         column = self.covariance.block(self._every, np.array([label]))
         return np.ascontiguousarray(column[:, 0])
@@ -101,10 +73,7 @@ class WorkingSetMargins:
     def measure(self) -> tuple[float, float]:
         """Compute the objectives at the variables and scores in use.
 
-        Returns
-        -------
-        primal, dual : float
-            Bounds of the optimum from above and from below.
+        primal, dual: bounds of the optimum from above and from below.
         """
         tables = (self.targets, self.scores, self.beta, self.lower, self.upper)
         linear, quadratic, losses = row_shares(*(table.T for table in tables), self._shares)
@@ -113,10 +82,7 @@ class WorkingSetMargins:
     def certify(self) -> tuple[float, float]:
         """Make the scores anew, in place, and measure; the point becomes the ``result``.
 
-        Returns
-        -------
-        primal, dual : float
-            Bounds of the optimum from above and from below.
+        primal, dual: bounds of the optimum from above and from below.
         """
         self.scores[:] = self.covariance.matmul(self.exact.product(self.beta))
         point = (self.beta, self.scores)

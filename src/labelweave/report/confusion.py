@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.report.outcomes import Outcomes
 
 __all__ = ["Companion", "Companions", "chief_confusions", "companions"]
 
-Array = npt.NDArray[Any]
 
 _MOST = 6
 
 
 class Companion(NamedTuple):
-    """Another label, and in how many of the rows it stands.
-
-    Parameters
-    ----------
-    name : str
-        The label.
-    n_rows : int
-        The rows.
-    """
+    """Another label, and in how many of the rows it stands."""
 
     name: str
     n_rows: int
@@ -35,12 +26,8 @@ class Companion(NamedTuple):
 class Companions(NamedTuple):
     """Other labels on the rows where one is wrong.
 
-    Parameters
-    ----------
-    instead : list of Companion
-        Where it was missed: what was predicted wrongly, the most frequent first.
-    there : list of Companion
-        Where it was predicted wrongly: what is true, those first that are there most often above what they
+    instead: where it was missed: what was predicted wrongly, the most frequent first.
+    there: where it was predicted wrongly: what is true, those first that are there most often above what they
         are in all rows.
     """
 
@@ -51,17 +38,7 @@ class Companions(NamedTuple):
 def companions(outcomes: Outcomes, labels: list[int]) -> list[Companions]:
     """Find the labels that stand beside errors.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Truth and prediction.
-    labels : list of int
-        The labels whose errors to look at.
-
-    Returns
-    -------
-    list of Companions
-        One a label.
+    labels: the labels whose errors to look at.
     """
     truth, names = outcomes.truth, outcomes.names
     instead = sp.csr_array(outcomes.missed[:, labels].T @ outcomes.wrong)
@@ -87,15 +64,7 @@ def _best(counts: sp.csr_array, names: list[str], expected: Array) -> list[Compa
 def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
     """Find for every label what is most often predicted wrongly where it was missed.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Truth and prediction.
-
-    Returns
-    -------
-    list of Companion or None
-        One a label, None where nothing was.
+    Returns one a label, None where nothing was.
     """
     counts = sp.csr_array(outcomes.missed.T @ outcomes.wrong)
     found: list[Companion | None] = []

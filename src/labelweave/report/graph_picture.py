@@ -22,14 +22,7 @@ _KINDS = {1: "for", -1: "against", 0: "either"}
 class Name(NamedTuple):
     """A label in the picture.
 
-    Parameters
-    ----------
-    x, y : float
-        Its middle.
-    width, height : float
-        Its box.
-    text, whole : str
-        What is written, and the whole name.
+    text, whole: what is written, and the whole name.
     """
 
     x: float
@@ -43,16 +36,8 @@ class Name(NamedTuple):
 class Line(NamedTuple):
     """A line between two labels, or from a label to the point of its clique.
 
-    Parameters
-    ----------
-    x1, y1, x2, y2 : float
-        Its ends.
-    width : float
-        The wider, the stronger.
-    kind : {"for", "against", "either"}
-        Whether the labels attract each other.
-    words : str
-        The clique and its weight.
+    kind: whether the labels attract each other.
+    words: the clique and its weight.
     """
 
     x1: float
@@ -68,22 +53,12 @@ class Line(NamedTuple):
 class GraphPicture:
     """Names and lines, in pixels from the upper left corner.
 
-    Parameters
-    ----------
-    names : list of Name
-        The labels that have ties.
-    lines : list of Line
-        The ties.
-    hubs : list of (float, float)
-        The points of cliques of more than two labels.
-    font : float
-        The size of the names.
-    width, height : float
-        The size of the picture.
-    n_shown, n_cliques : int
-        How many cliques are shown, and how many there are.
-    kinds : list of str
-        The kinds of lines there are.
+    names: the labels that have ties.
+    hubs: the points of cliques of more than two labels.
+    font: the size of the names.
+    width, height: the size of the picture.
+    n_shown, n_cliques: how many cliques are shown, and how many there are.
+    kinds: the kinds of lines there are.
     """
 
     names: list[Name]
@@ -100,17 +75,7 @@ class GraphPicture:
 def graph_picture(graph: CliqueGraph, names: list[str]) -> GraphPicture | None:
     """Place the strongest cliques.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    names : list of str
-        The labels.
-
-    Returns
-    -------
-    GraphPicture or None
-        The picture; None where there are no cliques, or networkx is not installed.
+    Returns the picture; None where there are no cliques, or networkx is not installed.
     """
     if not graph.n_cliques:
         return None

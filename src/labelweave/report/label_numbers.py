@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerLabel
 from labelweave.metrics._score_groups import per_line, transposed
 from labelweave.metrics.area_under_curve import area_under_curve
 from labelweave.report.outcomes import Outcomes
 
 __all__ = ["LabelNumbers", "label_numbers", "weakest_labels"]
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class LabelNumbers:
     """Counts and shares, one a label; unobserved entries are in none.
 
-    Parameters
-    ----------
-    observed, positive, predicted, hits : ndarray of int, shape (L,)
-        Rows where the label is observed, true, predicted, and both.
-    precision, recall, f1 : ndarray of float64, shape (L,)
-        NaN where there is nothing to divide by.
-    auc : ndarray of float64, shape (L,)
-        The share of pairs of a row with and one without the label that its score puts in order.
+    observed, positive, predicted, hits: rows where the label is observed, true, predicted, and both.
+    precision, recall, f1: naN where there is nothing to divide by.
+    auc: the share of pairs of a row with and one without the label that its score puts in order.
     """
 
-    observed: Array
-    positive: Array
-    predicted: Array
-    hits: Array
-    precision: Array
-    recall: Array
-    f1: Array
-    auc: Array
+    observed: PerLabel
+    positive: PerLabel
+    predicted: PerLabel
+    hits: PerLabel
+    precision: PerLabel
+    recall: PerLabel
+    f1: PerLabel
+    auc: PerLabel
 
     @property
     def missed(self) -> Array:
@@ -57,18 +49,7 @@ class LabelNumbers:
 
 
 def label_numbers(outcomes: Outcomes) -> LabelNumbers:
-    """Count and divide.
-
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Truth and prediction.
-
-    Returns
-    -------
-    LabelNumbers
-        The numbers.
-    """
+    """Count and divide."""
     truth = outcomes.truth
     positive, observed = truth.positive_counts(), truth.observed_counts()
     predicted, hits = (
@@ -96,17 +77,9 @@ def _ratio(part: Array, whole: Array) -> Array:
 def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:
     """Find the labels of the lowest F1 scores, the more frequent one first where they are equal.
 
-    Parameters
-    ----------
-    numbers : LabelNumbers
-        The numbers of all labels.
-    count : int
-        The most labels to find.
-
-    Returns
-    -------
-    list of int
-        Labels that some row has and whose F1 score is below 1.
+    numbers: the numbers of all labels.
+    count: the most labels to find.
+    Returns labels that some row has and whose F1 score is below 1.
     """
     order = np.lexsort((-numbers.positive, numbers.f1))
     weak = order[(numbers.positive[order] > 0) & (numbers.f1[order] < 1)]

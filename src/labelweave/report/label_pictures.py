@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, LabelsByLabels
 from labelweave.display.label_order import cluster_order
 from labelweave.report.label_numbers import LabelNumbers
 
 __all__ = ["CorrelationPicture", "FrequencyPicture", "correlation_picture", "frequency_picture"]
 
-Array = npt.NDArray[Any]
 
 _MOST_POINTS = 2000
 _MOST_SHOWN = 30
@@ -29,19 +28,7 @@ _SHORTEST_AXIS = 0.3  # in powers of ten
 
 
 class Point(NamedTuple):
-    """A label in a picture.
-
-    Parameters
-    ----------
-    x, y : float
-        Where.
-    name : str
-        The label.
-    n_rows : int
-        Rows that have it.
-    f1 : float
-        Its F1 score.
-    """
+    """A label in a picture."""
 
     x: float
     y: float
@@ -54,16 +41,9 @@ class Point(NamedTuple):
 class FrequencyPicture:
     """F1 scores against numbers of rows, on a logarithmic axis.
 
-    Parameters
-    ----------
-    points : list of Point
-        The labels.
-    x_ticks, y_ticks : list of (float, str)
-        Places and words on the axes.
-    median : list of (float, float)
-        The median F1 score of labels of about the same frequency.
-    left_out : int
-        Labels without a point, where there are very many.
+    x_ticks, y_ticks: places and words on the axes.
+    median: the median F1 score of labels of about the same frequency.
+    left_out: labels without a point, where there are very many.
     """
 
     points: list[Point]
@@ -79,17 +59,8 @@ class FrequencyPicture:
 def frequency_picture(numbers: LabelNumbers, names: list[str]) -> FrequencyPicture | None:
     """Place the labels that some row has.
 
-    Parameters
-    ----------
-    numbers : LabelNumbers
-        How well each label does.
-    names : list of str
-        Their names.
-
-    Returns
-    -------
-    FrequencyPicture or None
-        The picture; None for fewer than two labels.
+    numbers: how well each label does.
+    Returns the picture; None for fewer than two labels.
     """
     shown = np.flatnonzero(numbers.positive > 0)
     if len(shown) < 2:
@@ -142,15 +113,7 @@ def _running_median(x: list[float], y: list[float]) -> list[tuple[float, float]]
 
 
 class Square(NamedTuple):
-    """A pair of labels in a picture.
-
-    Parameters
-    ----------
-    row, column : int
-        Their places.
-    value : float
-        Their correlation.
-    """
+    """A pair of labels in a picture."""
 
     row: int
     column: int
@@ -161,16 +124,10 @@ class Square(NamedTuple):
 class CorrelationPicture:
     """Correlations of labels, related ones beside each other.
 
-    Parameters
-    ----------
-    names : list of str
-        The labels from top to bottom.
-    squares : list of Square
-        The pairs that are not uncorrelated.
-    n_labels : int
-        How many labels there are, of which the most related are shown.
-    strongest : float
-        The correlation of the strongest colour: the largest between different labels.
+    names: the labels from top to bottom.
+    squares: the pairs that are not uncorrelated.
+    n_labels: how many labels there are, of which the most related are shown.
+    strongest: the correlation of the strongest colour: the largest between different labels.
     """
 
     names: list[str]
@@ -179,20 +136,10 @@ class CorrelationPicture:
     strongest: float
 
 
-def correlation_picture(correlations: Array, names: list[str]) -> CorrelationPicture:
+def correlation_picture(correlations: LabelsByLabels, names: list[str]) -> CorrelationPicture:
     """Choose the labels that are most related, and order them.
 
-    Parameters
-    ----------
-    correlations : ndarray of float64, shape (L, L)
-        Entries from -1 to 1.
-    names : list of str
-        The labels.
-
-    Returns
-    -------
-    CorrelationPicture
-        The picture.
+    correlations: entries from -1 to 1.
     """
     n_labels = len(correlations)
     related = (correlations**2).sum(axis=1).round(_DECIMALS)

@@ -7,15 +7,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.decisions.layers import innermost
 from labelweave.display.common_share import beyond_common_share, is_mostly_common
 from labelweave.labels import CliqueGraph, LabelCovariance
 
 __all__ = ["Edge", "LabelStructure", "Tie"]
 
-Array = npt.NDArray[Any]
 
 _MOST_LABELS = 2000  # of which all pairs are looked at
 _FEW_LABELS = 12  # whose correlations are shown as they are
@@ -29,12 +28,7 @@ _DECIMALS = 9  # rounding must not choose among equal pairs
 class Tie(NamedTuple):
     """Two labels and how strongly they are tied.
 
-    Parameters
-    ----------
-    first, second : str
-        The labels.
-    value : float
-        A correlation or a cosine.
+    value: A correlation or a cosine.
     """
 
     first: str
@@ -45,14 +39,8 @@ class Tie(NamedTuple):
 class Edge(NamedTuple):
     """Labels that are scored together.
 
-    Parameters
-    ----------
-    labels : list of str
-        Two or more.
-    weight : float
-        How strong the edge is, NaN where unknown.
-    effect : {"attract", "exclude", ""}
-        Whether its labels like to be on together.
+    weight: how strong the edge is, NaN where unknown.
+    effect: whether its labels like to be on together.
     """
 
     labels: list[str]
@@ -64,10 +52,7 @@ class Edge(NamedTuple):
 class LabelStructure:
     """What a model holds about its labels.
 
-    Parameters
-    ----------
-    classifier : classifier
-        The model, perhaps in a wrapper.
+    classifier: the model, perhaps in a wrapper.
     """
 
     classifier: Any
@@ -113,13 +98,7 @@ class LabelStructure:
         return np.round(beyond_common_share(found) if self.is_centered else found, _DECIMALS)
 
     def ties(self) -> list[Tie]:
-        """List the strongest correlations of each sign, from the highest to the lowest.
-
-        Returns
-        -------
-        list of Tie
-            The pairs.
-        """
+        """List the strongest correlations of each sign, from the highest to the lowest."""
         if self.correlations is None:
             return []
         rows, columns = np.triu_indices(len(self.correlations), 1)
@@ -135,13 +114,7 @@ class LabelStructure:
         return getattr(self.inner, "label_graph_", None)
 
     def edges(self) -> list[Edge]:
-        """List the cliques of the label graph, the strongest first.
-
-        Returns
-        -------
-        list of Edge
-            Forty at most.
-        """
+        """List the cliques of the label graph, the strongest first."""
         graph = self.graph
         if graph is None:
             return []
@@ -176,15 +149,8 @@ class LabelStructure:
     def neighbors(self, label: int) -> list[Tie]:
         """Find the labels whose weights point most nearly the same way, in a model of two factors.
 
-        Parameters
-        ----------
-        label : int
-            The label's number in the model.
-
-        Returns
-        -------
-        list of Tie
-            Five at most, with cosines; none in other models.
+        label: the label's number in the model.
+        Returns five at most, with cosines; none in other models.
         """
         vectors = self._vectors
         if vectors is None or len(vectors) != len(self.names):

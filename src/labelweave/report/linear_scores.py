@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.decisions.layers import innermost
 from labelweave.features import FeatureMatrix
 
 __all__ = ["Contribution", "Explanation", "LinearScores"]
 
-Array = npt.NDArray[Any]
 
 _ROUNDING = 1e-5  # of models that keep weights in single precision
 
@@ -22,14 +21,8 @@ _ROUNDING = 1e-5  # of models that keep weights in single precision
 class Contribution:
     """What one feature adds to a score.
 
-    Parameters
-    ----------
-    feature : int
-        Its number.
-    value : float
-        Its value in the row, as the kernel takes it.
-    amount : float
-        The value times the weight.
+    value: its value in the row, as the kernel takes it.
+    amount: the value times the weight.
     """
 
     feature: int
@@ -41,16 +34,9 @@ class Contribution:
 class Explanation:
     """A score as a sum: ``score = intercept - threshold + sum of contributions + others``.
 
-    Parameters
-    ----------
-    score : float
-        The score.
-    intercept, threshold : float
-        What is the same for all rows.
-    contributions : list of Contribution
-        Of all features that the row has, the largest absolute amounts first.
-    others : float
-        What comes from other labels, in a model that scores them together; otherwise 0.
+    intercept, threshold: what is the same for all rows.
+    contributions: of all features that the row has, the largest absolute amounts first.
+    others: what comes from other labels, in a model that scores them together; otherwise 0.
     """
 
     score: float
@@ -63,10 +49,7 @@ class Explanation:
 class LinearScores:
     """The scores of a fitted model, taken apart.
 
-    Parameters
-    ----------
-    classifier : classifier
-        The model; of a wrapper the classifier in it is looked at.
+    classifier: the model; of a wrapper the classifier in it is looked at.
     """
 
     def __init__(self, classifier: Any) -> None:
@@ -89,17 +72,8 @@ class LinearScores:
     def explain(self, row: Any, label: int) -> Explanation:
         """Take the score of a label of one row apart.
 
-        Parameters
-        ----------
-        row : array-like, sparse matrix or DataFrame of shape (1, d)
-            The row.
-        label : int
-            The number of the label in the model.
-
-        Returns
-        -------
-        Explanation
-            The parts.
+        label: the number of the label in the model.
+        Shapes: row (1, d).
         """
         column, sign = self._column(label)
         places, values = self._features(row)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.label_scores import label_probabilities
 from labelweave.decisions.layers import chosen_classes, innermost, ranking_offsets, with_probabilities
@@ -20,23 +20,15 @@ from labelweave.report.reported_rows import ReportedRows
 
 __all__ = ["Measured", "measure"]
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class Measured:
     """How well a model does.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Truth and prediction.
-    metrics : dict of str to float
-        As the command ``evaluate`` gives them.
-    notes : list of str
-        What was not counted, in sentences.
-    true_nodes, predicted_nodes : ndarray of str, shape (m,), or None
-        One class a row: the classes of all rows where one is known, inner nodes of the taxonomy too.
+    metrics: as the command ``evaluate`` gives them.
+    notes: what was not counted, in sentences.
+    true_nodes, predicted_nodes (m,): one class a row: the classes of all rows where one is known, inner nodes
+        of the taxonomy too.
     """
 
     outcomes: Outcomes
@@ -49,26 +41,11 @@ class Measured:
 def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
     """Predict, and compare with what is true.
 
-    Parameters
-    ----------
-    rows : ReportedRows
-        The model and n rows.
-    y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
-        Their labels or classes.
-    unknown : {"error", "ignore"}
-        What to do with labels that the model does not know.
-    on_progress : callable
-        Told what is being done.
-
-    Returns
-    -------
-    Measured
-        Metrics and outcomes.
-
-    Raises
-    ------
-    ValueError
-        If the labels do not fit to the model or the rows, or there are none.
+    rows: the model and n rows.
+    unknown: what to do with labels that the model does not know.
+    on_progress: told what is being done.
+    Shapes: y (n,).
+    Raises ValueError if the labels do not fit to the model or the rows, or there are none.
     """
     return (_measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
 
@@ -146,18 +123,7 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
 
 
 def taxonomy_of(classifier: Any) -> Taxonomy | None:
-    """Give the taxonomy of a model, which it predicts by or takes its label covariance from.
-
-    Parameters
-    ----------
-    classifier : classifier
-        The model.
-
-    Returns
-    -------
-    Taxonomy or None
-        The tree.
-    """
+    """Give the taxonomy of a model, which it predicts by or takes its label covariance from."""
     inner = innermost(classifier)
     found = getattr(inner, "taxonomy_", None) or getattr(inner, "label_covariance", None)
     return found if isinstance(found, Taxonomy) else None

@@ -37,16 +37,8 @@ _LOW_IS_GOOD = {
 class MetricLine(NamedTuple):
     """A metric.
 
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    value : float
-        Its value, NaN where undefined.
-    low_is_good : bool
-        Whether less is better.
-    meaning : str
-        What it is, in a few words.
+    value: its value, NaN where undefined.
+    meaning: what it is, in a few words.
     """
 
     name: str
@@ -56,18 +48,7 @@ class MetricLine(NamedTuple):
 
 
 def metric_lines(metrics: dict[str, float]) -> list[MetricLine]:
-    """Name metrics.
-
-    Parameters
-    ----------
-    metrics : dict of str to float
-        Values by key.
-
-    Returns
-    -------
-    list of MetricLine
-        The lines, in order.
-    """
+    """Name metrics."""
     return [MetricLine(*_named(key, value)) for key, value in metrics.items()]
 
 

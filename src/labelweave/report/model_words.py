@@ -27,15 +27,7 @@ _LONG_NUMBER = re.compile(r"\d+\.\d{6,}(?:e[+-]?\d+)?")
 def model_lines(rows: ReportedRows) -> dict[str, str]:
     """Describe a model.
 
-    Parameters
-    ----------
-    rows : ReportedRows
-        The model and its rows.
-
-    Returns
-    -------
-    dict of str to str
-        Lines and their headings.
+    rows: the model and its rows.
     """
     inner, names = innermost(rows.classifier), rows.label_names
     lines = {"Model": _model_line(rows.classifier)} | _decision_lines(rows.classifier)

@@ -8,16 +8,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.decisions.label_scores import score_blocks
 from labelweave.labels import LabelMatrix
 from labelweave.report.reported_rows import ReportedRows
 
 __all__ = ["OnProgress", "Outcomes", "all_scores"]
 
-Array = npt.NDArray[Any]
 OnProgress = Callable[[str], None]
 
 
@@ -25,27 +24,18 @@ OnProgress = Callable[[str], None]
 class Outcomes:
     """Truth and prediction of n rows and L labels, or of one class a row as labels.
 
-    Parameters
-    ----------
-    truth : LabelMatrix of shape (n, L)
-        Named; unobserved entries are neither missed nor wrong.
-    predicted : csr_array of int8, shape (n, L)
-        Ones at predicted labels.
-    scores : ndarray of shape (n, L)
-        Scores, or the probabilities of classes.
-    rows : ndarray of int, shape (n,)
-        The numbers of the rows in the data.
-    columns : ndarray of int, shape (L,)
-        The numbers of the labels in the model.
-    number : {"score", "probability"}
-        What ``scores`` are.
+    truth (n, L): named; unobserved entries are neither missed nor wrong.
+    scores: scores, or the probabilities of classes.
+    rows: the numbers of the rows in the data.
+    columns: the numbers of the labels in the model.
+    Shapes: predicted (n, L).
     """
 
     truth: LabelMatrix
     predicted: sp.csr_array
-    scores: Array
-    rows: Array
-    columns: Array
+    scores: RowsByLabels
+    rows: PerRow
+    columns: PerLabel
     number: str = "score"
 
     @property
@@ -88,23 +78,12 @@ def all_scores(
 ) -> tuple[Array, sp.csr_array]:
     """Score rows a block at a time.
 
-    Parameters
-    ----------
-    rows : ReportedRows
-        The model and n rows.
-    columns : ndarray of int, shape (k,), or None
-        The labels to keep, None for all.
-    response : {"auto", "predict_proba"}
-        What to ask the model.
-    on_progress : callable
-        Told what is being done.
-
-    Returns
-    -------
-    scores : ndarray of shape (n, k)
-        The scores, two columns for two classes as well.
-    positive : csr_array of int8, shape (n, k)
-        Ones where they are above 0.
+    rows: the model and n rows.
+    columns (k,): the labels to keep, None for all.
+    response: what to ask the model.
+    on_progress: told what is being done.
+    scores (n, k): the scores, two columns for two classes as well.
+    positive (n, k): ones where they are above 0.
     """
     blocks, done = list[Array](), 0
     for block in _blocks(rows, response):

@@ -20,18 +20,7 @@ __all__ = ["rendered"]
 
 
 def rendered(content: Mapping[str, Any]) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    content : mapping of str to object
-        What the template names.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Write the page."""
     script = (resources.files(__package__) / "templates" / "report.js").read_text(encoding="utf-8")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _environment().get_template("report.html").render(content, script=script, digest=digest)

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.decisions.label_scores import rows_of, take_rows
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 
 __all__ = ["ReportedRows", "read_rows"]
 
-Array = npt.NDArray[Any]
 
 _LONGEST_CELL = 600
 
@@ -25,20 +24,10 @@ _LONGEST_CELL = 600
 class ReportedRows:
     """A classifier, rows in its features, and what the rows are called.
 
-    Parameters
-    ----------
-    classifier : classifier
-        One of the library's, perhaps in a wrapper that decides.
-    X : array-like, sparse matrix or DataFrame of shape (n, d)
-        The rows.
-    names : list of str
-        What they are called.
-    feature_names : ndarray of str, shape (d,), or None
-        The names of the features.
-    frame : DataFrame of n rows, or None
-        The table that the features were made from.
-    vectorizer : TableVectorizer or None
-        What made them.
+    classifier: one of the library's, perhaps in a wrapper that decides.
+    feature_names (d,): the names of the features.
+    frame: the table that the features were made from.
+    Shapes: X (n, d).
     """
 
     classifier: Any
@@ -69,30 +58,14 @@ class ReportedRows:
     def take(self, rows: Array) -> Any:
         """Take rows in the features of the classifier.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            Which rows.
-
-        Returns
-        -------
-        array-like, sparse matrix or DataFrame of shape (k, d)
-            These rows.
+        Shapes: result (k, d).
         """
         return take_rows(self.X, rows)
 
     def cells(self, row: int) -> list[tuple[str, str]]:
         """Give what a person reads of a row: the columns that features were made from.
 
-        Parameters
-        ----------
-        row : int
-            Which row.
-
-        Returns
-        -------
-        list of (str, str)
-            Columns and their contents, long ones cut; none where the rows are features only.
+        Returns columns and their contents, long ones cut; none where the rows are features only.
         """
         return list(self._cells(row)) if self.frame is not None else []
 
@@ -107,26 +80,9 @@ class ReportedRows:
 def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> ReportedRows:
     """Turn what a user holds into rows of features.
 
-    Parameters
-    ----------
-    model : classifier or TableModel
-        The fitted model.
-    X : DataFrame, sparse matrix or array-like of n rows
-        What it takes.
-    row_names : sequence of length n or None
-        What the rows are called; by default a frame's index, else numbers from 0.
-
-    Returns
-    -------
-    ReportedRows
-        The rows.
-
-    Raises
-    ------
-    TypeError
-        If the model is none of the library's classifiers.
-    ValueError
-        If there are no rows, or another number of names.
+    row_names: what the rows are called; by default a frame's index, else numbers from 0.
+    Raises TypeError if the model is none of the library's classifiers.
+    Raises ValueError if there are no rows, or another number of names.
     """
     classifier = model.classifier if isinstance(model, TableModel) else model
     if not all(hasattr(classifier, name) for name in ("label_names_", "_form", "decision_function")):

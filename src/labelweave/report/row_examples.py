@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.report.linear_scores import Contribution, Explanation, LinearScores
 from labelweave.report.outcomes import Outcomes
 from labelweave.report.reported_rows import ReportedRows
 
 __all__ = ["Cell", "LabelOfRow", "Part", "RowExample", "RowExamples"]
 
-Array = npt.NDArray[Any]
 
 _PARTS = 5  # of each sign
 _MOST_LABELS = 6
@@ -26,16 +25,8 @@ _WORD = re.compile(r"(\w\w+)")
 class Part:
     """A line of a sum.
 
-    Parameters
-    ----------
-    name : str
-        The feature, or what else is added.
-    amount : float
-        What it adds.
-    width : float
-        Its length in a picture, in per cent of the longest.
-    is_feature : bool
-        Whether it is one.
+    name: the feature, or what else is added.
+    width: its length in a picture, in per cent of the longest.
     """
 
     name: str
@@ -48,18 +39,9 @@ class Part:
 class LabelOfRow:
     """One label of a row.
 
-    Parameters
-    ----------
-    name : str
-        The label.
-    verdict : {"found", "missed", "wrong"}
-        Truth and prediction in a word.
-    number : float
-        Its score or probability.
-    total : float
-        What the parts add up to.
-    parts : list of Part
-        The score as a sum; empty where it cannot be taken apart.
+    verdict: truth and prediction in a word.
+    total: what the parts add up to.
+    parts: the score as a sum; empty where it cannot be taken apart.
     """
 
     name: str
@@ -73,12 +55,7 @@ class LabelOfRow:
 class Cell:
     """A cell of a table, its text in pieces.
 
-    Parameters
-    ----------
-    column : str
-        The column.
-    pieces : list of (str, str)
-        Text, and "for" or "against" where it pushed a label, else "".
+    pieces: text, and "for" or "against" where it pushed a label, else "".
     """
 
     column: str
@@ -89,16 +66,9 @@ class Cell:
 class RowExample:
     """A row.
 
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    cells : list of Cell
-        What a person reads of it.
-    true, predicted : list of (str, str)
-        Its labels, the errors first, with "missed" or "wrong" where they are errors.
-    labels : list of LabelOfRow
-        Those that are looked into.
+    cells: what a person reads of it.
+    true, predicted: its labels, the errors first, with "missed" or "wrong" where they are errors.
+    labels: those that are looked into.
     """
 
     name: str
@@ -111,12 +81,7 @@ class RowExample:
 class RowExamples:
     """Make examples of rows.
 
-    Parameters
-    ----------
-    rows : ReportedRows
-        The model and its rows.
-    outcomes : Outcomes
-        Truth and prediction.
+    rows: the model and its rows.
     """
 
     def __init__(self, rows: ReportedRows, outcomes: Outcomes) -> None:
@@ -126,15 +91,7 @@ class RowExamples:
     def of_label(self, label: int) -> list[RowExample]:
         """Show the row where a label was missed by most, and the one where it was wrong by most.
 
-        Parameters
-        ----------
-        label : int
-            Which label of the outcomes.
-
-        Returns
-        -------
-        list of RowExample
-            Two at most.
+        label: which label of the outcomes.
         """
         scores, found = self.outcomes.scores[:, label], []
         for errors, sign in ((self.outcomes.missed, 1.0), (self.outcomes.wrong, -1.0)):
@@ -146,15 +103,7 @@ class RowExamples:
     def across(self, count: int) -> list[RowExample]:
         """Show rows from the one with most errors to one with fewest, at even steps.
 
-        Parameters
-        ----------
-        count : int
-            The most rows to show.
-
-        Returns
-        -------
-        list of RowExample
-            The rows.
+        count: the most rows to show.
         """
         parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
         missed, wrong, hits = (np.diff(part.indptr) for part in parts)

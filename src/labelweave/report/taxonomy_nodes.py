@@ -16,20 +16,9 @@ __all__ = ["NodeNumbers", "node_numbers"]
 class NodeNumbers(NamedTuple):
     """Counts at a node.
 
-    Parameters
-    ----------
-    name : str
-        The node.
-    depth : int
-        Steps from the root.
-    is_leaf : bool
-        Whether it has no children.
-    positive : int
-        Rows whose class is the node or below it; for labels the true entries of all labels there.
-    predicted : int
-        The same of predictions.
-    hits : int
-        Rows where both are; for labels the entries that are both.
+    is_leaf: whether it has no children.
+    positive: rows whose class is the node or below it; for labels the true entries of all labels there.
+    hits: rows where both are; for labels the entries that are both.
     """
 
     name: str
@@ -58,19 +47,7 @@ class NodeNumbers(NamedTuple):
 def node_numbers(taxonomy: Taxonomy, measured: Measured, numbers: LabelNumbers) -> list[NodeNumbers]:
     """Count at the nodes.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        The tree.
-    measured : Measured
-        Truth and prediction of rows.
-    numbers : LabelNumbers
-        The counts of labels.
-
-    Returns
-    -------
-    list of NodeNumbers
-        All nodes, depth first.
+    measured: truth and prediction of rows.
     """
     if measured.true_nodes is None or measured.predicted_nodes is None:
         under = taxonomy.membership(measured.outcomes.names)

@@ -25,16 +25,9 @@ _MOST_NODES = 3000
 class Cell(NamedTuple):
     """A node in the picture.
 
-    Parameters
-    ----------
-    x, y, width, height : float
-        Its rectangle.
-    text : str
-        Its name, as far as it has room; empty where it has none.
-    words : str
-        The whole name and its numbers.
-    missed : float
-        The share of what belongs here that was predicted elsewhere, NaN where nothing does.
+    text: its name, as far as it has room; empty where it has none.
+    words: the whole name and its numbers.
+    missed: the share of what belongs here that was predicted elsewhere, NaN where nothing does.
     """
 
     x: float
@@ -50,12 +43,7 @@ class Cell(NamedTuple):
 class TreePicture:
     """The nodes of a taxonomy, in pixels from the upper left corner.
 
-    Parameters
-    ----------
-    cells : list of Cell
-        The nodes.
-    width, height : float
-        The size of the picture.
+    width, height: the size of the picture.
     """
 
     cells: list[Cell]
@@ -66,17 +54,8 @@ class TreePicture:
 def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> TreePicture | None:
     """Place the nodes.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        The tree.
-    nodes : list of NodeNumbers
-        The numbers of all nodes, depth first.
-
-    Returns
-    -------
-    TreePicture or None
-        The picture; None where there are too many nodes to see any, or no levels.
+    nodes: the numbers of all nodes, depth first.
+    Returns the picture; None where there are too many nodes to see any, or no levels.
     """
     if len(nodes) > _MOST_NODES or max(node.depth for node in nodes) == 0:
         return None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave.inference import choose_thresholds
 from labelweave.report.confusion import Companions, companions
@@ -15,7 +13,6 @@ from labelweave.report.outcomes import Outcomes
 
 __all__ = ["WeakLabel", "weak_labels"]
 
-Array = npt.NDArray[Any]
 
 _FEW_ROWS = 10
 _WELL_RANKED = 0.85
@@ -28,16 +25,9 @@ _OFTEN = 0.25
 class WeakLabel:
     """A label with a low F1 score.
 
-    Parameters
-    ----------
-    label : int
-        Its number in the outcomes.
-    name : str
-        What it is called.
-    reasons : list of str
-        What seems to be wrong, in sentences.
-    companions : Companions
-        Other labels on the rows where it is wrong.
+    label: its number in the outcomes.
+    reasons: what seems to be wrong, in sentences.
+    companions: other labels on the rows where it is wrong.
     """
 
     label: int
@@ -51,21 +41,9 @@ def weak_labels(
 ) -> list[WeakLabel]:
     """Look into weak labels.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Truth and prediction.
-    numbers : LabelNumbers
-        How well each label does.
-    labels : list of int
-        The labels to look into.
-    has_classes : bool
-        Whether the model picks one class a row.
-
-    Returns
-    -------
-    list of WeakLabel
-        One for each.
+    numbers: how well each label does.
+    labels: the labels to look into.
+    has_classes: whether the model picks one class a row.
     """
     if not labels:
         return []

@@ -13,18 +13,17 @@ few steps, at a gap of rounding; from afar it may cycle, and its steps are then 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg as sl
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.solvers.box_values import BoxTerms, dual_value, primal_value, relative_gap
 from labelweave.solvers.local_end import LocalEnd
 
 __all__ = ["FreeSystems", "newton_steps"]
 
-Array = npt.NDArray[Any]
 
 _MOST_STEPS = 12
 _STEPS_IN_VAIN = 5  # in a row without a smaller gap than the best
@@ -35,76 +34,36 @@ _RIDGE = 1e-13  # of the mean diagonal: systems of dependent rows stay solvable
 class FreeSystems(BoxTerms, Protocol):
     """What is asked of a problem."""
 
-    def scores(self, *variables: Array) -> tuple[Array, ...]:
+    def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
         """Compute ``A variables`` for each array.
 
-        Parameters
-        ----------
-        *variables : ndarray of shape (n, L)
-            Any number of points.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n, L)
-            A product each.
+        Shapes: result (n, L).
         """
 
     def coupled_labels(self) -> list[Array]:
         """Give the sets of labels that A couples, each an ndarray of int."""
 
     def newton_work(self, sizes: list[int]) -> float:
-        """Estimate the operations to solve systems of these sizes; infinite if they cannot be.
-
-        Parameters
-        ----------
-        sizes : list of int
-            Numbers of variables.
-
-        Returns
-        -------
-        float
-            Operations.
-        """
+        """Estimate the operations to solve systems of these sizes; infinite if they cannot be."""
 
     def system(self, rows: Array, labels: Array) -> Array:
         """Write out A between the variables (rows[k], labels[k]).
 
-        Parameters
-        ----------
-        rows : ndarray of int, shape (k,)
-            The rows of the variables.
-        labels : ndarray of int, shape (k,)
-            Their labels.
-
-        Returns
-        -------
-        ndarray of float64, shape (k, k)
-            The entries.
+        rows (k,): the rows of the variables.
+        Shapes: labels (k,), result (k, k).
         """
 
 
 def newton_steps(
-    problem: FreeSystems, boxed: Array, penalty: float, tol: float, allowance: float
+    problem: FreeSystems, boxed: RowsByLabels, penalty: float, tol: float, allowance: float
 ) -> LocalEnd | None:
     """Take Newton steps from near the optimum.
 
-    Parameters
-    ----------
-    problem : FreeSystems
-        The problem, in double precision.
-    boxed : ndarray of shape (n, L)
-        V, to begin with.
-    penalty : float
-        rho, which weighs a variable's slope against its distance from a bound.
-    tol : float
-        The relative duality gap to reach.
-    allowance : float
-        The operations that the steps may take together.
-
-    Returns
-    -------
-    LocalEnd or None
-        The best points; None if no step was possible.
+    problem: the problem, in double precision.
+    penalty: rho, which weighs a variable's slope against its distance from a bound.
+    tol: the relative duality gap to reach.
+    allowance: the operations that the steps may take together.
+    Returns the best points; None if no step was possible.
     """
     best: LocalEnd | None = None
     point, in_vain = boxed, 0

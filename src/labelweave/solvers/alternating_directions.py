@@ -22,11 +22,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.solvers.active_set_newton import newton_steps
 from labelweave.solvers.best_points import BestPoints
 from labelweave.solvers.box_values import (
@@ -43,7 +42,6 @@ from labelweave.solvers.trace import TraceRecord
 
 __all__ = ["AlternatingDirections"]
 
-Array = npt.NDArray[Any]
 
 _RELAXATION = 1.6
 _BALANCE = 0.6  # aimed at between the relative primal and dual residuals
@@ -64,17 +62,11 @@ _FIRST_CHECK = 5  # and at least every doubling of the rounds
 class AlternatingDirections:
     """Maximise a box-constrained quadratic dual to a relative duality gap.
 
-    Parameters
-    ----------
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        The largest number of rounds.
-    on_check : callable or None, default=None
-        Called with a TraceRecord every round, whose objectives are NaN and whose gap is an estimate
-        in rounds without a check; a true result stops the run.
-    hands_over : bool, default=False
-        Whether a run in single precision ends early, as stalled, where another one in double
+    tol: the relative duality gap to reach.
+    max_iter: the largest number of rounds.
+    on_check: called with a TraceRecord every round, whose objectives are NaN and whose gap is an estimate in
+        rounds without a check; a true result stops the run.
+    hands_over: whether a run in single precision ends early, as stalled, where another one in double
         precision does better.
     """
 
@@ -92,19 +84,8 @@ class AlternatingDirections:
     def solve(self, problem: SplitDual, start: SplitState | None = None) -> tuple[SolverResult, SplitState]:
         """Run until the gap is small enough, the rounds are used up or the user interrupts.
 
-        Parameters
-        ----------
-        problem : SplitDual
-            The problem.
-        start : SplitState or None, default=None
-            Where to begin; by default at zero.
-
-        Returns
-        -------
-        result : SolverResult
-            Why the run stopped, and the trace.
-        state : SplitState
-            The best point found.
+        start: where to begin; by default at zero.
+        result: why the run stopped, and the trace.
         """
         return _Run(self, problem, start).to_the_end()
 

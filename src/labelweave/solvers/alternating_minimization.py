@@ -30,32 +30,10 @@ class FactorPair(Protocol):
     """Two factors that can be improved in turn."""
 
     def improve_features(self, solver: TrustRegionNewton) -> FactorSolution:
-        """Lower the objective by the features' factor.
-
-        Parameters
-        ----------
-        solver : TrustRegionNewton
-            What takes the steps.
-
-        Returns
-        -------
-        FactorSolution
-            How it went.
-        """
+        """Lower the objective by the features' factor."""
 
     def improve_labels(self, solver: TrustRegionNewton) -> FactorSolution:
-        """Lower the objective by the labels' factor.
-
-        Parameters
-        ----------
-        solver : TrustRegionNewton
-            What takes the steps.
-
-        Returns
-        -------
-        FactorSolution
-            How it went.
-        """
+        """Lower the objective by the labels' factor."""
 
     def objective(self) -> float:
         """Compute the objective."""
@@ -64,20 +42,9 @@ class FactorPair(Protocol):
 class RoundRecord(NamedTuple):
     """What is known after a round.
 
-    Parameters
-    ----------
-    iteration : int
-        Rounds done.
-    time : float
-        Seconds since the start.
-    objective : float
-        The objective.
-    decrease : float
-        By how much the round lowered it, as a share of its value; infinite in the first one.
-    feature_iterations : int
-        Iterations of conjugate gradients for the features' factor.
-    label_iterations : int
-        Iterations of conjugate gradients for the labels' factor.
+    decrease: by how much the round lowered it, as a share of its value; infinite in the first one.
+    feature_iterations: iterations of conjugate gradients for the features' factor.
+    label_iterations: iterations of conjugate gradients for the labels' factor.
     """
 
     iteration: int
@@ -89,15 +56,7 @@ class RoundRecord(NamedTuple):
 
 
 class AlternatingResult(NamedTuple):
-    """How a run ended.
-
-    Parameters
-    ----------
-    status : Status
-        Why it stopped.
-    trace : list of RoundRecord
-        Every round.
-    """
+    """How a run ended."""
 
     status: Status
     trace: list[RoundRecord]
@@ -106,18 +65,11 @@ class AlternatingResult(NamedTuple):
 class AlternatingMinimization:
     """The solver.
 
-    Parameters
-    ----------
-    tol : float
-        The share of the objective by which a round must lower it for another one.
-    max_iter : int
-        The largest number of rounds.
-    max_inner : int
-        Iterations of conjugate gradients in a Newton step.
-    max_steps : int
-        Newton steps in a half step where the loss is not quadratic.
-    on_round : callable or None, default=None
-        Gets every record; a true result ends the run.
+    tol: the share of the objective by which a round must lower it for another one.
+    max_iter: the largest number of rounds.
+    max_inner: iterations of conjugate gradients in a Newton step.
+    max_steps: newton steps in a half step where the loss is not quadratic.
+    on_round: gets every record; a true result ends the run.
     """
 
     def __init__(
@@ -133,18 +85,7 @@ class AlternatingMinimization:
         self.on_round = on_round or (lambda record: False)
 
     def run(self, pair: FactorPair) -> AlternatingResult:
-        """Improve a pair of factors.
-
-        Parameters
-        ----------
-        pair : FactorPair
-            The factors, changed.
-
-        Returns
-        -------
-        AlternatingResult
-            How it ended.
-        """
+        """Improve a pair of factors."""
         trace: list[RoundRecord] = []
         begin, last = time.perf_counter(), np.inf
         solver = TrustRegionNewton(_SHARE, self.max_steps, self.max_inner, _FORCING)

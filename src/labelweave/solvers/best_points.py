@@ -7,16 +7,14 @@ couples to others the best share of V is min(1, <T, V> / <V, A V>) over their en
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.solvers.box_values import BoxTerms, primal_value, relative_gap
 
 __all__ = ["BestPoints", "CoupledTerms"]
-
-Array = npt.NDArray[Any]
 
 
 class CoupledTerms(BoxTerms, Protocol):
@@ -29,17 +27,7 @@ class CoupledTerms(BoxTerms, Protocol):
 class BestPoints:
     """The best points of one run.
 
-    Parameters
-    ----------
-    problem : CoupledTerms
-        The problem.
-
-    Attributes
-    ----------
-    free, boxed : ndarray of shape (n, L)
-        The best primal and the best dual point.
-    primal, dual : float
-        Their values.
+    free, boxed (n, L): the best primal and the best dual point.
     """
 
     def __init__(self, problem: CoupledTerms) -> None:
@@ -53,34 +41,16 @@ class BestPoints:
         """The relative duality gap between the points."""
         return relative_gap(self.primal, self.dual)
 
-    def note_primal(self, free: Array, scores: Array) -> None:
-        """Take note of a primal point.
-
-        Parameters
-        ----------
-        free : ndarray of shape (n, L)
-            B.
-        scores : ndarray of shape (n, L)
-            A B.
-        """
+    def note_primal(self, free: RowsByLabels, scores: RowsByLabels) -> None:
+        """Take note of a primal point."""
         primal = primal_value(self.problem, free, scores)
         if primal < self.primal:
             self.primal, self.free = primal, free
 
-    def note_dual(self, boxed: Array, scores: Array) -> float:
+    def note_dual(self, boxed: RowsByLabels, scores: RowsByLabels) -> float:
         """Take note of a dual point.
 
-        Parameters
-        ----------
-        boxed : ndarray of shape (n, L)
-            V.
-        scores : ndarray of shape (n, L)
-            A V.
-
-        Returns
-        -------
-        float
-            The dual value at V itself.
+        Returns the dual value at V itself.
         """
         rise = (self.problem.targets * boxed).sum(axis=0, dtype=np.float64)
         bend = (boxed * scores).sum(axis=0, dtype=np.float64)
@@ -95,14 +65,6 @@ class BestPoints:
             self.boxed = boxed if (shares == 1).all() else boxed * shares.astype(boxed.dtype)
         return float((rise - bend / 2).sum())
 
-    def replace(self, free: Array, boxed: Array, primal: float, dual: float) -> None:
-        """Put other points in the place of these.
-
-        Parameters
-        ----------
-        free, boxed : ndarray of shape (n, L)
-            The points.
-        primal, dual : float
-            Their values.
-        """
+    def replace(self, free: RowsByLabels, boxed: RowsByLabels, primal: float, dual: float) -> None:
+        """Put other points in the place of these."""
         self.free, self.boxed, self.primal, self.dual = free, boxed, primal, dual

@@ -18,18 +18,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.solvers.box_values import relative_gap
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.trace import TraceRecord
 
 __all__ = ["BlockAscent", "BlockDual"]
 
-Array = npt.NDArray[Any]
 
 _PART = 4  # a round visits a quarter of the rows, or one block
 _GREEDY = 0.5  # share of the rows to visit that have the largest shares of the gap
@@ -55,53 +54,31 @@ class BlockDual(Protocol):
     def ascend(self, rows: Array) -> None:
         """Move the variables of a block of rows, then the scores of all rows.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            Different rows, at most ``block_rows``.
+        rows: different rows, at most ``block_rows``.
         """
 
     def measure(self, shares: Array) -> tuple[float, float]:
         """Compute the objectives at the variables and scores in use.
 
-        Parameters
-        ----------
-        shares : ndarray of float64, shape (n_rows,)
-            Receives every row's share of the duality gap; they add up to it.
-
-        Returns
-        -------
-        primal : float
-            An upper bound of the optimum.
-        dual : float
-            A lower bound of it.
+        shares (n_rows,): receives every row's share of the duality gap; they add up to it.
+        primal: an upper bound of the optimum.
+        dual: A lower bound of it.
         """
 
     def certify(self) -> tuple[float, float]:
         """Make the scores anew, then compute the objectives in double precision.
 
-        Returns
-        -------
-        primal : float
-            An upper bound of the optimum.
-        dual : float
-            A lower bound of it.
+        primal: an upper bound of the optimum.
+        dual: A lower bound of it.
         """
 
 
 class BlockAscent:
     """Maximise the dual of a kernel machine by blocks of rows, to a relative duality gap.
 
-    Parameters
-    ----------
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        The largest number of rounds, each of a quarter of the rows (or one block).
-    seed : int, default=0
-        Fixes the rows drawn.
-    on_check : callable or None, default=None
-        Called with a TraceRecord every round; a true result stops the run.
+    tol: the relative duality gap to reach.
+    max_iter: the largest number of rounds, each of a quarter of the rows (or one block).
+    on_check: called with a TraceRecord every round; a true result stops the run.
     """
 
     def __init__(
@@ -116,15 +93,8 @@ class BlockAscent:
     def solve(self, problem: BlockDual) -> SolverResult:
         """Run until the gap is small enough, the rounds are used up or the user interrupts.
 
-        Parameters
-        ----------
-        problem : BlockDual
-            The problem; its variables and scores are changed in place.
-
-        Returns
-        -------
-        SolverResult
-            Why the run stopped, and the trace.
+        problem: the problem; its variables and scores are changed in place.
+        Returns why the run stopped, and the trace.
         """
         return _Run(self, problem).to_the_end()
 

@@ -38,10 +38,7 @@ _LIVE = 0.3  # the gap of a row, as a share of the mean, from which it is visite
 class PassProblem(Protocol):
     """What the passes ask of their problem.
 
-    Attributes
-    ----------
-    gaps : ndarray of float64, shape (n,)
-        The gap of every row when it was last visited.
+    gaps (n,): the gap of every row when it was last visited.
     """
 
     gaps: npt.NDArray[np.float64]
@@ -49,17 +46,8 @@ class PassProblem(Protocol):
     def sweep(self, order: npt.NDArray[np.int64], search: bool = True) -> float:
         """Improve the dual point row by row.
 
-        Parameters
-        ----------
-        order : ndarray of int64
-            The rows to visit.
-        search : bool, default=True
-            Whether to look for labelings that are not among those kept.
-
-        Returns
-        -------
-        float
-            The gaps that all rows had when they were last visited.
+        search: whether to look for labelings that are not among those kept.
+        Returns the gaps that all rows had when they were last visited.
         """
 
     def rebalance(self) -> None:
@@ -75,20 +63,11 @@ class PassProblem(Protocol):
 class PassRecord(NamedTuple):
     """What was known at one check of the duality gap.
 
-    Parameters
-    ----------
-    iteration : int
-        Passes over the rows so far.
-    time : float
-        Seconds since the solver started.
-    primal : float
-        Objective at the current weights: an upper bound of the optimum.
-    dual : float
-        Dual objective: a lower bound of the optimum; NaN where the solver has none.
-    gap : float
-        (primal - dual) / max(1, abs(primal)).
-    n_cliques : int
-        Cliques in the graph.
+    iteration: passes over the rows so far.
+    time: seconds since the solver started.
+    primal: objective at the current weights: an upper bound of the optimum.
+    dual: dual objective: a lower bound of the optimum; NaN where the solver has none.
+    gap: (primal - dual) / max(1, abs(primal)).
     """
 
     iteration: int
@@ -102,14 +81,7 @@ class PassRecord(NamedTuple):
 class PassResult(NamedTuple):
     """The end of a run.
 
-    Parameters
-    ----------
-    status : Status
-        Why it stopped.
-    n_iter : int
-        Passes done.
-    trace : list of PassRecord
-        Every check, the last one at the result.
+    trace: every check, the last one at the result.
     """
 
     status: Status
@@ -129,15 +101,7 @@ class PassResult(NamedTuple):
     def followed_by(self, later: PassResult) -> PassResult:
         """Join the result of a run that went on where this one stopped.
 
-        Parameters
-        ----------
-        later : PassResult
-            The second run.
-
-        Returns
-        -------
-        PassResult
-            The end of the second run, with the trace of both.
+        Returns the end of the second run, with the trace of both.
         """
         trace = self.trace + moved_records(later.trace, self.trace)
         return PassResult(later.status, self.n_iter + later.n_iter, trace)
@@ -146,17 +110,8 @@ class PassResult(NamedTuple):
 def moved_records(later: list[PassRecord], before: list[PassRecord]) -> list[PassRecord]:
     """Count passes and seconds on from where earlier records end.
 
-    Parameters
-    ----------
-    later : list of PassRecord
-        The records of a run.
-    before : list of PassRecord
-        Those of the run before it.
-
-    Returns
-    -------
-    list of PassRecord
-        The later ones.
+    later: the records of a run.
+    before: those of the run before it.
     """
     if not before:
         return later
@@ -170,16 +125,10 @@ def moved_records(later: list[PassRecord], before: list[PassRecord]) -> list[Pas
 class BlockFrankWolfe:
     """The solver.
 
-    Parameters
-    ----------
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        The largest number of passes.
-    random_state : numpy.random.RandomState
-        Draws the order of rows.
-    on_check : callable or None, default=None
-        Gets every record; a true result ends the run.
+    tol: the relative duality gap to reach.
+    max_iter: the largest number of passes.
+    random_state: draws the order of rows.
+    on_check: gets every record; a true result ends the run.
     """
 
     def __init__(
@@ -195,19 +144,7 @@ class BlockFrankWolfe:
     def run(self, problem: PassProblem, n_rows: int, n_cliques: int) -> PassResult:
         """Improve a problem's dual point.
 
-        Parameters
-        ----------
-        problem : PassProblem
-            The problem, changed.
-        n_rows : int
-            Its rows.
-        n_cliques : int
-            Its cliques, for the records.
-
-        Returns
-        -------
-        PassResult
-            How it ended.
+        n_cliques: its cliques, for the records.
         """
         begin, done = time.perf_counter(), 0
         trace: list[PassRecord] = []

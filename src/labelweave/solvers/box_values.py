@@ -11,14 +11,13 @@ dual value exceeds any point's primal value.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Array, RowsByLabels
 
 __all__ = ["BoxTerms", "dual_value", "dual_value_above", "primal_value", "relative_gap"]
-
-Array = npt.NDArray[Any]
 
 
 class BoxTerms(Protocol):
@@ -37,66 +36,29 @@ class BoxTerms(Protocol):
         """The upper bounds, at least 0."""
 
 
-def primal_value(terms: BoxTerms, variables: Array, scores: Array) -> float:
+def primal_value(terms: BoxTerms, variables: RowsByLabels, scores: RowsByLabels) -> float:
     """Compute the primal objective.
 
-    Parameters
-    ----------
-    terms : BoxTerms
-        The problem.
-    variables : ndarray of shape (n, L)
-        B.
-    scores : ndarray of shape (n, L)
-        A B.
-
-    Returns
-    -------
-    float
-        An upper bound of the optimum.
+    Returns an upper bound of the optimum.
     """
     short = terms.targets - scores
     loss = np.maximum(terms.lower * short, terms.upper * short)
     return _inner(variables, scores) / 2 + float(loss.sum(dtype=np.float64))
 
 
-def dual_value(terms: BoxTerms, boxed: Array, scores: Array) -> float:
+def dual_value(terms: BoxTerms, boxed: RowsByLabels, scores: RowsByLabels) -> float:
     """Compute the dual objective.
 
-    Parameters
-    ----------
-    terms : BoxTerms
-        The problem.
-    boxed : ndarray of shape (n, L)
-        V, within the box.
-    scores : ndarray of shape (n, L)
-        A V.
-
-    Returns
-    -------
-    float
-        A lower bound of the optimum.
+    Returns A lower bound of the optimum.
     """
     return _inner(terms.targets, boxed) - _inner(boxed, scores) / 2
 
 
-def dual_value_above(terms: BoxTerms, near: Array, scores: Array, boxed: Array) -> float:
+def dual_value_above(terms: BoxTerms, near: RowsByLabels, scores: RowsByLabels, boxed: RowsByLabels) -> float:
     """Bound the dual objective from above without a product: it is concave.
 
-    Parameters
-    ----------
-    terms : BoxTerms
-        The problem.
-    near : ndarray of shape (n, L)
-        A point B near V.
-    scores : ndarray of shape (n, L)
-        A B.
-    boxed : ndarray of shape (n, L)
-        V.
-
-    Returns
-    -------
-    float
-        The tangent at B, taken at V.
+    near: A point B near V.
+    Returns the tangent at B, taken at V.
     """
     return _inner(terms.targets - scores, boxed) + _inner(near, scores) / 2
 
@@ -104,15 +66,7 @@ def dual_value_above(terms: BoxTerms, near: Array, scores: Array, boxed: Array) 
 def relative_gap(primal: float, dual: float) -> float:
     """Relate a duality gap to the size of the objective.
 
-    Parameters
-    ----------
-    primal, dual : float
-        The objectives.
-
-    Returns
-    -------
-    float
-        (primal - dual) / max(1, abs(primal)).
+    Returns (primal - dual) / max(1, abs(primal)).
     """
     return (primal - dual) / max(1.0, abs(primal))
 

@@ -21,14 +21,8 @@ __all__ = ["CliqueGeneration", "CliqueProblem", "GenerationResult", "GraphRecord
 class Proposal(NamedTuple):
     """The cliques to activate next.
 
-    Parameters
-    ----------
-    cliques : tuple of tuple of int
-        The cliques, highest score first; empty if no candidate is left.
-    score : float
-        Their scores together.
-    bound : float
-        The largest score of a round that is in the graph; no more than that is no violation.
+    cliques: the cliques, highest score first; empty if no candidate is left.
+    bound: the largest score of a round that is in the graph; no more than that is no violation.
     """
 
     cliques: tuple[tuple[int, ...], ...]
@@ -42,51 +36,26 @@ class CliqueProblem(Protocol):
     def solve(self, final: bool) -> PassResult:
         """Solve with the present graph.
 
-        Parameters
-        ----------
-        final : bool
-            Whether to the last tolerance.
-
-        Returns
-        -------
-        PassResult
-            How that ended.
+        final: whether to the last tolerance.
         """
 
     def propose(self) -> Proposal:
         """Find the cliques that violate the most."""
 
     def activate(self, proposal: Proposal) -> None:
-        """Put them in the graph.
-
-        Parameters
-        ----------
-        proposal : Proposal
-            The cliques.
-        """
+        """Put them in the graph."""
 
 
 class GraphRecord(NamedTuple):
     """What was known after one round.
 
-    Parameters
-    ----------
-    round : int
-        The round; round 0 has no cliques.
-    cliques : tuple of tuple of int
-        The cliques that the round activated.
-    score : float
-        Their scores together, before the round.
-    time : float
-        Seconds since the start.
-    n_iter : int
-        Passes over the rows in the round.
-    primal : float
-        The objective after the round.
-    dual : float
-        The dual objective after the round.
-    held_out_loss : float
-        Hamming loss on held-out rows after the round; NaN where none are held out.
+    round: the round; round 0 has no cliques.
+    cliques: the cliques that the round activated.
+    score: their scores together, before the round.
+    n_iter: passes over the rows in the round.
+    primal: the objective after the round.
+    dual: the dual objective after the round.
+    held_out_loss: hamming loss on held-out rows after the round; NaN where none are held out.
     """
 
     round: int
@@ -102,16 +71,9 @@ class GraphRecord(NamedTuple):
 class GenerationResult(NamedTuple):
     """The end of a run.
 
-    Parameters
-    ----------
-    status : Status
-        Why the last solve stopped.
-    reason : str
-        Why no more cliques were activated.
-    rounds : list of GraphRecord
-        Every round.
-    trace : list of PassRecord
-        Every check of the duality gap.
+    status: why the last solve stopped.
+    reason: why no more cliques were activated.
+    trace: every check of the duality gap.
     """
 
     status: Status
@@ -123,16 +85,10 @@ class GenerationResult(NamedTuple):
 class CliqueGeneration:
     """The outer loop.
 
-    Parameters
-    ----------
-    max_rounds : int
-        The largest number of rounds.
-    change_tol : float
-        The relative change of the objective over two rounds at which to stop, 0 for never.
-    held_out_loss : callable
-        Measures the model after a round.
-    on_round : callable
-        Gets every record; a true result ends the run.
+    max_rounds: the largest number of rounds.
+    change_tol: the relative change of the objective over two rounds at which to stop, 0 for never.
+    held_out_loss: measures the model after a round.
+    on_round: gets every record; a true result ends the run.
     """
 
     def __init__(
@@ -148,15 +104,7 @@ class CliqueGeneration:
     def run(self, problem: CliqueProblem) -> GenerationResult:
         """Learn a graph.
 
-        Parameters
-        ----------
-        problem : CliqueProblem
-            The problem, without cliques at first.
-
-        Returns
-        -------
-        GenerationResult
-            How it ended.
+        problem: the problem, without cliques at first.
         """
         begin = time.perf_counter()
         rounds: list[GraphRecord] = []

@@ -14,14 +14,14 @@ follows from the A V at hand, so a round costs one product with A.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Array, RowsByLabels
 
 __all__ = ["CorrectedSteps", "NearbyOperator"]
 
-Array = npt.NDArray[Any]
 
 _MARGIN = 1.1
 
@@ -34,41 +34,13 @@ class NearbyOperator(Protocol):
         """The weight of M."""
 
     def set_rest(self, rest: float) -> None:
-        """Change the weight of M, for the solves to come.
+        """Change the weight of M, for the solves to come."""
 
-        Parameters
-        ----------
-        rest : float
-            The new weight.
-        """
+    def near_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``N variables``."""
 
-    def near_product(self, variables: Array) -> Array:
-        """Compute ``N variables``.
-
-        Parameters
-        ----------
-        variables : ndarray of shape (n, L)
-            The variables.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            The product.
-        """
-
-    def rest_product(self, variables: Array) -> Array:
-        """Compute ``M variables``.
-
-        Parameters
-        ----------
-        variables : ndarray of shape (n, L)
-            The variables.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            The product.
-        """
+    def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``M variables``."""
 
 
 class _Point(NamedTuple):
@@ -90,12 +62,7 @@ class _Point(NamedTuple):
 class CorrectedSteps:
     """The corrections of one run.
 
-    Parameters
-    ----------
-    operator : NearbyOperator
-        H.
-    start : ndarray of shape (n, L)
-        V at the start, where it must be 0 or followed at once by :meth:`renew`.
+    start (n, L): V at the start, where it must be 0 or followed at once by :meth:`renew`.
     """
 
     def __init__(self, operator: NearbyOperator, start: Array) -> None:
@@ -104,22 +71,10 @@ class CorrectedSteps:
         self.last = self.around = _Point(zero, zero, zero)
         self.dual, self.momentum = -np.inf, 1.0
 
-    def renew(self, variables: Array, scores: Array, dual: float) -> Array:
+    def renew(self, variables: RowsByLabels, scores: RowsByLabels, dual: float) -> RowsByLabels:
         """Take note of a step and give the correction for the next one.
 
-        Parameters
-        ----------
-        variables : ndarray of shape (n, L)
-            V.
-        scores : ndarray of shape (n, L)
-            A V.
-        dual : float
-            The dual value at V.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            (H - A) Y.
+        dual: the dual value at V.
         """
         operator = self.operator
         point = _Point(variables, operator.rest_product(variables), scores - operator.near_product(variables))

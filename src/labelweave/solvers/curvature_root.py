@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Array, GroupedColumns
 
 __all__ = ["CurvatureRoot"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -19,48 +17,23 @@ class CurvatureRoot:
 
     V is the paper's ``A D^(1/2)``, of which ``D^(1/2)`` is S and ``A = I - U^2 1^T``.
 
-    Parameters
-    ----------
-    scale : ndarray of shape (n, groups, columns)
-        The diagonal of S.
-    shares : ndarray of shape (n, groups, columns), or None
-        U, of length 1 in every row and group; None for ``V = S``.
+    shares (n, groups, columns): U, of length 1 in every row and group; None for ``V = S``.
     """
 
-    scale: Array
+    scale: GroupedColumns
     shares: Array | None
 
     def times(self, vectors: Array, rows: slice) -> Array:
         """Compute ``V v`` for some rows.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (rows, groups, columns)
-            v, these rows alone.
-        rows : slice
-            Which rows.
-
-        Returns
-        -------
-        ndarray of shape (rows, groups, columns)
-            The product.
+        Shapes: vectors (rows, groups, columns), result (rows, groups, columns).
         """
         return np.asarray(self.scale[rows] * self._projected(vectors, rows))
 
     def transposed(self, vectors: Array, rows: slice) -> Array:
         """Compute ``V^T v`` for some rows.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (rows, groups, columns)
-            v, these rows alone.
-        rows : slice
-            Which rows.
-
-        Returns
-        -------
-        ndarray of shape (rows, groups, columns)
-            The product.
+        Shapes: vectors (rows, groups, columns), result (rows, groups, columns).
         """
         return self._projected(self.scale[rows] * vectors, rows)
 
@@ -73,17 +46,7 @@ class CurvatureRoot:
     def centred(self, vectors: Array, rows: slice) -> Array:
         """Compute ``A v``, so that ``V v = A S v``, for some rows.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (rows, groups, columns)
-            v, these rows alone.
-        rows : slice
-            Which rows.
-
-        Returns
-        -------
-        ndarray of shape (rows, groups, columns)
-            The product.
+        Shapes: vectors (rows, groups, columns), result (rows, groups, columns).
         """
         if self.shares is None:
             return vectors

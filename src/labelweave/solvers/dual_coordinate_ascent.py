@@ -21,15 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.visits import in_runs, rows_above
+from labelweave.array_types import Array
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.trace import TraceRecord
 
 __all__ = ["BoxDual", "DualCoordinateAscent"]
 
-Array = npt.NDArray[Any]
 
 _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
 _HOT_GAIN = 0.3  # a row is visited again if its gain was above this share of the mean
@@ -48,83 +47,40 @@ class BoxDual(Protocol):
     def sweep(self, block: int, rows: Array, threshold: float) -> float:
         """Visit rows of one block in order and take the steps that are worth it.
 
-        Parameters
-        ----------
-        block : int
-            The block.
-        rows : ndarray of int
-            The rows to visit, in this order.
-        threshold : float
-            Steps that gain no more than this are not taken.
-
-        Returns
-        -------
-        float
-            The sum over rows of their share of the duality gap, each as it was met.
+        rows: the rows to visit, in this order.
+        threshold: steps that gain no more than this are not taken.
+        Returns the sum over rows of their share of the duality gap, each as it was met.
         """
 
     def gains(self, block: int) -> Array:
         """Give the dual gain of each row's last visit.
 
-        Parameters
-        ----------
-        block : int
-            The block.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The gains.
+        Shapes: result (n_rows,).
         """
 
     def measure(self, block: int) -> tuple[float, float]:
         """Compute the objectives of a block at the weights in use.
 
-        Parameters
-        ----------
-        block : int
-            The block.
-
-        Returns
-        -------
-        primal : float
-            An upper bound of the block's optimum.
-        dual : float
-            A lower bound of it.
+        primal: an upper bound of the block's optimum.
+        dual: A lower bound of it.
         """
 
     def certify(self, block: int) -> tuple[float, float]:
         """Compute the objectives in double precision, at weights made anew from the dual variables.
 
-        Parameters
-        ----------
-        block : int
-            The block.
-
-        Returns
-        -------
-        primal : float
-            An upper bound of the block's optimum.
-        dual : float
-            A lower bound of it.
+        primal: an upper bound of the block's optimum.
+        dual: A lower bound of it.
         """
 
 
 class DualCoordinateAscent:
     """Maximise a box-constrained dual to a relative duality gap.
 
-    Parameters
-    ----------
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        The largest number of rounds.
-    n_threads : int, default=1
-        Threads, used when the blocks are independent.  The result does not depend on it.
-    seed : int, default=0
-        Fixes the order of the visits.
-    on_check : callable or None, default=None
-        Called with every TraceRecord; a true result stops the run.
+    tol: the relative duality gap to reach.
+    max_iter: the largest number of rounds.
+    n_threads: threads, used when the blocks are independent.  The result does not depend on it.
+    seed: fixes the order of the visits.
+    on_check: called with every TraceRecord; a true result stops the run.
     """
 
     def __init__(
@@ -141,15 +97,8 @@ class DualCoordinateAscent:
     def solve(self, problem: BoxDual) -> SolverResult:
         """Run until the gap is small enough, the rounds are used up or the user interrupts.
 
-        Parameters
-        ----------
-        problem : BoxDual
-            The problem; its variables are changed in place.
-
-        Returns
-        -------
-        SolverResult
-            Why the run stopped, and the trace.
+        problem: the problem; its variables are changed in place.
+        Returns why the run stopped, and the trace.
         """
         return _Run(self, problem).to_the_end()
 

@@ -20,15 +20,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg as sl
 
+from labelweave.array_types import Array
 from labelweave.solvers.newton_problem import NewtonProblem
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem
 
 __all__ = ["ExactDirections"]
 
-Array = npt.NDArray[Any]
 
 _LANES = 4  # sums over columns, whatever the number of threads
 
@@ -39,14 +38,12 @@ class ExactDirections:
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction; see :meth:`labelweave.solvers.newton_system.LinearSolver.direction`."""
         found = self.solve(system, point.residual, point.image, reduction, limit)
         return found[0], found[1]
 
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
-        """Solve for any right-hand side; see :meth:`labelweave.solvers.newton_system.LinearSolver.solve`."""
         scale, shares = system.problem.root(system.curvature, system.groups)
         solution = np.empty_like(residual)
         for position, group in enumerate(system.groups):

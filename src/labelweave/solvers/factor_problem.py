@@ -7,16 +7,16 @@ shape (m, 1), (1, k) or (1, 1), so that it multiplies a factor as it stands.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
 
 __all__ = ["Array", "FactorPoint", "FactorProblem", "Scalars"]
 
-Array = npt.NDArray[Any]
 Scalars = npt.NDArray[np.float64]  # one number a block
 
 
@@ -34,31 +34,14 @@ class FactorPoint(Protocol):
     def curve(self, direction: Array, image: Array) -> Array:
         """Multiply by the Hessian.
 
-        Parameters
-        ----------
-        direction : ndarray of shape (m, k)
-            The vector.
-        image : ndarray of shape (n, k)
-            Its image.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            The product, an array of its own.
+        Returns (m, k): the product, an array of its own.
+        Shapes: direction (m, k), image (n, k).
         """
 
     def precondition(self, residual: Array) -> Array:
         """Multiply by an approximate inverse of the Hessian, positive definite and self-adjoint.
 
-        Parameters
-        ----------
-        residual : ndarray of shape (m, k)
-            The vector.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            The product.
+        Shapes: residual (m, k), result (m, k).
         """
 
 
@@ -76,61 +59,25 @@ class FactorProblem(Protocol):
     def image(self, factor: Array) -> Array:
         """Map a factor to what the loss sees of it.
 
-        Parameters
-        ----------
-        factor : ndarray of shape (m, k)
-            The factor.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Its image.
+        Shapes: factor (m, k), result (n, k).
         """
 
     def evaluate(self, factor: Array, image: Array) -> FactorPoint:
         """Give value, gradient and curvature at a factor with a known image.
 
-        Parameters
-        ----------
-        factor : ndarray of shape (m, k)
-            The factor.
-        image : ndarray of shape (n, k)
-            Its image.
-
-        Returns
-        -------
-        FactorPoint
-            The objective to second order.
+        Returns the objective to second order.
+        Shapes: factor (m, k), image (n, k).
         """
 
     def values(self, factor: Array, image: Array) -> Scalars:
         """Compute the values alone.
 
-        Parameters
-        ----------
-        factor : ndarray of shape (m, k)
-            The factor.
-        image : ndarray of shape (n, k)
-            Its image.
-
-        Returns
-        -------
-        ndarray of float64
-            One number a block.
+        Shapes: factor (m, k), image (n, k).
         """
 
     def inner(self, left: Array, right: Array, image: Array) -> Scalars:
         """Compute inner products, block by block.
 
-        Parameters
-        ----------
-        left, right : ndarray of shape (m, k)
-            The vectors.
-        image : ndarray of shape (n, k)
-            The image of the right one.
-
-        Returns
-        -------
-        ndarray of float64
-            One number a block.
+        image (n, k): the image of the right one.
+        Shapes: left, right (m, k).
         """

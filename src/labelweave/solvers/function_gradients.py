@@ -7,17 +7,14 @@ model over the k-th Krylov space.  Every vector is kept with its image under K.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.solvers.newton_problem import Preconditioner
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
 __all__ = ["FunctionGradients"]
 
-Array = npt.NDArray[Any]
 
 # duality gaps so many times the objective are far from the optimum; plain gradients serve better there
 _NEAR = 1e4
@@ -48,7 +45,6 @@ class FunctionGradients:
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
-        """Solve for any right-hand side; see :meth:`labelweave.solvers.newton_system.LinearSolver.solve`."""
         run = _Iteration(system, residual, image)
         run.precondition()
         done = run.descend(reduction, limit)

@@ -18,18 +18,16 @@ a product with G corrects the solution of each system; and mu falls no lower tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg as sl
 
+from labelweave.array_types import Array, PerRow
 from labelweave.solvers.box_values import BoxTerms, dual_value, primal_value, relative_gap
 from labelweave.solvers.local_end import LocalEnd
 
 __all__ = ["interior_point", "interior_steps", "interior_work"]
 
-Array = npt.NDArray[Any]
 
 _USUAL_STEPS, _MOST_STEPS = 30, 100
 _OVERHEAD = 100  # a step's operations on whole columns, in columns of the factor
@@ -40,24 +38,12 @@ _FINER = 0.1  # the least sum of the products, in gaps asked for
 _IDLE = 8  # steps at the least mu that may pass without halving the gap
 
 
-def interior_point(factor: Array, margins: Array, bounds: Array, tol: float) -> Array:
+def interior_point(factor: Array, margins: PerRow, bounds: PerRow, tol: float) -> PerRow:
     """Maximise the dual of one label.
 
-    Parameters
-    ----------
-    factor : ndarray of float64, shape (n, r)
-        G, each row times the sign of its label.
-    margins : ndarray of float64, shape (n,)
-        m.
-    bounds : ndarray of float64, shape (n,)
-        u, positive.
-    tol : float
-        The relative duality gap to reach.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        a, within its bounds: of the points met, the one of the smallest gap.
+    factor (n, r): G, each row times the sign of its label.
+    tol: the relative duality gap to reach.
+    Returns a, within its bounds: of the points met, the one of the smallest gap.
     """
     state = _Interior(factor, margins, bounds, tol)
     best, nearest, idle = state.inside(), np.inf, 0
@@ -75,21 +61,11 @@ def interior_point(factor: Array, margins: Array, bounds: Array, tol: float) -> 
 def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float) -> LocalEnd | None:
     """Maximise the duals of all labels, which nothing couples.
 
-    Parameters
-    ----------
-    terms : BoxTerms
-        The problem, in double precision; one bound of every variable is 0.
-    factor : ndarray of float64, shape (n, r)
-        ``A = factor factor^T`` for every label.
-    tol : float
-        The relative duality gap to reach.
-    allowance : float
-        The operations that this may take.
-
-    Returns
-    -------
-    LocalEnd or None
-        The result; None if it would take more.
+    terms: the problem, in double precision; one bound of every variable is 0.
+    factor (n, r): ``A = factor factor^T`` for every label.
+    tol: the relative duality gap to reach.
+    allowance: the operations that this may take.
+    Returns the result; None if it would take more.
     """
     if interior_work(terms, factor) > allowance:
         return None
@@ -111,17 +87,7 @@ def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float)
 def interior_work(terms: BoxTerms, factor: Array) -> float:
     """Estimate the operations of :func:`interior_steps`.
 
-    Parameters
-    ----------
-    terms : BoxTerms
-        The problem.
-    factor : ndarray of shape (n, r)
-        Its factor.
-
-    Returns
-    -------
-    float
-        Operations.
+    Shapes: factor (n, r).
     """
     n, rank = factor.shape
     entries = float(_USUAL_STEPS) * terms.targets.shape[1] * n

@@ -7,16 +7,13 @@ sure, and whole steps are often too long there, or too short.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, GroupedColumns
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
 __all__ = ["search_along"]
 
-Array = npt.NDArray[Any]
 
 _SUFFICIENT = 1e-4  # of the decrease that the slope promises (Armijo)
 _FLAT = 0.25  # of the slope at the start: flat enough (Wolfe)
@@ -27,24 +24,12 @@ _ROUNDING = 1e-13  # of the objective; changes below it are not told from none
 _MOST_TRIALS = 40
 
 
-def search_along(system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array) -> Array:
+def search_along(
+    system: NewtonSystem, point: NewtonPoint, direction: GroupedColumns, along: GroupedColumns
+) -> Array:
     """Find step lengths that lower the objective of every group about as far as the direction does.
 
-    Parameters
-    ----------
-    system : NewtonSystem
-        The groups.
-    point : NewtonPoint
-        Where the direction starts.
-    direction : ndarray of shape (n, groups, columns)
-        d.
-    along : ndarray of shape (n, groups, columns)
-        K d.
-
-    Returns
-    -------
-    ndarray of float64, shape (groups,)
-        The step lengths; 0 where no length lowers the objective.
+    Returns (groups,): the step lengths; 0 where no length lowers the objective.
     """
     search = _Search(system, point, direction, along)
     for _ in range(_MOST_TRIALS):

@@ -27,11 +27,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, GroupedColumns
 from labelweave.arrays import RowPanels
 from labelweave.solvers.function_gradients import FunctionGradients
 from labelweave.solvers.line_search import search_along
@@ -42,7 +41,6 @@ from labelweave.solvers.trace import TraceRecord
 
 __all__ = ["NewtonConjugateGradient", "NewtonResult", "NewtonState"]
 
-Array = npt.NDArray[Any]
 
 # residual reductions asked of conjugate gradients; with looser ones steps go astray where scores are sure
 _LOOSEST, _TIGHTEST = 0.25, 0.1
@@ -52,32 +50,17 @@ _SHORTEST_STEP = 1e-8
 
 @dataclass
 class NewtonState:
-    """Where a fit stands; a fit can go on from here.
+    """Where a fit stands; a fit can go on from here."""
 
-    Parameters
-    ----------
-    dual : ndarray of float64, shape (n, groups, columns)
-        The dual variables a.
-    scores : ndarray of float64, shape (n, groups, columns)
-        K a.
-    """
-
-    dual: Array
-    scores: Array
+    dual: GroupedColumns
+    scores: GroupedColumns
 
     @classmethod
-    def at(cls, dual: Array) -> NewtonState:
+    def at(cls, dual: GroupedColumns) -> NewtonState:
         """Give a state to start from; the solver computes its scores.
 
-        Parameters
-        ----------
-        dual : ndarray of float64, shape (n, groups, columns)
-            The dual variables, changed in place by the fit.
-
-        Returns
-        -------
-        NewtonState
-            The state, its scores yet to be computed.
+        dual: the dual variables, changed in place by the fit.
+        Returns the state, its scores yet to be computed.
         """
         return cls(dual, np.zeros_like(dual))
 
@@ -86,14 +69,9 @@ class NewtonState:
 class NewtonResult:
     """The end of a fit.
 
-    Parameters
-    ----------
-    result : SolverResult
-        Why it stopped, and the trace over all groups together.
-    gaps : ndarray of float64, shape (groups,)
-        The duality gap of each group, not relative.
-    values : ndarray of float64, shape (groups,)
-        Phi of each group.
+    result: why it stopped, and the trace over all groups together.
+    gaps (groups,): the duality gap of each group, not relative.
+    Shapes: values (groups,).
     """
 
     result: SolverResult
@@ -104,18 +82,11 @@ class NewtonResult:
 class NewtonConjugateGradient:
     """The solver.
 
-    Parameters
-    ----------
-    tol : float
-        The relative duality gap to reach, all groups together.
-    max_iter : int
-        The largest number of Newton steps.
-    max_inner : int, default=500
-        The largest number of conjugate gradient iterations in a step.
-    on_check : callable or None, default=None
-        Gets every trace record; a true result ends the fit.
-    directions : LinearSolver or None, default=None
-        How linear systems are solved; by default :class:`FunctionGradients`.
+    tol: the relative duality gap to reach, all groups together.
+    max_iter: the largest number of Newton steps.
+    max_inner: the largest number of conjugate gradient iterations in a step.
+    on_check: gets every trace record; a true result ends the fit.
+    directions: how linear systems are solved; by default :class:`FunctionGradients`.
     """
 
     def __init__(
@@ -135,19 +106,7 @@ class NewtonConjugateGradient:
     ) -> tuple[NewtonResult, NewtonState]:
         """Minimise.
 
-        Parameters
-        ----------
-        problem : NewtonProblem
-            The objective.
-        state : NewtonState or None, default=None
-            Where to start, changed in place; by default at 0.
-
-        Returns
-        -------
-        result : NewtonResult
-            How it ended.
-        state : NewtonState
-            The best point found.
+        state: where to start, changed in place; by default at 0.
         """
         run = _Run(self, problem, state or NewtonState.at(np.zeros(problem.shape)))
         try:

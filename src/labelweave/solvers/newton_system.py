@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, GroupedColumns
 from labelweave.arrays import RowPanels
 from labelweave.solvers.newton_problem import NewtonProblem
 
 __all__ = ["Inner", "LinearSolver", "NewtonPoint", "NewtonSystem", "inner_products"]
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class Inner:
-    """How arrays of one shape are walked.
-
-    Parameters
-    ----------
-    panels : RowPanels
-        Their rows in runs.
-    """
+    """How arrays of one shape are walked."""
 
     panels: RowPanels
 
@@ -32,17 +24,9 @@ class Inner:
 def inner_products(inner: Inner, *pairs: tuple[Array, Array]) -> Array:
     """Multiply arrays entry by entry and add, for every group.
 
-    Parameters
-    ----------
-    inner : Inner
-        How to walk the rows.
-    *pairs : tuple of ndarray
-        Pairs of arrays of shape (n, groups, columns).
-
-    Returns
-    -------
-    ndarray of float64, shape (pairs, groups)
-        The sums.
+    inner: how to walk the rows.
+    *pairs: pairs of arrays of shape (n, groups, columns).
+    Shapes: result (pairs, groups).
     """
     return inner.panels.total(
         lambda rows: np.stack([np.einsum("ngc,ngc->g", left[rows], right[rows]) for left, right in pairs])
@@ -53,24 +37,14 @@ def inner_products(inner: Inner, *pairs: tuple[Array, Array]) -> Array:
 class NewtonPoint:
     """Where a Newton step starts from.
 
-    Parameters
-    ----------
-    dual : ndarray of float64, shape (n, groups, columns)
-        The dual variables a.
-    scores : ndarray of float64, shape (n, groups, columns)
-        u = K a.
-    residual : ndarray of float64, shape (n, groups, columns)
-        r = -loss'(u) - a.
-    image : ndarray of float64, shape (n, groups, columns)
-        K r.
-    values : ndarray of float64, shape (groups,)
-        Phi.
+    residual: r = -loss'(u) - a.
+    Shapes: values (groups,).
     """
 
-    dual: Array
-    scores: Array
-    residual: Array
-    image: Array
+    dual: GroupedColumns
+    scores: GroupedColumns
+    residual: GroupedColumns
+    image: GroupedColumns
     values: Array
 
 
@@ -78,70 +52,34 @@ class NewtonPoint:
 class NewtonSystem:
     """``I + W K`` for some groups.
 
-    Parameters
-    ----------
-    problem : NewtonProblem
-        Gives products with K and W.
-    curvature : ndarray of shape (n, groups, columns)
-        What products with W need.
-    groups : ndarray of int
-        Which groups.
-    inner : Inner
-        How to walk the rows.
+    problem: gives products with K and W.
+    curvature: what products with W need.
+    inner: how to walk the rows.
     """
 
     problem: NewtonProblem
-    curvature: Array
+    curvature: GroupedColumns
     groups: Array
     inner: Inner
 
     def restricted(self, which: Array) -> NewtonSystem:
         """Keep some groups.
 
-        Parameters
-        ----------
-        which : ndarray of int
-            Positions among the groups.
-
-        Returns
-        -------
-        NewtonSystem
-            The system of these groups.
+        Returns the system of these groups.
         """
         curvature = np.ascontiguousarray(self.curvature[:, which])
         panels = RowPanels(self.problem.workers, len(curvature), curvature[0].size)
         return NewtonSystem(self.problem, curvature, self.groups[which], Inner(panels))
 
-    def curve(self, vectors: Array, rows: slice) -> Array:
+    def curve(self, vectors: GroupedColumns, rows: slice) -> Array:
         """Compute W times some rows of vectors.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, groups, columns)
-            The vectors.
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (rows, groups, columns)
-            The product.
+        Shapes: result (rows, groups, columns).
         """
         return self.problem.curve(self.curvature[rows], vectors[rows], self.groups, rows)
 
-    def curve_all(self, vectors: Array) -> Array:
-        """Compute W times vectors.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, groups, columns)
-            The vectors.
-
-        Returns
-        -------
-        ndarray of shape (n, groups, columns)
-            The product.
-        """
+    def curve_all(self, vectors: GroupedColumns) -> GroupedColumns:
+        """Compute W times vectors."""
         product = np.empty_like(vectors)
 
         def one(rows: slice) -> None:
@@ -159,49 +97,24 @@ class LinearSolver(Protocol):
     ) -> tuple[Array, Array]:
         """Find Newton's direction, or one near it.
 
-        Parameters
-        ----------
-        system : NewtonSystem
-            ``I + W K`` at the point.
-        point : NewtonPoint
-            The point; its arrays are not changed.
-        reduction : ndarray of float64, shape (groups,)
-            The factor by which the residual is to shrink.
-        limit : int
-            The largest number of iterations.
-
-        Returns
-        -------
-        direction : ndarray of shape (n, groups, columns)
-            d.
-        its_image : ndarray of shape (n, groups, columns)
-            K d.
+        system: ``I + W K`` at the point.
+        point: the point; its arrays are not changed.
+        reduction (groups,): the factor by which the residual is to shrink.
+        limit: the largest number of iterations.
+        Shapes: direction (n, groups, columns), its_image (n, groups, columns).
         """
 
     def solve(
-        self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
+        self,
+        system: NewtonSystem,
+        residual: GroupedColumns,
+        image: GroupedColumns,
+        reduction: Array,
+        limit: int,
     ) -> tuple[Array, Array, int]:
         """Solve ``(I + W K) x = r`` for any r.
 
-        Parameters
-        ----------
-        system : NewtonSystem
-            The system.
-        residual : ndarray of shape (n, groups, columns)
-            r, overwritten.
-        image : ndarray of shape (n, groups, columns)
-            K r, overwritten.
-        reduction : ndarray of float64, shape (groups,)
-            The factor by which the residual is to shrink.
-        limit : int
-            The largest number of iterations.
-
-        Returns
-        -------
-        solution : ndarray of shape (n, groups, columns)
-            x.
-        its_image : ndarray of shape (n, groups, columns)
-            K x.
-        iterations : int
-            Iterations done.
+        reduction (groups,): the factor by which the residual is to shrink.
+        limit: the largest number of iterations.
+        Shapes: solution (n, groups, columns), its_image (n, groups, columns).
         """

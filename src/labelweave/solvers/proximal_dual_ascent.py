@@ -28,10 +28,7 @@ _CHECK_EVERY = 10
 class ProximalProblem(Protocol):
     """What the passes ask of their problem.
 
-    Attributes
-    ----------
-    ceiling : float
-        The objective of weights of zero.
+    ceiling: the objective of weights of zero.
     """
 
     @property
@@ -41,17 +38,8 @@ class ProximalProblem(Protocol):
     def sweep(self, order: npt.NDArray[np.int64], damping: float) -> float:
         """Take a step for every row.
 
-        Parameters
-        ----------
-        order : ndarray of int64
-            The rows to visit.
-        damping : float
-            What the steps are divided by.
-
-        Returns
-        -------
-        float
-            The objective, each row's loss from when it was visited.
+        damping: what the steps are divided by.
+        Returns the objective, each row's loss from when it was visited.
         """
 
     def rebalance(self) -> None:
@@ -64,16 +52,10 @@ class ProximalProblem(Protocol):
 class ProximalDualAscent:
     """The solver.
 
-    Parameters
-    ----------
-    tol : float
-        The relative change of the objective over five passes at which to stop.
-    max_iter : int
-        The largest number of passes.
-    random_state : numpy.random.RandomState
-        Draws the order of rows.
-    on_check : callable or None, default=None
-        Gets every record; a true result ends the run.
+    tol: the relative change of the objective over five passes at which to stop.
+    max_iter: the largest number of passes.
+    random_state: draws the order of rows.
+    on_check: gets every record; a true result ends the run.
     """
 
     def __init__(
@@ -89,19 +71,8 @@ class ProximalDualAscent:
     def run(self, problem: ProximalProblem, n_rows: int, n_cliques: int) -> PassResult:
         """Improve a problem's weights.
 
-        Parameters
-        ----------
-        problem : ProximalProblem
-            The problem, changed.
-        n_rows : int
-            Its rows.
-        n_cliques : int
-            Its cliques, for the records.
-
-        Returns
-        -------
-        PassResult
-            How it ended; stalled if the objective settled above that of weights of zero.
+        n_cliques: its cliques, for the records.
+        Returns how it ended; stalled if the objective settled above that of weights of zero.
         """
         begin, status = time.perf_counter(), Status.ITERATION_LIMIT
         trace: list[PassRecord] = []

@@ -36,14 +36,7 @@ class Status(Enum):
 class SolverResult:
     """The end of a run: why it stopped, and every check on the way.
 
-    Parameters
-    ----------
-    status : Status
-        Why the solver stopped.
-    n_iter : int
-        Rounds done.
-    trace : list of TraceRecord
-        Every check of the duality gap, the last one at the result.
+    trace: every check of the duality gap, the last one at the result.
     """
 
     status: Status
@@ -63,15 +56,7 @@ class SolverResult:
     def followed_by(self, later: SolverResult) -> SolverResult:
         """Join the result of a run that went on where this one stopped.
 
-        Parameters
-        ----------
-        later : SolverResult
-            The second run.
-
-        Returns
-        -------
-        SolverResult
-            The end of the second run, with the trace of both.
+        Returns the end of the second run, with the trace of both.
         """
         rounds, seconds = self.n_iter, self.trace[-1].time
         moved = [

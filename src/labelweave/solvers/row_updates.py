@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.row_updates import add_multiples, multiply_and_add_rows
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 
 __all__ = ["add_multiple", "multiply_and_add"]
 
-Array = npt.NDArray[Any]
 
 _AT_ONCE = 2**18  # entries: many enough for a thread, few enough that every thread gets some
 
@@ -20,16 +19,8 @@ _AT_ONCE = 2**18  # entries: many enough for a thread, few enough that every thr
 def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
     """Add a multiple of a table to another: ``target += rate * vector``.
 
-    Parameters
-    ----------
-    target : ndarray of shape (m, k)
-        Changed.
-    rate : float or ndarray of shape (m, 1), (1, k) or (1, 1)
-        One number, or one a row or column.
-    vector : ndarray of shape (m, k)
-        What is added.
-    workers : Workers
-        The threads.
+    rate (m, 1): one number, or one a row or column.
+    Shapes: target (m, k), vector (m, k).
     """
     factors = _factors(rate, target.dtype)
 
@@ -40,7 +31,6 @@ def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Wor
 
 
 def multiply_and_add(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
-    """Multiply a table and add another: ``target = rate * target + vector``; see :func:`add_multiple`."""
     factors = _factors(rate, target.dtype)
 
     def one(rows: slice) -> None:

@@ -7,17 +7,14 @@ with an operator H that is A or near it, and the points B, V and W.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy.typing as npt
-
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.solvers.active_set_newton import FreeSystems
 from labelweave.solvers.box_values import BoxTerms
 from labelweave.solvers.corrected_steps import NearbyOperator
 
 __all__ = ["Settled", "SplitDual", "SplitState"]
-
-Array = npt.NDArray[Any]
 
 
 class SplitDual(NearbyOperator, FreeSystems, Protocol):
@@ -47,58 +44,21 @@ class SplitDual(NearbyOperator, FreeSystems, Protocol):
         """Guess the penalty to begin with."""
 
     def set_penalty(self, penalty: float) -> None:
-        """Get ready for solves at a penalty.
+        """Get ready for solves at a penalty."""
 
-        Parameters
-        ----------
-        penalty : float
-            rho.
-        """
+    def solve(self, right: RowsByLabels) -> RowsByLabels:
+        """Solve ``(H + penalty) B = right``."""
 
-    def solve(self, right: Array) -> Array:
-        """Solve ``(H + penalty) B = right``.
-
-        Parameters
-        ----------
-        right : ndarray of shape (n, L)
-            The right-hand side.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            B.
-        """
-
-    def scores(self, *variables: Array) -> tuple[Array, ...]:
+    def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
         """Compute ``A variables`` for each array, in its precision.
 
-        Parameters
-        ----------
-        *variables : ndarray of shape (n, L)
-            Any number of points.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n, L)
-            A product each.
+        Shapes: result (n, L).
         """
 
-    def settled(self, free: Array, boxed: Array, tol: float) -> Settled:
+    def settled(self, free: RowsByLabels, boxed: RowsByLabels, tol: float) -> Settled:
         """Keep a result, B and V, and give it with its scores in double precision.
 
-        Parameters
-        ----------
-        free : ndarray of shape (n, L)
-            B.
-        boxed : ndarray of shape (n, L)
-            V.
-        tol : float
-            The gap that the point kept in place of B may have.
-
-        Returns
-        -------
-        Settled
-            The result.
+        tol: the gap that the point kept in place of B may have.
         """
 
 
@@ -126,19 +86,10 @@ class Settled(BoxTerms, Protocol):
 class SplitState:
     """Where a run stands; another run can go on from it.
 
-    Parameters
-    ----------
-    free : ndarray of shape (n, L)
-        B, not confined to the box.
-    boxed : ndarray of shape (n, L)
-        V, within the box.
-    shift : ndarray of shape (n, L)
-        W, the scaled multipliers.
-    penalty : float
-        rho.
+    free: B, not confined to the box.
     """
 
-    free: Array
-    boxed: Array
-    shift: Array
+    free: RowsByLabels
+    boxed: RowsByLabels
+    shift: RowsByLabels
     penalty: float

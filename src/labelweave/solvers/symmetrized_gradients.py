@@ -20,17 +20,14 @@ K_ii being the covariance of the scores of one row.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.solvers.curvature_root import CurvatureRoot
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
 __all__ = ["SymmetrizedGradients"]
 
-Array = npt.NDArray[Any]
 
 _SAME = 1e-13  # of the largest dual variable; changes below it are rounding
 _SHORT = 0.5  # of Newton's step: a direction that is good for no longer one asks for more iterations
@@ -40,18 +37,12 @@ _FURTHER = 0.1  # how far the residual is to fall before a direction is tried ag
 class SymmetrizedGradients:
     """The paper's linear solver.
 
-    Parameters
-    ----------
-    limit : int, default=25
-        Iterations of conjugate gradients in a Newton step, the paper's k2.  More are made where the
+    limit: iterations of conjugate gradients in a Newton step, the paper's k2.  More are made where the
         direction does not descend, or not far, yet (footnote 17).
-    diagonal : bool, default=True
-        Whether the system is preconditioned by its diagonal.
-    reduction : float, default=0.1
-        The factor by which the residual is to shrink, or less where Newton's method asks for less; 0 makes
-        the same number of iterations in every step.
-    threshold : float, default=-23.0
-        The logarithm of a probability, kappa of appendix B: entries below it are guarded.
+    diagonal: whether the system is preconditioned by its diagonal.
+    reduction: the factor by which the residual is to shrink, or less where Newton's method asks for less; 0
+        makes the same number of iterations in every step.
+    threshold: the logarithm of a probability, kappa of appendix B: entries below it are guarded.
     """
 
     def __init__(
@@ -63,7 +54,6 @@ class SymmetrizedGradients:
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction; see :meth:`labelweave.solvers.newton_system.LinearSolver.direction`."""
         root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
         start = _Start(system, root, point, float(np.exp(self.threshold)))
         run = _Iteration(system, root, start.residual, start.free, self._variances(system, root))

@@ -12,20 +12,11 @@ class TraceRecord(NamedTuple):
 
     ``pandas.DataFrame(trace)`` turns a list of these into a table.
 
-    Parameters
-    ----------
-    iteration : int
-        Rounds done so far.
-    time : float
-        Seconds since the solver started.
-    primal : float
-        Objective at the current weights: an upper bound of the optimum.
-    dual : float
-        Dual objective: a lower bound of the optimum.
-    gap : float
-        (primal - dual) / max(1, abs(primal)).
-    active_share : float
-        Share of the (row, label block) pairs that the last round's sweeps visited, on average.
+    time: seconds since the solver started.
+    primal: objective at the current weights: an upper bound of the optimum.
+    dual: dual objective: a lower bound of the optimum.
+    gap: (primal - dual) / max(1, abs(primal)).
+    active_share: share of the (row, label block) pairs that the last round's sweeps visited, on average.
     """
 
     iteration: int

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.solvers.factor_problem import Array, FactorPoint, FactorProblem, Scalars
+from labelweave.array_types import Array
+from labelweave.solvers.factor_problem import FactorPoint, FactorProblem, Scalars
 from labelweave.solvers.row_updates import add_multiple, multiply_and_add
 
 __all__ = ["Descent", "TruncatedStep", "descent", "truncated_gradients"]
@@ -22,14 +23,8 @@ __all__ = ["Descent", "TruncatedStep", "descent", "truncated_gradients"]
 class Descent:
     """The direction of steepest descent where lengths are those of the preconditioner's inverse.
 
-    Parameters
-    ----------
-    direction : ndarray of shape (m, k)
-        The preconditioned negative gradient.
-    image : ndarray of shape (n, k)
-        Its image.
-    square : ndarray of float64, one number a block
-        Its squared length, which is the gradient's in the norm of the preconditioner.
+    square: its squared length, which is the gradient's in the norm of the preconditioner.
+    Shapes: direction (m, k), image (n, k).
     """
 
     direction: Array
@@ -41,20 +36,9 @@ class Descent:
 class TruncatedStep:
     """A step.
 
-    Parameters
-    ----------
-    direction : ndarray of shape (m, k)
-        d.
-    image : ndarray of shape (n, k)
-        Its image.
-    decrease : ndarray of float64, one number a block
-        By how much the quadratic model falls.
-    length : ndarray of float64, one number a block
-        The length of d.
-    n_iter : int
-        Iterations taken.
-    residual : float
-        What is left of the residual, the largest share over blocks.
+    decrease: by how much the quadratic model falls.
+    residual: what is left of the residual, the largest share over blocks.
+    Shapes: direction (m, k), image (n, k).
     """
 
     direction: Array
@@ -66,20 +50,7 @@ class TruncatedStep:
 
 
 def descent(problem: FactorProblem, point: FactorPoint) -> Descent:
-    """Give the direction of steepest descent.
-
-    Parameters
-    ----------
-    problem : FactorProblem
-        The objective.
-    point : FactorPoint
-        Where it stands.
-
-    Returns
-    -------
-    Descent
-        The direction.
-    """
+    """Give the direction of steepest descent."""
     residual = -point.gradient
     solved = point.precondition(residual)
     image = problem.image(solved)
@@ -96,25 +67,10 @@ def truncated_gradients(
 ) -> TruncatedStep:
     """Solve for a Newton step approximately.
 
-    Parameters
-    ----------
-    problem : FactorProblem
-        The objective.
-    point : FactorPoint
-        Where it stands.
-    start : Descent
-        The direction of steepest descent there.
-    tol : float or ndarray, one number a block
-        Share of the first residual, in the preconditioner's norm, to reach.
-    max_iter : int
-        The largest number of iterations.
-    radius : ndarray of float64, one number a block, or None
-        The longest step allowed; None for any.
-
-    Returns
-    -------
-    TruncatedStep
-        The step.
+    start: the direction of steepest descent there.
+    tol: share of the first residual, in the preconditioner's norm, to reach.
+    max_iter: the largest number of iterations.
+    radius: the longest step allowed; None for any.
     """
     path = _Path(problem, point, start)
     targets = np.square(tol) * start.square

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.solvers.factor_problem import Array, FactorProblem, Scalars
+from labelweave.array_types import Array
+from labelweave.solvers.factor_problem import FactorProblem, Scalars
 from labelweave.solvers.truncated_gradients import TruncatedStep, descent, truncated_gradients
 
 __all__ = ["FactorSolution", "TrustRegionNewton"]
@@ -27,20 +28,8 @@ _TINY = 1e-12  # a radius as a share of the first, below which steps are noise
 class FactorSolution:
     """A factor that is lower.
 
-    Parameters
-    ----------
-    factor : ndarray of shape (m, k)
-        The factor.
-    image : ndarray of shape (n, k)
-        Its image.
-    value : float
-        The objective.
-    gradient_share : float
-        Length of the last gradient known, as a share of the first.
-    n_steps : int
-        Newton steps.
-    n_iter : int
-        Iterations of conjugate gradients.
+    gradient_share: length of the last gradient known, as a share of the first.
+    Shapes: factor (m, k), image (n, k).
     """
 
     factor: Array
@@ -54,16 +43,10 @@ class FactorSolution:
 class TrustRegionNewton:
     """The solver.
 
-    Parameters
-    ----------
-    tol : float
-        Share of the first gradient, in the preconditioner's norm, to reach.
-    max_steps : int
-        Newton steps, where the loss is not quadratic.
-    max_iter : int
-        Iterations of conjugate gradients in a step.
-    forcing : float, default=0.1
-        Share of the residual that a step's linear system is left with.
+    tol: share of the first gradient, in the preconditioner's norm, to reach.
+    max_steps: newton steps, where the loss is not quadratic.
+    max_iter: iterations of conjugate gradients in a step.
+    forcing: share of the residual that a step's linear system is left with.
     """
 
     def __init__(self, tol: float, max_steps: int, max_iter: int, forcing: float = 0.1) -> None:
@@ -72,19 +55,8 @@ class TrustRegionNewton:
     def minimise(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
         """Go downhill from a factor; the result is never higher.
 
-        Parameters
-        ----------
-        problem : FactorProblem
-            The objective.
-        factor : ndarray of shape (m, k)
-            Where to start; kept as it is.
-        image : ndarray of shape (n, k)
-            Its image.
-
-        Returns
-        -------
-        FactorSolution
-            The end.
+        factor (m, k): where to start; kept as it is.
+        Shapes: image (n, k).
         """
         if problem.is_quadratic:
             return self._one_step(problem, factor, image)

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.working_set import (
     begin_visit,
@@ -30,12 +29,12 @@ from labelweave._loops.working_set import (
     spread_scores,
     take_step,
 )
+from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.trace import TraceRecord
 
 __all__ = ["WorkingSetAscent", "WorkingSetDual"]
 
-Array = npt.NDArray[Any]
 
 _FEWEST_STEPS = 16  # the cap on a visit's steps with few labels, to pay for going to a label and back
 _ENOUGH = 0.3  # a visit ends when the largest slope is below this share of the one it found
@@ -63,68 +62,39 @@ class WorkingSetDual(Protocol):
     kernel_diagonal: Array
     """Diagonal of K, shape (n,)."""
 
-    def kernel_row(self, row: int) -> Array:
+    def kernel_row(self, row: int) -> PerRow:
         """Give one row of K.
 
-        Parameters
-        ----------
-        row : int
-            The row.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            The row, contiguous; not changed before the next call but one.
+        Returns the row, contiguous; not changed before the next call but one.
         """
 
-    def covariance_column(self, label: int) -> Array:
+    def covariance_column(self, label: int) -> PerLabel:
         """Give one column of R.
 
-        Parameters
-        ----------
-        label : int
-            The label.
-
-        Returns
-        -------
-        ndarray of float64, shape (L,)
-            The covariances of that label with every label.
+        Returns the covariances of that label with every label.
         """
 
     def measure(self) -> tuple[float, float]:
         """Compute the objectives at the variables and scores in use.
 
-        Returns
-        -------
-        primal : float
-            An upper bound of the optimum.
-        dual : float
-            A lower bound of it.
+        primal: an upper bound of the optimum.
+        dual: A lower bound of it.
         """
 
     def certify(self) -> tuple[float, float]:
         """Make ``scores`` anew from the variables, in place, then compute the objectives.
 
-        Returns
-        -------
-        primal : float
-            An upper bound of the optimum.
-        dual : float
-            A lower bound of it.
+        primal: an upper bound of the optimum.
+        dual: A lower bound of it.
         """
 
 
 class WorkingSetAscent:
     """Maximise the dual of a kernel machine by pairs of variables, to a relative duality gap.
 
-    Parameters
-    ----------
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        The largest number of rounds of about max(n, L) steps.
-    on_check : callable or None, default=None
-        Called with every TraceRecord; a true result stops the run.
+    tol: the relative duality gap to reach.
+    max_iter: the largest number of rounds of about max(n, L) steps.
+    on_check: called with every TraceRecord; a true result stops the run.
     """
 
     def __init__(
@@ -135,16 +105,9 @@ class WorkingSetAscent:
     def solve(self, problem: WorkingSetDual) -> SolverResult:
         """Run until the gap is small enough, no step is left, the rounds are used up or the user interrupts.
 
-        Parameters
-        ----------
-        problem : WorkingSetDual
-            The problem; its variables and scores are changed in place.
-
-        Returns
-        -------
-        SolverResult
-            Why the run stopped, and the trace.  It stalled if rounding leaves no step to take above
-            the tolerance.
+        problem: the problem; its variables and scores are changed in place.
+        Returns why the run stopped, and the trace.  It stalled if rounding leaves no step to take above the
+            tolerance.
         """
         return _Run(self, problem).to_the_end()
 

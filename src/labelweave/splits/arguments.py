@@ -11,22 +11,7 @@ __all__ = ["check_order", "checked_count"]
 def checked_count(n_splits: Any, least: int) -> int:
     """Read a number of splits.
 
-    Parameters
-    ----------
-    n_splits : object
-        What was given.
-    least : int
-        The smallest number allowed.
-
-    Returns
-    -------
-    int
-        The number.
-
-    Raises
-    ------
-    ValueError
-        If it is no whole number, or too small.
+    Raises ValueError if it is no whole number, or too small.
     """
     if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or int(n_splits) < least:
         raise ValueError(f"n_splits is {n_splits!r}; it is a whole number, {least} or more.")
@@ -36,15 +21,7 @@ def checked_count(n_splits: Any, least: int) -> int:
 def check_order(order: Any) -> None:
     """Refuse what is no order of stratification.
 
-    Parameters
-    ----------
-    order : object
-        What was given.
-
-    Raises
-    ------
-    ValueError
-        If it is neither 1 nor 2.
+    Raises ValueError if it is neither 1 nor 2.
     """
     if isinstance(order, bool) or not isinstance(order, Integral) or order not in (1, 2):
         raise ValueError(f"order is {order!r}; it is 1 to spread labels, or 2 to spread pairs of labels too.")

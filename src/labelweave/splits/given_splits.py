@@ -21,25 +21,11 @@ Rows = npt.NDArray[np.intp]
 def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
     """List the rows of both parts of every split that a splitter makes, or of those given.
 
-    Parameters
-    ----------
-    cv : splitter or iterable of pairs
-        What scikit-learn takes as ``cv``, but no number.
-    X : array-like, sparse matrix, DataFrame or list of n rows
-        The rows.
-    y : array-like, sparse matrix, DataFrame or LabelMatrix of n rows
-        The targets, as the user has them; of a LabelMatrix other libraries' splitters get the positive
+    cv: what scikit-learn takes as ``cv``, but no number.
+    y: the targets, as the user has them; of a LabelMatrix other libraries' splitters get the positive
         entries.
-
-    Returns
-    -------
-    list of (ndarray of int, ndarray of int)
-        Row numbers from 0 on, in the order given.
-
-    Raises
-    ------
-    ValueError
-        If there is no split, one is no pair of rows that there are, or a part has none.
+    Returns row numbers from 0 on, in the order given.
+    Raises ValueError if there is no split, one is no pair of rows that there are, or a part has none.
     """
     own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
     if isinstance(y, LabelMatrix) and not own:
@@ -50,22 +36,10 @@ def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
 def read_splits(splits: Iterable[Any], n_rows: int) -> list[tuple[Rows, Rows]]:
     """List the rows of both parts of every split.
 
-    Parameters
-    ----------
-    splits : iterable of pairs
-        The rows to train on and those to hold out: row numbers, or marks of shape (n,).
-    n_rows : int
-        The rows n that there are.
-
-    Returns
-    -------
-    list of (ndarray of int, ndarray of int)
-        Row numbers from 0 on, in the order given.
-
-    Raises
-    ------
-    ValueError
-        If there is no split, one is no pair of rows that there are, or a part has none.
+    splits: the rows to train on and those to hold out: row numbers, or marks of shape (n,).
+    n_rows: the rows n that there are.
+    Returns row numbers from 0 on, in the order given.
+    Raises ValueError if there is no split, one is no pair of rows that there are, or a part has none.
     """
     found = [_parts(split, n_rows, number) for number, split in enumerate(splits)]
     if not found:

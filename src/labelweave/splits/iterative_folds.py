@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.validation import _num_samples
 
+from labelweave.array_types import Array
 from labelweave.splits.arguments import check_order, checked_count
 from labelweave.splits.row_parts import even_sizes, make_generator, row_parts
 from labelweave.splits.spread_columns import read_columns
 
 __all__ = ["IterativeStratifiedKFold"]
-
-Array = npt.NDArray[Any]
 
 
 class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]

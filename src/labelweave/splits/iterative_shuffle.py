@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import BaseShuffleSplit
 from sklearn.utils.validation import _num_samples
 
+from labelweave.array_types import Array
 from labelweave.splits.arguments import check_order, checked_count
 from labelweave.splits.part_sizes import train_and_test_rows
 from labelweave.splits.row_parts import make_generator, row_parts, stated_sizes
 from labelweave.splits.spread_columns import read_columns
 
 __all__ = ["IterativeStratifiedShuffleSplit"]
-
-Array = npt.NDArray[Any]
 
 
 class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]

@@ -15,28 +15,13 @@ def train_and_test_rows(
 ) -> tuple[int, int]:
     """Find the numbers of training and of test rows.
 
-    Parameters
-    ----------
-    n_rows : int
-        The rows that there are.
-    train_size : float, int or None
-        A share between 0 and 1, rounded down, or a number of rows; None for the rest.
-    test_size : float, int or None
-        A share between 0 and 1, rounded up, or a number of rows; None for the rest.
-    default : float
-        The share of test rows if neither is given.
-
-    Returns
-    -------
-    train : int
-        The number of training rows, at least 1.
-    test : int
-        The number of test rows, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If a size is impossible, or both together are more than all rows.
+    n_rows: the rows that there are.
+    train_size: A share between 0 and 1, rounded down, or a number of rows; None for the rest.
+    test_size: A share between 0 and 1, rounded up, or a number of rows; None for the rest.
+    default: the share of test rows if neither is given.
+    train: the number of training rows, at least 1.
+    test: the number of test rows, at least 1.
+    Raises ValueError if a size is impossible, or both together are more than all rows.
     """
     if train_size is None and test_size is None:
         test_size = default

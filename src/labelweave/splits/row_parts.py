@@ -15,29 +15,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from labelweave._loops.stratification import spread_rows
+from labelweave.array_types import Array, PerRow
 
 __all__ = ["PartSizes", "even_sizes", "make_generator", "row_parts", "stated_sizes"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class PartSizes:
     """How many rows each part gets, and its share of every group.
 
-    Parameters
-    ----------
-    rows : ndarray of int64, shape (parts,)
-        The rows of each part.
-    extras : int
-        So many parts get one row more.
-    shares : ndarray of int64, shape (parts,)
-        Groups are shared out in proportion to these.
+    rows (parts,): the rows of each part.
+    extras: so many parts get one row more.
+    shares (parts,): groups are shared out in proportion to these.
     """
 
     rows: Array
@@ -46,57 +39,27 @@ class PartSizes:
 
 
 def even_sizes(n_rows: int, parts: int) -> PartSizes:
-    """Make parts of one size, or of two sizes that differ by one row.
-
-    Parameters
-    ----------
-    n_rows : int
-        All rows.
-    parts : int
-        How many parts.
-
-    Returns
-    -------
-    PartSizes
-        The sizes.
-    """
+    """Make parts of one size, or of two sizes that differ by one row."""
     return PartSizes(np.full(parts, n_rows // parts), n_rows % parts, np.ones(parts, np.int64))
 
 
 def stated_sizes(rows: Sequence[int]) -> PartSizes:
     """Make parts of the given sizes, which get shares in proportion.
 
-    Parameters
-    ----------
-    rows : sequence of int
-        The rows of each part.
-
-    Returns
-    -------
-    PartSizes
-        The sizes.
+    rows: the rows of each part.
     """
     sizes = np.array(rows, np.int64)
     return PartSizes(sizes, 0, sizes)
 
 
-def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Generator | None) -> Array:
+def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Generator | None) -> PerRow:
     """Give every row a part.
 
-    Parameters
-    ----------
-    columns : csr_array of shape (n, groups)
-        Which rows are in each group.
-    sizes : PartSizes
-        The sizes of the parts, of n rows together.
-    generator : Generator or None
-        Puts rows and groups in random order and settles ties; with None the order is
-        that of the columns and the first part wins.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        The parts of the rows.
+    columns (n, groups): which rows are in each group.
+    sizes: the sizes of the parts, of n rows together.
+    generator: puts rows and groups in random order and settles ties; with None the order is that of the
+        columns and the first part wins.
+    Returns the parts of the rows.
     """
     n_rows, n_groups = columns.shape
     order, draws = np.arange(n_rows), np.zeros(n_rows, np.int64)
@@ -114,16 +77,5 @@ def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Gene
 
 
 def make_generator(random_state: Any) -> np.random.Generator:
-    """Make a generator from what scikit-learn calls ``random_state``.
-
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None
-        What fixes chance.
-
-    Returns
-    -------
-    Generator
-        The generator.
-    """
+    """Make a generator from what scikit-learn calls ``random_state``."""
     return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))

@@ -16,38 +16,23 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave._loops.stratification import pair_codes
+from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 
 __all__ = ["read_columns", "spread_columns"]
-
-Array = npt.NDArray[Any]
 
 
 def read_columns(Y: Any, n_rows: int, order: int) -> sp.csr_array:
     """Read targets and find the groups to spread.
 
-    Parameters
-    ----------
-    Y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L) or (n,)
-        Labels, or one class a row; None or NaN where unobserved.
-    n_rows : int
-        The rows that there are to split.
-    order : {1, 2}
-        Whether to spread labels or also pairs of labels.
-
-    Returns
-    -------
-    csr_array of int8, shape (n, groups)
-        Ones where a row is in a group.
-
-    Raises
-    ------
-    ValueError
-        If there are no targets, they cannot be read, or their number of rows is another.
+    Y (n, L): labels, or one class a row; None or NaN where unobserved.
+    n_rows: the rows that there are to split.
+    order: whether to spread labels or also pairs of labels.
+    Returns (n, groups): ones where a row is in a group.
+    Raises ValueError if there are no targets, they cannot be read, or their number of rows is another.
     """
     if Y is None:
         raise ValueError(
@@ -91,17 +76,9 @@ def _is_nan(entry: Any) -> bool:
 def spread_columns(labels: LabelMatrix, order: int = 1) -> sp.csr_array:
     """Find the groups of rows to spread.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        The targets.
-    order : {1, 2}, default=1
-        Whether to spread labels or also pairs of labels.
-
-    Returns
-    -------
-    csr_array of int8, shape (n, groups)
-        Ones where a row is in a group, indices sorted.
+    order: whether to spread labels or also pairs of labels.
+    Returns (n, groups): ones where a row is in a group, indices sorted.
+    Shapes: labels (n, L).
     """
     positive, observed = labels.positive_counts(), labels.observed_counts()
     has_gaps = observed < len(labels)

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Floats
+
 __all__ = [
     "INNER",
     "LOOP",
@@ -41,7 +43,6 @@ SINGLE = INNER | {"inline": "always"}
 
 Flags = npt.NDArray[np.int8]
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 # rows of CliqueArrays.places
 CLIQUE, BIT = range(2)

@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Floats
+
 __all__ = [
     "CLIQUES",
     "COLUMN",
@@ -34,7 +36,6 @@ LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 INNER = LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.int8]
 
 # rows of Layout.components and of Layout.cliques

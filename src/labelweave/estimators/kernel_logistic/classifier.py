@@ -23,8 +23,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER, Array
+from labelweave.estimators.base import CALLER
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows, reusable_splits
 from labelweave.estimators.kernel_expansion import expansion
 from labelweave.estimators.kernel_logistic.data import LikelihoodData, read_likelihood_data

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerRow
 from labelweave.estimators.class_targets import read_classes
 from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
 from labelweave.features import FeatureMatrix, Kernel
@@ -17,35 +17,21 @@ from labelweave.losses import LogisticLoss, ScoreLoss, SoftmaxLoss
 
 __all__ = ["LikelihoodData", "read_likelihood_data"]
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class LikelihoodData:
     """Rows and what is known of their labels.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of n rows
-        The rows; the kernel matrix itself where it was given.
-    weights : ndarray of float64, shape (n,)
-        The weights of the rows; 0 where nothing was observed.
-    signs : ndarray of int8, shape (n, L), or None
-        Many labels a row.
-    codes : ndarray of int, shape (n,), or None
-        One class a row.
-    n_labels : int
-        Labels or classes.
-    partial : ndarray of int, shape (k,), default=none
-        Rows whose class is known in part.
-    allowed : ndarray of bool, shape (k, n_labels), default=none
-        The classes these may have.
-    is_precomputed : bool, default=False
-        Whether the kernel matrix was given.
+    features: the rows; the kernel matrix itself where it was given.
+    weights: the weights of the rows; 0 where nothing was observed.
+    partial (k,): rows whose class is known in part.
+    allowed (k, n_labels): the classes these may have.
+    is_precomputed: whether the kernel matrix was given.
+    Shapes: signs (n, L), codes (n,).
     """
 
     features: FeatureMatrix
-    weights: Array
+    weights: PerRow
     signs: Array | None
     codes: Array | None
     n_labels: int
@@ -66,17 +52,8 @@ class LikelihoodData:
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
         """Make the loss of several fits to the rows.
 
-        Parameters
-        ----------
-        weights : ndarray of float64, shape (n, fits)
-            The weight of each row in each fit.
-        ties_labels : bool
-            Whether the labels of a fit are solved for together.
-
-        Returns
-        -------
-        ScoreLoss
-            The loss.
+        weights (n, fits): the weight of each row in each fit.
+        ties_labels: whether the labels of a fit are solved for together.
         """
         if self.codes is not None:
             return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed)
@@ -86,15 +63,7 @@ class LikelihoodData:
     def source(self, kernel: Kernel | None) -> GramSource:
         """Give the entries of the rows' kernel matrix.
 
-        Parameters
-        ----------
-        kernel : Kernel or None
-            The kernel, None if the matrix was given.
-
-        Returns
-        -------
-        GramSource
-            The entries.
+        kernel: the kernel, None if the matrix was given.
         """
         if kernel is None:
             return PrecomputedSource(np.asarray(self.features.data))
@@ -103,52 +72,29 @@ class LikelihoodData:
     def label_matrix(self) -> LabelMatrix:
         """Give the labels, or the second of two classes.
 
-        Returns
-        -------
-        LabelMatrix of shape (n, L), or (n, 1) for two classes
-            The labels; entries of rows that are not certain mean nothing.
+        Returns (n, L): the labels; entries of rows that are not certain mean nothing.
         """
         if self.signs is None:
             return LabelMatrix.from_any(self.targets[:, None])
         return LabelMatrix.from_any(np.where(self.signs == 0, np.nan, self.signs))
 
-    def certain_weights(self) -> Array:
+    def certain_weights(self) -> PerRow:
         """Give the weights of the rows whose labels are known in whole, as far as they are observed.
 
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            The weights; 0 for other rows.
+        Returns the weights; 0 for other rows.
         """
         weights = np.zeros(len(self.weights))
         weights[self.certain()] = self.weights[self.certain()]
         return weights
 
     def certain(self) -> Array:
-        """List the rows whose labels are known in whole, as far as they are observed.
-
-        Returns
-        -------
-        ndarray of int
-            The rows.
-        """
+        """List the rows whose labels are known in whole, as far as they are observed."""
         whole = self.weights > 0
         whole[self.partial] = False
         return np.flatnonzero(whole)
 
     def rows(self, which: Array) -> LikelihoodData:
-        """Keep some rows, none of them known in part.
-
-        Parameters
-        ----------
-        which : ndarray of int
-            The rows.
-
-        Returns
-        -------
-        LikelihoodData
-            These rows.
-        """
+        """Keep some rows, none of them known in part."""
         features = self.features.rows(which)
         if self.is_precomputed:
             features = FeatureMatrix(np.ascontiguousarray(np.asarray(features.data)[:, which]))
@@ -164,34 +110,15 @@ class LikelihoodData:
 
 
 def read_likelihood_data(
-    features: FeatureMatrix, y: Any, weights: Array, *, taxonomy: Taxonomy | None, is_flat: bool
+    features: FeatureMatrix, y: Any, weights: PerRow, *, taxonomy: Taxonomy | None, is_flat: bool
 ) -> tuple[LikelihoodData, TargetForm]:
     """Read the labels of rows.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of n rows
-        The rows.
-    y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
-        One class a row, or many labels.
-    weights : ndarray of float64, shape (n,)
-        The weights of the rows.
-    taxonomy : Taxonomy or None
-        The tree in which y may name inner nodes.
-    is_flat : bool
-        Whether nothing ties labels together: two classes are then one label.
-
-    Returns
-    -------
-    data : LikelihoodData
-        The rows.
-    form : TargetForm
-        How y looked.
-
-    Raises
-    ------
-    ValueError
-        If y makes no sense, or has not one row for each row of features.
+    y (n,): one class a row, or many labels.
+    weights: the weights of the rows.
+    taxonomy: the tree in which y may name inner nodes.
+    is_flat: whether nothing ties labels together: two classes are then one label.
+    Raises ValueError if y makes no sense, or has not one row for each row of features.
     """
     if has_many_labels(y):
         labels, form = read_targets(y)

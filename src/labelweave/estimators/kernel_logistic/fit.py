@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.kernel_logistic.data import LikelihoodData
@@ -39,7 +38,6 @@ from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 
 __all__ = ["FitSettings", "FittedLikelihood", "LikelihoodFit"]
 
-Array = npt.NDArray[Any]
 Box = list[tuple[float | None, float | None]]
 
 _FIRST_ROWS = 1000
@@ -55,30 +53,11 @@ _SHORT_STEP = 0.3
 class FitSettings:
     """How to fit.
 
-    Parameters
-    ----------
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        Newton steps.
-    learning_iterations : int
-        Evaluations in the search for hyper-parameters; 0 to keep those that are given.
-    solver : {"auto", "function_gradients", "symmetrized_gradients", "exact"}
-        What solves Newton's systems.
-    rank : int
-        Of the preconditioner.
-    low_rank : int or None
-        Columns of incomplete Cholesky factors that stand for the kernel matrices of the final fit.
-    memory_budget : float
-        Megabytes for kernel matrices.
-    workers : Workers
-        The threads.
-    seed : int
-        Fixes what is random.
-    on_check : callable
-        Gets every record of the final fit; a true result ends it.
-    on_search : callable
-        Gets every record of the search; a true result ends it.
+    tol: the relative duality gap to reach.
+    learning_iterations: evaluations in the search for hyper-parameters; 0 to keep those that are given.
+    low_rank: columns of incomplete Cholesky factors that stand for the kernel matrices of the final fit.
+    on_check: gets every record of the final fit; a true result ends it.
+    on_search: gets every record of the search; a true result ends it.
     """
 
     tol: float
@@ -98,42 +77,19 @@ class FitSettings:
 class FittedLikelihood:
     """A fitted model.
 
-    Parameters
-    ----------
-    prior : ScorePrior
-        The prior, its hyper-parameters learned if asked.
-    gram : CoupledGram
-        The kernel matrices.
-    dual : ndarray of float64, shape (n, L)
-        The dual variables.
-    result : SolverResult
-        How the fit ended.
-    learned : LearnedParameters or None
-        How the search ended.
-    theta : ndarray of float64
-        The hyper-parameters.
+    prior: the prior, its hyper-parameters learned if asked.
     """
 
     prior: ScorePrior
     gram: CoupledGram
-    dual: Array
+    dual: RowsByLabels
     result: SolverResult
     learned: LearnedParameters | None
     theta: Array
 
 
 class LikelihoodFit:
-    """One fit.
-
-    Parameters
-    ----------
-    family : PriorFamily
-        The priors.
-    data : LikelihoodData
-        The rows.
-    settings : FitSettings
-        How to fit.
-    """
+    """One fit."""
 
     def __init__(self, family: PriorFamily, data: LikelihoodData, settings: FitSettings) -> None:
         self.family, self.data, self.settings = family, data, settings
@@ -144,32 +100,15 @@ class LikelihoodFit:
     def part(self, kept: Array) -> LikelihoodFit:
         """Keep some rows.
 
-        Parameters
-        ----------
-        kept : ndarray of int
-            The rows.
-
-        Returns
-        -------
-        LikelihoodFit
-            A fit of these rows.
+        Returns A fit of these rows.
         """
         return LikelihoodFit(self.family, self.data.rows(kept), self.settings)
 
     def fit(self, learned: LearnedParameters | None, start: Array | None) -> FittedLikelihood:
         """Fit all rows.
 
-        Parameters
-        ----------
-        learned : LearnedParameters or None
-            The hyper-parameters; None for those that are given.
-        start : ndarray of shape (n, groups, columns), or None
-            Dual variables to start from.
-
-        Returns
-        -------
-        FittedLikelihood
-            The model.
+        learned: the hyper-parameters; None for those that are given.
+        start (n, groups, columns): dual variables to start from.
         """
         theta = self.family.start if learned is None else learned.theta
         prior = self.family.prior(theta)
@@ -213,17 +152,8 @@ class LikelihoodFit:
         Hyper-parameters that are apart are first learned as if they were tied, and with many rows on a
         part of them.  That costs little, and many hyper-parameters find a good optimum from there.
 
-        Parameters
-        ----------
-        blocks : list of LearningBlock
-            Rows on which hyper-parameters are learned, and how they are cross-validated.
-
-        Returns
-        -------
-        learned : LearnedParameters
-            The hyper-parameters.
-        start : ndarray of shape (n, groups, columns), or None
-            Dual variables for a fit of all rows to start from, if all took part.
+        blocks: rows on which hyper-parameters are learned, and how they are cross-validated.
+        start (n, groups, columns): dual variables for a fit of all rows to start from, if all took part.
         """
         theta, box, first_step = None, None, 1.0
         criterion: MeanCriterion | None = None

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import PerLabel
 from labelweave.estimators.class_targets import node_name
 from labelweave.features import Kernel
 from labelweave.hyperparameters import (
@@ -23,7 +23,6 @@ from labelweave.labels import LabelCovariance, Taxonomy
 
 __all__ = ["TIES", "PriorChoice", "prior_family"]
 
-Array = npt.NDArray[Any]
 
 Grouping = Literal["shared", "class", "level", "subtree"]
 
@@ -37,22 +36,8 @@ _TREE_TIES = ("level", "subtree")
 class PriorChoice:
     """What a user says of the prior.
 
-    Parameters
-    ----------
-    scale : float
-        Of the kernels, to start from.
-    intercept_variance : float or "learn"
-        Of the intercepts.
-    tie : str or tuple of str
-        Which nodes share hyper-parameters.
-    taxonomy : Taxonomy or None
-        The tree.
-    label_covariance : LabelCovariance, Taxonomy, array-like or None
-        A given covariance.
-    coupling : "full", int or None
-        A covariance to be learned: ``B B^T`` with B square, or of so many columns.
-    seed : int
-        Fixes where loadings start.
+    scale: of the kernels, to start from.
+    coupling: A covariance to be learned: ``B B^T`` with B square, or of so many columns.
     """
 
     scale: float
@@ -64,27 +49,11 @@ class PriorChoice:
     seed: int
 
 
-def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: Array) -> PriorFamily:
+def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) -> PriorFamily:
     """Make the family.
 
-    Parameters
-    ----------
-    choice : PriorChoice
-        What the user says.
-    kernel : Kernel or None
-        The kernel to start from; None for a kernel matrix that was given.
-    classes : ndarray of shape (L,)
-        The classes or labels.
-
-    Returns
-    -------
-    PriorFamily
-        The family.
-
-    Raises
-    ------
-    ValueError
-        If two label structures are given, or one that does not fit the labels.
+    kernel: the kernel to start from; None for a kernel matrix that was given.
+    Raises ValueError if two label structures are given, or one that does not fit the labels.
     """
     if choice.intercept_variance == "learn":
         start = replace(choice, intercept_variance=_FIRST_INTERCEPT_VARIANCE)

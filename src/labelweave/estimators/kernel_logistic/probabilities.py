@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.estimators.base import Array
 from labelweave.estimators.class_targets import node_name
 from labelweave.estimators.kernel_expansion import KernelExpansion
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier

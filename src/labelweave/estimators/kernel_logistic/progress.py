@@ -14,16 +14,9 @@ __all__ = ["LikelihoodProgress"]
 class LikelihoodProgress:
     """Report evaluations of the cross-validation loss, then the duality gap of the final fit.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator being fitted.
-    tol : float
-        The gap at which the fit is done.
-    learning_iterations : int
-        The largest number of evaluations; 0 for none.
-    has_part : bool, default=False
-        Whether a fit of a part of the rows comes before the final one.
+    tol: the gap at which the fit is done.
+    learning_iterations: the largest number of evaluations; 0 for none.
+    has_part: whether a fit of a part of the rows comes before the final one.
     """
 
     def __init__(
@@ -36,15 +29,8 @@ class LikelihoodProgress:
     def on_search(self, record: SearchRecord) -> bool:
         """Note an evaluation.
 
-        Parameters
-        ----------
-        record : SearchRecord
-            What there is to note.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
+        record: what there is to note.
+        Returns whether a callback asks to stop.
         """
         if self.done >= self.evaluations:
             return False
@@ -54,15 +40,8 @@ class LikelihoodProgress:
     def on_check(self, record: TraceRecord) -> bool:
         """Note a check of the gap.
 
-        Parameters
-        ----------
-        record : TraceRecord
-            What there is to note.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
+        record: what there is to note.
+        Returns whether a callback asks to stop.
         """
         while self.done < self.evaluations:  # the search ended early
             self.done += 1

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.label_graph.data import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
@@ -15,7 +15,6 @@ from labelweave.labels.clique_graph.chow_liu import chow_liu
 
 __all__ = ["GRAPHS", "choose_graph", "error_costs", "graph_with_strengths", "usual_regularization"]
 
-Array = npt.NDArray[Any]
 
 GRAPHS = ("learn", "chow-liu", "full", "none")
 _AGREEMENT = np.array([1.0, -1.0, -1.0, 1.0])  # of states 00, 10, 01, 11: both alike over both different
@@ -28,24 +27,8 @@ _USUAL_SHARE = 1e-3
 def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGraph:
     """Make the graph that was asked for.
 
-    Parameters
-    ----------
-    graph : {"chow-liu", "full", "none"}, CliqueGraph, networkx.Graph or iterable of tuple
-        What was asked for.
-    data : GraphData
-        The training rows.
-    names : ndarray of str, shape (L,), or None
-        The labels' names.
-
-    Returns
-    -------
-    CliqueGraph
-        The graph.
-
-    Raises
-    ------
-    ValueError
-        If it is no graph, or one that does not fit the labels.
+    Shapes: names (L,).
+    Raises ValueError if it is no graph, or one that does not fit the labels.
     """
     labels = data.labels
     if isinstance(graph, str) and graph in GRAPHS:
@@ -79,22 +62,9 @@ def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGr
 def error_costs(false_positive: Any, false_negative: Any, n_labels: int) -> Array:
     """Write out the costs of errors.
 
-    Parameters
-    ----------
-    false_positive, false_negative : float or array-like of shape (L,)
-        Costs.
-    n_labels : int
-        The number of labels.
-
-    Returns
-    -------
-    ndarray of float64, shape (2, L)
-        Costs of a 1 in place of a 0, and of the reverse.
-
-    Raises
-    ------
-    ValueError
-        If there is not one finite non-negative cost a label.
+    Returns (2, L): costs of a 1 in place of a 0, and of the reverse.
+    Shapes: false_positive, false_negative (L,).
+    Raises ValueError if there is not one finite non-negative cost a label.
     """
     pairs = (("false_positive_cost", false_positive), ("false_negative_cost", false_negative))
     return np.stack([_costs(name, given, n_labels) for name, given in pairs])
@@ -122,15 +92,7 @@ def _costs(name: str, given: Any, n_labels: int) -> Array:
 def usual_regularization(data: GraphData) -> float:
     """Give a lambda that goes with the scale of the features.
 
-    Parameters
-    ----------
-    data : GraphData
-        The training rows.
-
-    Returns
-    -------
-    float
-        A thousandth of the rows' mean squared norm; of rows without features and weights, a thousandth.
+    Returns A thousandth of the rows' mean squared norm; of rows without features and weights, a thousandth.
     """
     total = float(data.weights.sum())
     mean = float(data.weights @ data.features.squared_norms()) / total if total > 0 else 0.0
@@ -142,23 +104,11 @@ def graph_with_strengths(
 ) -> CliqueGraph:
     """Give the graph with the norm of every clique's weights, and signs of pairs.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    weights : ndarray of shape (d, states)
-        The weights of its states.
-    data : GraphData
-        The training rows.
-    names : ndarray of str, shape (L,), or None
-        The labels' names.
-
-    Returns
-    -------
-    CliqueGraph
-        The graph.  Of a pair those rows count that have one of its labels or both: it attracts (1) if in
+    weights (d, states): the weights of its states.
+    Returns the graph.  Of a pair those rows count that have one of its labels or both: it attracts (1) if in
         two thirds of them being alike scores more than being different, and excludes (-1) if in as many it
         scores less.
+    Shapes: names (L,).
     """
     starts = graph.table_starts
     tables = [weights[:, starts[k] : starts[k + 1]] for k in range(graph.n_cliques)]

@@ -20,8 +20,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER, Array, GapProgress
+from labelweave.estimators.base import CALLER, GapProgress
 from labelweave.estimators.label_graph.choice import (
     choose_graph,
     error_costs,

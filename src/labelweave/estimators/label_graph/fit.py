@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.estimators.label_graph.data import FittedGraph, GraphData, GraphSettings
 from labelweave.estimators.label_graph.solver import InnerSolver, MarginProblem, inner_solver, state_problem
 from labelweave.labels.clique_graph import CliqueGraph
@@ -17,7 +17,6 @@ from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
 
 __all__ = ["fit_graph", "refuse_wide", "solve_completed"]
 
-Array = npt.NDArray[Any]
 
 _ENOUGH = 1e-4  # share of the objective below which completing labels again is not worth it
 _MOST_COMPLETIONS = 20
@@ -32,28 +31,9 @@ def fit_graph(
 ) -> FittedGraph:
     """Fit the weights of a given graph.
 
-    Parameters
-    ----------
-    data : GraphData
-        The rows.
-    graph : CliqueGraph
-        The graph.
-    settings : GraphSettings
-        What else matters.
-    on_check : callable
-        Gets every record; a true result ends the fit.
-    penalty : CliquePenalty or None, default=None
-        The penalty of the cliques' weights; None for the squares of all.
-
-    Returns
-    -------
-    FittedGraph
-        The fit.
-
-    Raises
-    ------
-    ValueError
-        If the graph is too wide for exact inference.
+    on_check: gets every record; a true result ends the fit.
+    penalty: the penalty of the cliques' weights; None for the squares of all.
+    Raises ValueError if the graph is too wide for exact inference.
     """
     refuse_wide(graph, settings.inference, "leave out edges")
     problem = state_problem(data, graph, penalty or RidgePenalty(graph.n_cliques), settings)
@@ -65,19 +45,8 @@ def fit_graph(
 def refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> None:
     """Refuse a graph that exact inference cannot solve within its budget.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    inference : dict
-        The options of inference.
-    advice : str
-        How to have a narrower graph.
-
-    Raises
-    ------
-    ValueError
-        If the graph is too wide.
+    advice: how to have a narrower graph.
+    Raises ValueError if the graph is too wide.
     """
     budget = inference["exact_width"]
     if inference["method"] != "exact" or graph.width <= budget:
@@ -92,19 +61,8 @@ def refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> N
 def solve_completed(problem: MarginProblem, solver: InnerSolver) -> tuple[PassResult, Array]:
     """Solve, and where labels are missing complete them and solve again until the objective stays.
 
-    Parameters
-    ----------
-    problem : StructuredMargin or ProximalMargin
-        The problem; changed.
-    solver : BlockFrankWolfe or ProximalDualAscent
-        Its solver.
-
-    Returns
-    -------
-    result : PassResult
-        How it ended, with the passes and checks of all solves.
-    weights : ndarray of shape (d, L + states)
-        The weights.
+    result: how it ended, with the passes and checks of all solves.
+    Shapes: weights (d, L + states).
     """
     problem.complete()
     result = solver.run(problem, problem.data.n_rows, problem.graph.n_cliques)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.label_graph.data import FittedGraph, GraphData, GraphSettings
 from labelweave.estimators.label_graph.fit import fit_graph, refuse_wide, solve_completed
@@ -24,7 +24,6 @@ from labelweave.splits import IterativeStratifiedShuffleSplit
 
 __all__ = ["GraphSearch", "learn_graph", "learn_measured_graph", "refit_graph"]
 
-Array = npt.NDArray[Any]
 
 _ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _SCORES_AT_ONCE = 16_000_000
@@ -35,16 +34,10 @@ _INTERRUPTED = "interrupted"
 class GraphSearch(NamedTuple):
     """How a graph grows.
 
-    Parameters
-    ----------
-    cliques_per_round : int
-        Cliques that a round activates.
-    clique_size : int
-        The most labels in a clique.
-    max_rounds : int
-        The largest number of rounds.
-    graph_tol : float
-        The share of the objective that two rounds must change for another one.
+    cliques_per_round: cliques that a round activates.
+    clique_size: the most labels in a clique.
+    max_rounds: the largest number of rounds.
+    graph_tol: the share of the objective that two rounds must change for another one.
     """
 
     cliques_per_round: int
@@ -62,28 +55,9 @@ def learn_graph(
 ) -> FittedGraph:
     """Learn a graph with its weights; an interrupt leaves those after the last round.
 
-    Parameters
-    ----------
-    data : GraphData
-        The rows.
-    settings : GraphSettings
-        What else matters.
-    search : GraphSearch
-        How the graph grows.
-    on_round : callable
-        Gets every record; a true result ends the fit.
-    held_out_loss : callable, optional
-        Measures the problem's weights after a round.
-
-    Returns
-    -------
-    FittedGraph
-        The fit.
-
-    Raises
-    ------
-    ValueError
-        If the graph grows too wide for exact inference.
+    on_round: gets every record; a true result ends the fit.
+    held_out_loss: measures the problem's weights after a round.
+    Raises ValueError if the graph grows too wide for exact inference.
     """
     return _Growth(data, settings, on_round).run(search, held_out_loss)
 
@@ -98,30 +72,11 @@ def learn_measured_graph(
 ) -> FittedGraph:
     """Learn a graph on a part of the rows, measure its rounds on the others, fit its weights on all.
 
-    Parameters
-    ----------
-    data : GraphData
-        The rows.
-    settings : GraphSettings
-        What else matters.
-    search : GraphSearch
-        How the graph grows.
-    on_round : callable
-        Gets every record; a true result ends the fit.
-    share : float
-        The share of rows to hold out.
-    stops_early : bool
-        Whether to keep the rounds of least loss only.
-
-    Returns
-    -------
-    FittedGraph
-        The fit to all rows, with the rounds of the part; interrupted before that, the fit to the part.
-
-    Raises
-    ------
-    ValueError
-        If no label of the held-out rows is observed, or no rows are left.
+    on_round: gets every record; a true result ends the fit.
+    share: the share of rows to hold out.
+    stops_early: whether to keep the rounds of least loss only.
+    Returns the fit to all rows, with the rounds of the part; interrupted before that, the fit to the part.
+    Raises ValueError if no label of the held-out rows is observed, or no rows are left.
     """
     train, held_out = _parts(data, share, settings.seed)
     part = learn_graph(data.rows(train), settings, search, on_round, _HeldOutLoss(data.rows(held_out)))
@@ -143,19 +98,8 @@ def learn_measured_graph(
 def refit_graph(data: GraphData, learned: FittedGraph, settings: GraphSettings) -> FittedGraph:
     """Fit the weights of a learned graph again, with the penalty of a given one.
 
-    Parameters
-    ----------
-    data : GraphData
-        The rows.
-    learned : FittedGraph
-        The fit that learned the graph.
-    settings : GraphSettings
-        What else matters.
-
-    Returns
-    -------
-    FittedGraph
-        The new fit with the old rounds; the old one if it was interrupted.
+    learned: the fit that learned the graph.
+    Returns the new fit with the old rounds; the old one if it was interrupted.
     """
     if learned.status is Status.INTERRUPTED:
         return learned

@@ -9,8 +9,9 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
-from labelweave.estimators.base import Array, LabelClassifier
+from labelweave.estimators.base import LabelClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.inference.map import MapInference, MapResult
 from labelweave.labels import LabelMatrix

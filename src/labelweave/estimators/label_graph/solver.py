@@ -30,22 +30,7 @@ class InnerSolver(Protocol):
     """What improves a problem that :func:`state_problem` has stated for it."""
 
     def run(self, problem: Any, n_rows: int, n_cliques: int) -> PassResult:
-        """Improve the problem's weights.
-
-        Parameters
-        ----------
-        problem : StructuredMargin or ProximalMargin
-            The problem, changed.
-        n_rows : int
-            Its rows.
-        n_cliques : int
-            Its cliques.
-
-        Returns
-        -------
-        PassResult
-            How it ended.
-        """
+        """Improve the problem's weights."""
 
 
 def state_problem(
@@ -53,21 +38,8 @@ def state_problem(
 ) -> MarginProblem:
     """State the problem as the inner solver sees it.
 
-    Parameters
-    ----------
-    data : GraphData
-        The rows.
-    graph : CliqueGraph
-        The graph.
-    penalty : CliquePenalty
-        The penalty of the cliques' weights.
-    settings : GraphSettings
-        What else matters.
-
-    Returns
-    -------
-    StructuredMargin or ProximalMargin
-        The problem at its first point.
+    penalty: the penalty of the cliques' weights.
+    Returns the problem at its first point.
     """
     rows = MarginData(data.features, data.labels, data.weights, settings.costs)
     problem = rows, graph, penalty, settings.regularization, settings.inference
@@ -84,21 +56,9 @@ def inner_solver(
 ) -> InnerSolver:
     """Make the inner solver.
 
-    Parameters
-    ----------
-    settings : GraphSettings
-        Which solver, and its limit of passes.
-    tol : float
-        Its tolerance.
-    random : numpy.random.RandomState
-        Draws the order of rows.
-    on_check : callable or None, default=None
-        Gets every record; a true result ends the run.
-
-    Returns
-    -------
-    BlockFrankWolfe or ProximalDualAscent
-        The solver.
+    settings: which solver, and its limit of passes.
+    random: draws the order of rows.
+    on_check: gets every record; a true result ends the run.
     """
     kind: Callable[..., InnerSolver]
     kind = ProximalDualAscent if settings.solver == "proximal" else BlockFrankWolfe

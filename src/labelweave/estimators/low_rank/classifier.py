@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.base import Array
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.low_rank.factor_rank import RANKS

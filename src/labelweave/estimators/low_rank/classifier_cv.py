@@ -14,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.estimators.base import CALLER, Array
+from labelweave.estimators.base import CALLER
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
 from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings

@@ -16,17 +16,8 @@ RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0
 def columns_for_rank(rank: Any, n_labels: int) -> int:
     """Turn a rank that may be a share of the number of labels into a number of columns.
 
-    Parameters
-    ----------
-    rank : int or float
-        A number of columns (int), or a share of the labels (float, above 0 and at most 1).
-    n_labels : int
-        The number of labels.
-
-    Returns
-    -------
-    int
-        The columns, at least 1.
+    rank: A number of columns (int), or a share of the labels (float, above 0 and at most 1).
+    Returns the columns, at least 1.
     """
     return int(rank) if isinstance(rank, Integral) else max(1, round(rank * n_labels))
 
@@ -34,21 +25,9 @@ def columns_for_rank(rank: Any, n_labels: int) -> int:
 def largest_rank(n_rows: int, n_features: int | None, n_labels: int, fit_intercept: bool) -> int:
     """Say which rank a product of factors can have at most.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the data.
-    n_features : int or None
-        Explicit features; None for a kernel.
-    n_labels : int
-        Labels.
-    fit_intercept : bool
-        Whether there is a constant feature.
-
-    Returns
-    -------
-    int
-        The rank; more columns make no other models.
+    n_features: explicit features; None for a kernel.
+    fit_intercept: whether there is a constant feature.
+    Returns the rank; more columns make no other models.
     """
     width = n_rows if n_features is None else min(n_rows, n_features + fit_intercept)
     return max(1, min(width, n_labels))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
 
+from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.arrays import Workers
 from labelweave.estimators.low_rank.label_starts import first_label_factor
 from labelweave.features import FeatureMatrix
@@ -35,7 +36,6 @@ __all__ = [
     "fit_factors",
 ]
 
-Array = npt.NDArray[Any]
 
 _INNER = 200  # iterations of conjugate gradients at most
 _STEPS = 3  # Newton steps in a half step
@@ -46,38 +46,16 @@ _HUGE = {8: 1e100, 4: 1e12}  # entries whose squares, in sums over rows, may ove
 class LowRankSettings:
     """How to fit.
 
-    Parameters
-    ----------
-    rank : int
-        Columns of the factors.
-    loss : {"squared", "logistic", "squared_hinge"}
-        The loss of an entry.
-    penalty : {"trace_norm", "ridge"}
-        What is penalised.
-    regularization : float
-        lambda.
-    constant : float
-        The constant feature; 0 for none.
-    negative_weight : float
-        Weight of entries that are not positive.
-    start : {"svd", "random"}
-        Where the labels' factor starts.
-    tol : float
-        Share of the objective by which a round must lower it for another one.
-    max_iter : int
-        The largest number of rounds.
-    dtype : dtype
-        The type of the factors.
-    low_rank : int or None
-        Columns of an incomplete Cholesky factor that stands for a kernel matrix.
-    memory_budget : float
-        Megabytes for a kernel matrix.
-    workers : Workers
-        The threads.
-    seed : int
-        Fixes what is random.
-    on_round : callable
-        Gets every record; a true result ends the fit.
+    loss: the loss of an entry.
+    constant: the constant feature; 0 for none.
+    negative_weight: weight of entries that are not positive.
+    start: where the labels' factor starts.
+    tol: share of the objective by which a round must lower it for another one.
+    max_iter: the largest number of rounds.
+    dtype: the type of the factors.
+    low_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
+    memory_budget: megabytes for a kernel matrix.
+    on_round: gets every record; a true result ends the fit.
     """
 
     rank: int
@@ -101,36 +79,17 @@ class LowRankSettings:
 class LowRankData:
     """The rows.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of n rows
-        The labels.
-    weights : ndarray of float64, shape (n,)
-        The rows' weights.
-    explicit : FeatureMatrix of n rows, or None
-        Features whose dot products are the kernel.
-    source : GramSource or None
-        The kernel matrix, if there are no such features.
+    explicit: features whose dot products are the kernel.
+    source: the kernel matrix, if there are no such features.
     """
 
     labels: LabelMatrix
-    weights: Array
+    weights: PerRow
     explicit: FeatureMatrix | None
     source: GramSource | None
 
     def rows(self, kept: Array) -> LowRankData:
-        """Keep some rows.
-
-        Parameters
-        ----------
-        kept : ndarray of int
-            The rows.
-
-        Returns
-        -------
-        LowRankData
-            These rows.
-        """
+        """Keep some rows."""
         explicit = None if self.explicit is None else self.explicit.rows(kept)
         source = None if self.source is None else RowsOfSource(self.source, kept)
         return LowRankData(self.labels[kept], self.weights[kept], explicit, source)
@@ -140,29 +99,15 @@ class LowRankData:
 class FittedFactors:
     """A fitted model: scores are ``(phi(x) W) H^T + intercepts``.
 
-    Parameters
-    ----------
-    feature_factor : ndarray of shape (m, k)
-        W, for features or for the support rows of a kernel.
-    label_factor : ndarray of shape (L, k)
-        H.
-    intercepts : ndarray of shape (L,)
-        The intercepts.
-    support : ndarray of int, shape (m,), or None
-        The support rows, for a kernel.
-    status : Status
-        Why the fit ended.
-    trace : list of RoundRecord
-        Every round.
-    objective : float
-        The objective.
-    lower_bound : float
-        A bound of the objective of factors of any rank; minus infinity if there is none.
+    feature_factor (m, k): W, for features or for the support rows of a kernel.
+    support (m,): the support rows, for a kernel.
+    lower_bound: A bound of the objective of factors of any rank; minus infinity if there is none.
+    Shapes: label_factor (L, k).
     """
 
     feature_factor: Array
     label_factor: Array
-    intercepts: Array
+    intercepts: PerLabel
     support: Array | None
     status: Status
     trace: list[RoundRecord]
@@ -173,14 +118,8 @@ class FittedFactors:
 class ReadyRows:
     """What all fits to the same rows share, whatever their rank and regularisation; made when first used.
 
-    Parameters
-    ----------
-    data : LowRankData
-        The rows.
-    settings : LowRankSettings
-        How to fit with the largest rank; the regularisation does not matter.
-    is_kept : bool
-        Whether there will be more than one fit.
+    settings: how to fit with the largest rank; the regularisation does not matter.
+    is_kept: whether there will be more than one fit.
     """
 
     def __init__(self, data: LowRankData, settings: LowRankSettings, *, is_kept: bool) -> None:
@@ -251,16 +190,8 @@ class ReadyRows:
     def is_exact(self, settings: LowRankSettings) -> bool:
         """Tell whether a fit is solved exactly.
 
-        Parameters
-        ----------
-        settings : LowRankSettings
-            How to fit.
-
-        Returns
-        -------
-        bool
-            Whether it is: the squared loss of labels that are all observed with the ridge
-            penalty, if that is cheaper and fits into memory.
+        Returns whether it is: the squared loss of labels that are all observed with the ridge penalty, if
+            that is cheaper and fits into memory.
         """
         if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
             return False
@@ -278,21 +209,8 @@ def fit_factors(
 ) -> FittedFactors:
     """Fit.
 
-    Parameters
-    ----------
-    data : LowRankData
-        The rows.
-    settings : LowRankSettings
-        How to fit.
-    start : ndarray of shape (L, k), default=None
-        The labels' factor of an earlier fit to go on from.
-    ready : ReadyRows or None, default=None
-        The same rows, for more than one fit.
-
-    Returns
-    -------
-    FittedFactors
-        The model.
+    start (L, k): the labels' factor of an earlier fit to go on from.
+    ready: the same rows, for more than one fit.
     """
     ready = ReadyRows(data, settings, is_kept=False) if ready is None else ready
     if ready.is_exact(settings):

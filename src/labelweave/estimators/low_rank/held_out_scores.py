@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
 from labelweave.estimators.threshold_rules import THRESHOLD_RULES, held_out_thresholds
 from labelweave.labels import LabelMatrix
@@ -23,7 +23,6 @@ from labelweave.problems.label_entries import choose_entries
 
 __all__ = ["SCORINGS", "HeldOutRows", "ScoreSettings", "held_out_score"]
 
-Array = npt.NDArray[Any]
 
 _SCORES_AT_ONCE = 16_000_000
 
@@ -32,16 +31,8 @@ _SCORES_AT_ONCE = 16_000_000
 class ScoreSettings:
     """What the scores depend on beside the model.
 
-    Parameters
-    ----------
-    loss : {"squared", "logistic", "squared_hinge"}
-        The model's loss.
-    negative_weight : float
-        Weight of entries that are not positive, in the loss.
-    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float
-        How label sets are made of scores.
-    workers : Workers
-        The threads.
+    negative_weight: weight of entries that are not positive, in the loss.
+    threshold: how label sets are made of scores.
     """
 
     loss: str
@@ -54,44 +45,25 @@ class ScoreSettings:
 class HeldOutRows:
     """Rows, and what a model makes of them.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of n rows
-        What is true.
-    weights : ndarray of float64, shape (n,)
-        The rows' weights.
-    image : ndarray of float64, shape (n, k + 1)
-        The rows in the space of the factors, and a column of ones.
-    factor : ndarray of float64, shape (L, k + 1)
-        The labels' factor, and the intercepts.
+    image (n, k + 1): the rows in the space of the factors, and a column of ones.
+    factor (L, k + 1): the labels' factor, and the intercepts.
     """
 
     labels: LabelMatrix
-    weights: Array
+    weights: PerRow
     image: Array
     factor: Array
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Score some rows at a time.
 
-        Yields
-        ------
-        rows : slice
-            Which rows.
-        scores : ndarray of float64, shape (rows, L)
-            Their scores.
+        Shapes: scores (rows, L).
         """
         for rows in panels(len(self.labels), max(1, _SCORES_AT_ONCE // max(1, len(self.factor)))):
             yield rows, self.image[rows] @ self.factor.T
 
-    def observed_counts(self) -> Array:
-        """Count the observed entries of every row.
-
-        Returns
-        -------
-        ndarray of int, shape (n,)
-            The counts.
-        """
+    def observed_counts(self) -> PerRow:
+        """Count the observed entries of every row."""
         if self.labels.observed is None:
             return np.full(len(self.labels), self.labels.n_labels)
         return np.diff(self.labels.observed.indptr)
@@ -100,19 +72,7 @@ class HeldOutRows:
 def held_out_score(scoring: str, rows: HeldOutRows, settings: ScoreSettings) -> float:
     """Score a model.
 
-    Parameters
-    ----------
-    scoring : str
-        One of ``SCORINGS``.
-    rows : HeldOutRows
-        The rows.
-    settings : ScoreSettings
-        What else matters.
-
-    Returns
-    -------
-    float
-        The score, greater is better; NaN if no observed entry has a weight.
+    Returns the score, greater is better; NaN if no observed entry has a weight.
     """
     if not (rows.weights * rows.observed_counts()).any():
         return float("nan")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 
 __all__ = ["first_label_factor"]
 
-Array = npt.NDArray[Any]
 
 _SPARE = 10  # columns beyond those that are asked for
 _POWERS = 2
@@ -23,23 +21,9 @@ def first_label_factor(
 ) -> npt.NDArray[np.float64]:
     """Give the labels' factor to start from.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of n rows
-        The labels.
-    rank : int
-        Columns.
-    start : {"svd", "random"}
-        Leading right singular vectors of the positive entries, or normal random numbers.
-    seed : int
-        Fixes what is random.
-    weights : ndarray of shape (n,) or None, default=None
-        Weights of the rows: a row of weight 2 counts like two rows.
-
-    Returns
-    -------
-    ndarray of float64, shape (L, k)
-        The factor, no column of it 0.
+    start: leading right singular vectors of the positive entries, or normal random numbers.
+    weights (n,): weights of the rows: a row of weight 2 counts like two rows.
+    Returns (L, k): the factor, no column of it 0.
     """
     rng = np.random.default_rng(seed)
     random = rng.standard_normal((labels.n_labels, rank))

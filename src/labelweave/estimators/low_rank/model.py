@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER, Array
+from labelweave.estimators.base import CALLER
 from labelweave.estimators.low_rank.factor_rank import columns_for_rank, largest_rank
 from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
 from labelweave.estimators.low_rank.learned_ridge import RidgeLearningClassifier

@@ -10,11 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.estimators.low_rank.fit import (
     FittedFactors,
     LowRankData,
@@ -28,7 +27,6 @@ from labelweave.solvers import Status
 
 __all__ = ["LowRankPath", "PathChoice", "continued", "penalty_grid"]
 
-Array = npt.NDArray[Any]
 
 _DECADES = 4.0  # between the strongest penalty and the weakest
 _STRONGEST_RIDGE = 100.0  # times the mean squared length of a row
@@ -39,16 +37,9 @@ _DEAD = 1e-3  # times the longest column: shorter ones start anew
 class PathChoice:
     """What the path goes through.
 
-    Parameters
-    ----------
-    ranks : list of int
-        The ranks, descending.
-    penalties : list of float, or int
-        The lambdas, descending; or how many, to be found from the first fold's rows.
-    extra : float or None
-        One lambda more, where they are found.
-    held_out : ndarray of bool, shape (n, folds)
-        Which rows each fold holds out.
+    penalties: the lambdas, descending; or how many, to be found from the first fold's rows.
+    extra: one lambda more, where they are found.
+    held_out (n, folds): which rows each fold holds out.
     """
 
     ranks: list[int]
@@ -60,29 +51,12 @@ class PathChoice:
 class LowRankPath:
     """The path.
 
-    Parameters
-    ----------
-    data : LowRankData
-        The rows.
-    settings : LowRankSettings
-        How to fit; rank and lambda are the path's.
-    choice : PathChoice
-        What it goes through.
-    score : callable
-        From a fold's model, its held-out rows and its training rows to a score, greater is better.
-    on_fit : callable
-        Called after every fit; a true result ends the path.
-
-    Attributes
-    ----------
-    penalties : list of float
-        The lambdas, descending.
-    scores, seconds, rounds : ndarray of float64, shape (folds, penalties, ranks)
-        Of every fit; NaN where there was none.
-    is_interrupted : bool
-        Whether the path ended early.
-    best_factor : ndarray of shape (L, k), or None
-        The labels' factor of the best model of the last fold.
+    settings: how to fit; rank and lambda are the path's.
+    score: from a fold's model, its held-out rows and its training rows to a score, greater is better.
+    on_fit: called after every fit; a true result ends the path.
+    scores, seconds, rounds (folds, penalties, ranks): of every fit; NaN where there was none.
+    is_interrupted: whether the path ended early.
+    best_factor (L, k): the labels' factor of the best model of the last fold.
     """
 
     def __init__(
@@ -107,10 +81,7 @@ class LowRankPath:
     def run(self) -> None:
         """Go through it; an interrupt ends it, unless nothing is known yet.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            If no model was scored before the interrupt.
+        Raises KeyboardInterrupt if no model was scored before the interrupt.
         """
         try:
             for fold in range(self.choice.held_out.shape[1]):
@@ -189,19 +160,9 @@ class _Starts:
 def continued(known: Array, first: Array, rank: int) -> Array:
     """Make a start from the factor of another fit.
 
-    Parameters
-    ----------
-    known : ndarray of shape (L, k)
-        The labels' factor, the most important column first.
-    first : ndarray of shape (L, at least rank)
-        Where a fit starts otherwise.
-    rank : int
-        Columns wanted.
-
-    Returns
-    -------
-    ndarray of shape (L, rank)
-        The leading columns; those that are there no more, or are near 0, come from ``first``.
+    known (L, k): the labels' factor, the most important column first.
+    first (L, at least rank): where a fit starts otherwise.
+    Returns (L, rank): the leading columns; those that are there no more, or are near 0, come from ``first``.
     """
     start = np.array(first[:, :rank], np.float64)
     lengths = np.linalg.norm(known[:, :rank], axis=0)
@@ -217,21 +178,8 @@ def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None
     from there on nothing but 0 is left.  For the ridge penalty it is a hundred times the mean
     squared length of a row.
 
-    Parameters
-    ----------
-    ready : ReadyRows
-        Rows of a fold.
-    count : int
-        How many, at least 1.
-    share : float
-        How much more all rows weigh.
-    extra : float or None
-        One more.
-
-    Returns
-    -------
-    list of float
-        The lambdas, descending.
+    count: how many, at least 1.
+    share: how much more all rows weigh.
     """
     length = 0.0
     if ready.settings.penalty == "trace_norm":

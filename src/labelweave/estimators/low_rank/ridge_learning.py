@@ -12,8 +12,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
 from labelweave.estimators.kernel_logistic.data import LikelihoodData
@@ -32,7 +32,6 @@ from labelweave.losses import ScoreLoss, SquaredLoss
 
 __all__ = ["LearnedRidge", "RidgeLearning", "labels_to_split"]
 
-Array = npt.NDArray[Any]
 
 _RANK = 100  # of the preconditioner
 _MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate gradients
@@ -42,16 +41,9 @@ _MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate 
 class LearnedRidge:
     """The end of a search.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        The kernel; None for a kernel matrix that was given.
-    regularization : float
-        lambda.
-    values : dict of str to float
-        lambda and the kernel's parameters by name.
-    learned : LearnedParameters or None
-        How the search ended; None if there were too few rows for one.
+    kernel: the kernel; None for a kernel matrix that was given.
+    values: lambda and the kernel's parameters by name.
+    learned: how the search ended; None if there were too few rows for one.
     """
 
     kernel: Kernel | None
@@ -72,7 +64,6 @@ class _SquaredData(LikelihoodData):
         return self.signs is not None and bool(self.signs.all())
 
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
-        """Make the loss; see :meth:`LikelihoodData.loss`."""
         assert self.signs is not None, "rows have labels"
         return SquaredLoss(
             self.signs, weights, is_separate=not ties_labels, negative_weight=self.negative_weight
@@ -97,28 +88,12 @@ class _ClosedForm(LikelihoodFit):
 class RidgeLearning:
     """How to learn.
 
-    Parameters
-    ----------
-    cv : int, splitter, iterable or None
-        The folds.
-    rows : int or None
-        Rows to learn on, None for all.
-    max_iter : int
-        The largest number of evaluations.
-    regularization : float
-        lambda to start from; 1 in place of 0.
-    constant : float
-        The constant feature; 0 for none.
-    negative_weight : float
-        Weight of entries that are not positive.
-    memory_budget : float
-        Megabytes for kernel matrices.
-    workers : Workers
-        The threads.
-    seed : int
-        Fixes what is random.
-    on_search : callable
-        Gets every record of the search; a true result ends it.
+    rows: rows to learn on, None for all.
+    max_iter: the largest number of evaluations.
+    regularization: lambda to start from; 1 in place of 0.
+    constant: the constant feature; 0 for none.
+    negative_weight: weight of entries that are not positive.
+    on_search: gets every record of the search; a true result ends it.
     """
 
     cv: Any
@@ -136,29 +111,16 @@ class RidgeLearning:
         self,
         features: FeatureMatrix,
         labels: LabelMatrix,
-        weights: Array,
+        weights: PerRow,
         kernel: Kernel | None,
         targets: Array | LabelMatrix,
     ) -> LearnedRidge:
         """Search.
 
-        Parameters
-        ----------
-        features : FeatureMatrix of n rows
-            The rows; the kernel matrix itself where it was given.
-        labels : LabelMatrix of n rows
-            The labels.
-        weights : ndarray of float64, shape (n,)
-            The weights of the rows.
-        kernel : Kernel or None
-            The kernel to start from; None for a kernel matrix that was given.
-        targets : LabelMatrix or ndarray of shape (n,) or (n, L)
-            What rows may be stratified by.
-
-        Returns
-        -------
-        LearnedRidge
-            Kernel and lambda.
+        features: the rows; the kernel matrix itself where it was given.
+        weights: the weights of the rows.
+        kernel: the kernel to start from; None for a kernel matrix that was given.
+        targets (n,): what rows may be stratified by.
         """
         data, held_out = self._drawn(features, labels, weights, kernel, targets)
         is_shared = data is not None and data.is_whole and self.negative_weight == 1
@@ -217,20 +179,9 @@ class RidgeLearning:
 def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array | LabelMatrix:
     """Give what rows may be stratified by.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of n rows
-        The labels.
-    kind : {"labels", "binary", "multiclass"}
-        What they stand for.
-    cv : int, splitter, iterable or None
-        The folds; splits that are given need no look at labels.
-
-    Returns
-    -------
-    LabelMatrix or ndarray of shape (n,) or (n, L)
-        The labels as they are, for a number of folds; else classes, or labels with NaN where nothing was
-        observed.
+    cv: the folds; splits that are given need no look at labels.
+    Returns (n,): the labels as they are, for a number of folds; else classes, or labels with NaN where
+        nothing was observed.
     """
     if kind == "labels" and (cv is None or isinstance(cv, Integral)):
         return labels

@@ -20,7 +20,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
-from labelweave.estimators.base import Array, GapProgress
+from labelweave.array_types import Array
+from labelweave.estimators.base import GapProgress
 from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.targets import read_targets
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after

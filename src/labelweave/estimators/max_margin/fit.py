@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram_sources import GramSource, RowsOfSource
@@ -43,7 +44,6 @@ from labelweave.solvers import (
 
 __all__ = ["MarginFit", "MarginSettings", "MarginTask", "fit_explicit", "fit_kernel"]
 
-Array = npt.NDArray[Any]
 
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
 _SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
@@ -58,26 +58,11 @@ _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of
 class MarginSettings:
     """How to solve, as the estimator's parameters say.
 
-    Parameters
-    ----------
-    solver : str
-        "auto" or one by name.
-    tol : float
-        The relative duality gap to reach.
-    max_iter : int
-        The largest number of rounds.
-    precision : {"auto", "float32", "float64"}
-        Arithmetic while solving.
-    factorization : str
-        Of the kernel matrix.
-    memory_budget : float
-        Megabytes for what grows with pairs of rows.
-    n_threads : int
-        Threads.
-    seed : int
-        Fixes what is random.
-    on_check : callable
-        Gets the trace records; a true result ends the fit.
+    solver: "auto" or one by name.
+    tol: the relative duality gap to reach.
+    max_iter: the largest number of rounds.
+    memory_budget: megabytes for what grows with pairs of rows.
+    on_check: gets the trace records; a true result ends the fit.
     """
 
     solver: str
@@ -95,22 +80,13 @@ class MarginSettings:
 class MarginFit:
     """A fitted model.
 
-    Parameters
-    ----------
-    result : SolverResult
-        How the solver ended.
-    intercepts : ndarray of float64, shape (L,)
-        The intercepts.
-    weights : ndarray of float64, shape (L, d), or None
-        The weights of explicit features.
-    dual_coefficients : ndarray of float64, shape (m, L), or None
-        The coefficients of the support rows.
-    support : ndarray of int, shape (m,), or None
-        The support rows.
+    weights (L, d): the weights of explicit features.
+    dual_coefficients (m, L): the coefficients of the support rows.
+    Shapes: support (m,).
     """
 
     result: SolverResult
-    intercepts: Array
+    intercepts: PerLabel
     weights: Array | None = None
     dual_coefficients: Array | None = None
     support: Array | None = None
@@ -120,16 +96,8 @@ class MarginFit:
 class MarginTask:
     """Rows to fit, with their kernel.
 
-    Parameters
-    ----------
-    data : MarginData
-        The problem.
-    source : GramSource
-        The kernel matrix of the rows.
-    explicit : FeatureMatrix or None
-        The features that the kernel is the dot product of, if it has them.
-    settings : MarginSettings
-        How to solve.
+    source: the kernel matrix of the rows.
+    explicit: the features that the kernel is the dot product of, if it has them.
     """
 
     data: MarginData
@@ -138,18 +106,7 @@ class MarginTask:
     settings: MarginSettings
 
     def part(self, kept: Array) -> MarginTask:
-        """Keep some rows.
-
-        Parameters
-        ----------
-        kept : ndarray of int
-            The rows.
-
-        Returns
-        -------
-        MarginTask
-            These rows.
-        """
+        """Keep some rows."""
         data = replace(
             self.data,
             features=self.data.features.rows(kept),
@@ -160,13 +117,7 @@ class MarginTask:
         return replace(self, data=data, source=RowsOfSource(self.source, kept), explicit=explicit)
 
     def solve(self) -> MarginFit:
-        """Fit them.
-
-        Returns
-        -------
-        MarginFit
-            The model.
-        """
+        """Fit them."""
         if self.explicit is None:
             return fit_kernel(self.data, self.source, self.settings)
         return fit_explicit(replace(self.data, features=self.explicit), self.source, self.settings)
@@ -175,19 +126,7 @@ class MarginTask:
 def fit_explicit(data: MarginData, source: GramSource, settings: MarginSettings) -> MarginFit:
     """Fit weights of explicit features.
 
-    Parameters
-    ----------
-    data : MarginData
-        The problem.
-    source : GramSource
-        The dot products of the features, for solvers that work on them.
-    settings : MarginSettings
-        How to solve.
-
-    Returns
-    -------
-    MarginFit
-        With ``weights``.
+    source: the dot products of the features, for solvers that work on them.
     """
     solver = settings.solver
     if solver == "auto":
@@ -203,24 +142,7 @@ def fit_explicit(data: MarginData, source: GramSource, settings: MarginSettings)
 def fit_kernel(data: MarginData, source: GramSource, settings: MarginSettings) -> MarginFit:
     """Fit coefficients of support rows.
 
-    Parameters
-    ----------
-    data : MarginData
-        The problem.
-    source : GramSource
-        The kernel matrix.
-    settings : MarginSettings
-        How to solve.
-
-    Returns
-    -------
-    MarginFit
-        With ``dual_coefficients`` and ``support``.
-
-    Raises
-    ------
-    ValueError
-        If the solver needs explicit features, or the memory budget is too small.
+    Raises ValueError if the solver needs explicit features, or the memory budget is too small.
     """
     if settings.solver == "coordinate_ascent":
         raise ValueError(

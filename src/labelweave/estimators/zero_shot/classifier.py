@@ -36,7 +36,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from labelweave.estimators.base import Array
+from labelweave.array_types import Array
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.targets import TargetForm, read_targets
 from labelweave.estimators.zero_shot.held_out_classes import best_temperature, class_folds, row_classes

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
+from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix
 
 __all__ = ["ClassFold", "best_temperature", "class_folds", "row_classes"]
 
-Array = npt.NDArray[Any]
 
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 
@@ -24,16 +23,10 @@ _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 class ClassFold:
     """Some classes left out.
 
-    Parameters
-    ----------
-    training, held_out : ndarray of int
-        Rows of the other classes, and of the classes left out.
-    signs : ndarray of float64, shape (classes, L)
-        The attributes of the classes left out, -1 or 1, 0 where unknown.
-    prior : ndarray of float64, shape (classes,)
-        Their shares of the rows left out.
-    truth : ndarray of int, shape (rows left out,)
-        The class of every row left out, as a row of ``signs``.
+    training, held_out: rows of the other classes, and of the classes left out.
+    signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown.
+    prior (classes,): their shares of the rows left out.
+    truth (rows left out,): the class of every row left out, as a row of ``signs``.
     """
 
     training: Array
@@ -43,25 +36,12 @@ class ClassFold:
     truth: Array
 
 
-def row_classes(labels: LabelMatrix, groups: Any) -> Array:
+def row_classes(labels: LabelMatrix, groups: Any) -> PerRow:
     """Number the classes of the rows.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        The attributes of the rows.
-    groups : array-like of shape (n,) or None
-        The class of every row; None if rows with the same attributes are one class.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        Class numbers from 0.
-
-    Raises
-    ------
-    ValueError
-        If there is not one class a row.
+    labels (n, L): the attributes of the rows.
+    groups (n,): the class of every row; None if rows with the same attributes are one class.
+    Raises ValueError if there is not one class a row.
     """
     if groups is None:
         return np.unique(labels.to_signs(), axis=0, return_inverse=True)[1].ravel()
@@ -73,29 +53,13 @@ def row_classes(labels: LabelMatrix, groups: Any) -> Array:
     return np.unique(classes, return_inverse=True)[1]
 
 
-def class_folds(labels: LabelMatrix, codes: Array, n_folds: int, seed: int) -> Iterator[ClassFold]:
+def class_folds(labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
     """Split the classes at random and leave each part out in turn.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        The attributes of the rows.
-    codes : ndarray of int, shape (n,)
-        Their classes, numbered from 0.
-    n_folds : int
-        The number of parts.
-    seed : int
-        Fixes the split.
-
-    Yields
-    ------
-    ClassFold
-        The rows of a part, and the signatures of its classes: their majority.
-
-    Raises
-    ------
-    ValueError
-        If there are not two classes a part.
+    labels (n, L): the attributes of the rows.
+    codes: their classes, numbered from 0.
+    Returns the rows of a part, and the signatures of its classes: their majority.
+    Raises ValueError if there are not two classes a part.
     """
     n_classes = int(codes.max(initial=-1)) + 1
     if n_classes < 2 * n_folds:
@@ -128,21 +92,10 @@ def best_temperature(
 ) -> tuple[float, float]:
     """Find the slope t under which the true classes are most likely.
 
-    Parameters
-    ----------
-    evidence : list of ndarray of shape (rows, classes)
-        What multiplies t in the log posterior, for every fold.
-    log_priors : list of ndarray of shape (classes,)
-        Log priors of the classes of every fold.
-    truths : list of ndarray of int, shape (rows,)
-        The true classes.
-
-    Returns
-    -------
-    temperature : float
-        The slope, >= 0.
-    loss : float
-        The mean negative log posterior of the true classes.
+    evidence (rows, classes): what multiplies t in the log posterior, for every fold.
+    log_priors (classes,): log priors of the classes of every fold.
+    loss: the mean negative log posterior of the true classes.
+    Shapes: truths (rows,).
     """
     spread = float(np.concatenate([(e - e.mean(axis=1, keepdims=True)).ravel() for e in evidence]).std())
 

@@ -6,25 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 
 __all__ = ["SignatureTable", "read_class_prior", "read_signatures"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class SignatureTable:
     """The signatures of some classes.
 
-    Parameters
-    ----------
-    signs : ndarray of float64, shape (classes, L)
-        -1 or 1, 0 where unknown.
-    classes : ndarray of shape (classes,)
-        The names of the classes, or their numbers.
+    signs (classes, L): -1 or 1, 0 where unknown.
+    classes (classes,): the names of the classes, or their numbers.
     """
 
     signs: Array
@@ -34,22 +28,10 @@ class SignatureTable:
 def read_signatures(signatures: Any, attributes: LabelMatrix) -> SignatureTable:
     """Read signatures for the attributes of some training rows.
 
-    Parameters
-    ----------
-    signatures : array-like, DataFrame, sparse matrix or LabelMatrix of shape (classes, L)
-        0/1 or -1/1, NaN where unknown; a frame's index names the classes.
-    attributes : LabelMatrix of shape (n, L)
-        The attributes of the training rows.
-
-    Returns
-    -------
-    SignatureTable
-        The signatures, columns in the order of the attributes.
-
-    Raises
-    ------
-    ValueError
-        If there are none, an entry is no label, or the attributes are others.
+    signatures (classes, L): 0/1 or -1/1, NaN where unknown; a frame's index names the classes.
+    attributes (n, L): the attributes of the training rows.
+    Returns the signatures, columns in the order of the attributes.
+    Raises ValueError if there are none, an entry is no label, or the attributes are others.
     """
     if signatures is None:
         raise ValueError("signatures is None; give the attributes of the classes, of shape (classes, L).")
@@ -80,22 +62,9 @@ def _column_order(names: Array, wanted: Array) -> list[int]:
 def read_class_prior(class_prior: Any, table: SignatureTable) -> Array:
     """Read the weights of the classes.
 
-    Parameters
-    ----------
-    class_prior : array-like of shape (classes,) or None
-        Non-negative weights; None for equal ones.
-    table : SignatureTable
-        The classes.
-
-    Returns
-    -------
-    ndarray of float64, shape (classes,)
-        The weights, scaled to sum to 1.
-
-    Raises
-    ------
-    ValueError
-        If it has another length, or a weight is negative, infinite or NaN, or all are 0.
+    class_prior (classes,): non-negative weights; None for equal ones.
+    Returns (classes,): the weights, scaled to sum to 1.
+    Raises ValueError if it has another length, or a weight is negative, infinite or NaN, or all are 0.
     """
     n_classes = len(table.classes)
     prior = np.ones(n_classes) if class_prior is None else np.asarray(class_prior, dtype=np.float64)

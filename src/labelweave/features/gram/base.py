@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Gram"]
+from labelweave.array_types import Array
 
-Array = npt.NDArray[Any]
+__all__ = ["Array", "Gram"]
 
 
 class Gram(ABC):
@@ -24,38 +24,20 @@ class Gram(ABC):
     def diagonal(self) -> npt.NDArray[np.float64]:
         """Compute the diagonal.
 
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            The diagonal.
+        Shapes: result (n,).
         """
 
     @abstractmethod
     def columns(self, which: Array) -> Array:
         """Compute some columns.
 
-        Parameters
-        ----------
-        which : ndarray of int, shape (k,)
-            The columns.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            The columns.
+        Shapes: which (k,), result (n, k).
         """
 
     @abstractmethod
     def product(self, vectors: Array) -> Array:
         """Compute ``K @ vectors``.
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (n, p)
-            In float64 the entries are computed, or at least summed, in float64.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            The product, of the type of the vectors.
+        vectors (n, p): in float64 the entries are computed, or at least summed, in float64.
+        Returns (n, p): the product, of the type of the vectors.
         """

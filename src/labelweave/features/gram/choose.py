@@ -69,33 +69,13 @@ def choose_gram(
 ) -> Gram:
     """Choose the form of a kernel matrix that makes a fit cheapest.
 
-    Parameters
-    ----------
-    source : GramSource
-        The matrix.
-    explicit_features : FeatureMatrix of n rows, or None
-        Features whose dot products are the matrix, if there are such.
-    n_columns : int
-        Columns of a usual product.
-    budget_bytes : float
-        Memory for the matrix, in whatever form.
-    workers : Workers
-        The threads.
-    dtype : dtype, default=float64
-        The precision of entries that are kept.
-    constant : float, default=0.0
-        Added to every entry.
-
-    Returns
-    -------
-    Gram
-        A :class:`FeatureGram`, :class:`SparseFeatureGram`, :class:`StoredGram` or :class:`StreamedGram`;
+    explicit_features: features whose dot products are the matrix, if there are such.
+    n_columns: columns of a usual product.
+    budget_bytes: memory for the matrix, in whatever form.
+    dtype: the precision of entries that are kept.
+    Returns A :class:`FeatureGram`, :class:`SparseFeatureGram`, :class:`StoredGram` or :class:`StreamedGram`;
         the module's text states the model of their costs.
-
-    Raises
-    ------
-    ValueError
-        If the budget is too small for any form, with the smallest that is not.
+    Raises ValueError if the budget is too small for any form, with the smallest that is not.
     """
     width, kind = max(n_columns, _NARROWEST), np.dtype(dtype)
     forms = _matrix_forms(source, explicit_features, width, budget_bytes, kind, constant, workers)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.gram.base import Array, Gram
+from labelweave.features.gram.base import Gram
 
 __all__ = ["FeatureGram"]
 
@@ -15,16 +16,9 @@ __all__ = ["FeatureGram"]
 class FeatureGram(Gram):
     """The dot products of explicit features, never written out.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of shape (n, d)
-        The features.
-    constant : float
-        Added to every dot product.
-    dtype : dtype
-        The precision of products in less than float64.
-    workers : Workers
-        The threads.
+    constant: added to every dot product.
+    dtype: the precision of products in less than float64.
+    Shapes: features (n, d).
     """
 
     def __init__(
@@ -45,14 +39,11 @@ class FeatureGram(Gram):
         return table if self.root else np.ascontiguousarray(table[:, :-1])
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Compute the diagonal; see :meth:`Gram.diagonal`."""
         return np.asarray(np.einsum("ij,ij->i", self.exact_table, self.exact_table))
 
     def columns(self, which: Array) -> Array:
-        """Compute some columns; see :meth:`Gram.columns`."""
         return self.workers.matmul(self.table, np.ascontiguousarray(self.table[which].T))
 
     def product(self, vectors: Array) -> Array:
-        """Compute the product; see :meth:`Gram.product`."""
         table = self.exact_table if vectors.dtype == np.float64 else self.table
         return self.workers.matmul(table, self.workers.inner(table, vectors))

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
-from labelweave.features.gram.base import Array
 from labelweave.features.gram.streamed import StreamedGram
 from labelweave.features.gram_sources import GramSource
 
@@ -31,22 +31,11 @@ _ROUNDING = 1e-10  # of the largest diagonal entry; a smaller residual is no piv
 class Pivoting:
     """How an incomplete factor is made.
 
-    Parameters
-    ----------
-    rank : int
-        The largest number of columns.
-    order : {"random", "greedy"}, default="random"
-        Whether pivots are drawn with odds proportional to the diagonal that is left, or each has at
-        least half of its largest entry.
-    tolerance : float, default=0.0
-        The share of the trace that may be left; fewer columns are made if they suffice.
-    seed : int, default=0
-        Fixes random pivots.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range.
+    rank: the largest number of columns.
+    order: whether pivots are drawn with odds proportional to the diagonal that is left, or each has at least
+        half of its largest entry.
+    tolerance: the share of the trace that may be left; fewer columns are made if they suffice.
+    Raises ValueError if a value is out of range.
     """
 
     rank: int
@@ -69,14 +58,9 @@ class Pivoting:
 class IncompleteFactor:
     """An incomplete factor G of a kernel matrix K.
 
-    Parameters
-    ----------
-    factor : ndarray of float64, shape (n, r)
-        G; its rows at the pivots, in their order, are lower triangular.
-    active_rows : ndarray of int64, shape (r,)
-        The pivots, in the order in which they were taken.
-    left : ndarray of float64, shape (n,)
-        The diagonal of ``K - G G^T``, at least 0.
+    factor (n, r): G; its rows at the pivots, in their order, are lower triangular.
+    active_rows (r,): the pivots, in the order in which they were taken.
+    left (n,): the diagonal of ``K - G G^T``, at least 0.
     """
 
     factor: Array
@@ -87,19 +71,8 @@ class IncompleteFactor:
 def incomplete_cholesky(source: GramSource, pivoting: Pivoting, workers: Workers) -> IncompleteFactor:
     """Factorise a positive semi-definite matrix incompletely.
 
-    Parameters
-    ----------
-    source : GramSource
-        The matrix.
-    pivoting : Pivoting
-        How many pivots, and which.
-    workers : Workers
-        The threads.
-
-    Returns
-    -------
-    IncompleteFactor
-        The factor; of fewer columns than allowed if nothing but rounding is left.
+    pivoting: how many pivots, and which.
+    Returns the factor; of fewer columns than allowed if nothing but rounding is left.
     """
     growing = _GrowingFactor(source, pivoting, workers)
     generator = np.random.default_rng(pivoting.seed)

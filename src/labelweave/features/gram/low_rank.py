@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
 
+from labelweave.array_types import Array, RowsByClasses
 from labelweave.arrays import Workers
-from labelweave.features.gram.base import Array, Gram
+from labelweave.features.gram.base import Gram
 from labelweave.features.gram.incomplete_cholesky import IncompleteFactor, Pivoting, incomplete_cholesky
 from labelweave.features.gram_sources import GramSource
 
@@ -23,27 +24,13 @@ __all__ = ["LowRankGram"]
 class LowRankGram(Gram):
     """The matrix ``G G^T + diag(left) + constant``.
 
-    Parameters
-    ----------
-    incomplete : IncompleteFactor
-        G, the active rows and the diagonal that G leaves.
-    constant : float
-        Added to every entry; it is no part of what G approximates.
-    dtype : dtype
-        The precision in which G is held.
-    workers : Workers
-        The threads.
-
-    Attributes
-    ----------
-    factor : ndarray of shape (n, r)
-        G.
-    active_rows : ndarray of int64, shape (r,)
-        The rows whose columns of the matrix made G.
-    triangle : ndarray of float64, shape (r, r)
-        G at the active rows, lower triangular.
-    left : ndarray of float64, shape (n,)
-        What is added to the diagonal of ``G G^T``.
+    incomplete: G, the active rows and the diagonal that G leaves.
+    constant: added to every entry; it is no part of what G approximates.
+    dtype: the precision in which G is held.
+    active_rows (r,): the rows whose columns of the matrix made G.
+    triangle (r, r): G at the active rows, lower triangular.
+    left (n,): what is added to the diagonal of ``G G^T``.
+    Shapes: factor (n, r).
     """
 
     def __init__(
@@ -68,39 +55,22 @@ class LowRankGram(Gram):
     ) -> LowRankGram:
         """Factorise a kernel matrix incompletely, in double precision.
 
-        Parameters
-        ----------
-        source : GramSource
-            The matrix; its diagonal and r of its columns are computed.
-        constant : float
-            Added to every entry.
-        dtype : dtype
-            The precision in which the factor is held.
-        workers : Workers
-            The threads.
-        pivoting : Pivoting
-            How many pivots, and which.
-
-        Returns
-        -------
-        LowRankGram
-            The matrix.
+        source: the matrix; its diagonal and r of its columns are computed.
+        dtype: the precision in which the factor is held.
+        pivoting: how many pivots, and which.
         """
         return cls(incomplete_cholesky(source, pivoting, workers), constant, dtype, workers)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Give the diagonal, which is the true one; see :meth:`Gram.diagonal`."""
         return self._diagonal.copy()
 
     def columns(self, which: Array) -> Array:
-        """Compute some columns; see :meth:`Gram.columns`."""
         found = self.workers.matmul(self.factor, np.ascontiguousarray(self.factor[which].T))
         found[which, np.arange(len(which))] += self.left[which].astype(self.dtype)
         found += self.dtype.type(self.constant)
         return found
 
     def product(self, vectors: Array) -> Array:
-        """Compute the product in O(n r p); see :meth:`Gram.product`."""
         kind = vectors.dtype
         inner = self.workers.inner(self.factor, vectors, kind)
         product = self.workers.matmul(self.factor, inner)
@@ -109,21 +79,13 @@ class LowRankGram(Gram):
             product += kind.type(self.constant) * vectors.sum(axis=0)
         return product
 
-    def active_coefficients(self, dual: Array) -> npt.NDArray[np.float64]:
+    def active_coefficients(self, dual: RowsByClasses) -> npt.NDArray[np.float64]:
         """Turn coefficients of all rows into those of the active ones.
 
         Scores at new points are ``K(x, I) @ coefficients + constant * dual.sum(axis=0)``, I being the
         active rows: the kernel of new points with row j is taken as ``K(x, I) triangle^-T G_j^T``.
 
-        Parameters
-        ----------
-        dual : ndarray of shape (n, C)
-            Coefficients of the rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (r, C)
-            Coefficients of the active rows, in the order of ``active_rows``.
+        Returns (r, C): coefficients of the active rows, in the order of ``active_rows``.
         """
         inner = self.workers.inner(self.factor, dual, np.float64)
         if not len(inner):

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, aligned_empty, panels
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.gram.base import Array, Gram
+from labelweave.features.gram.base import Gram
 from labelweave.features.sparse_table import TILE, SparseTable, from_tiles, to_tiles
 
 __all__ = ["SparseFeatureGram"]
@@ -25,16 +26,9 @@ _TILES_AT_ONCE = 8  # copied together; one after the other is multiplied, within
 class SparseFeatureGram(Gram):
     """The dot products of sparse explicit features, never written out.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of shape (n, d)
-        The features; better sparse.
-    constant : float
-        Added to every dot product.
-    dtype : dtype
-        The precision of columns; a product is computed in the type of the vectors.
-    workers : Workers
-        The threads.
+    constant: added to every dot product.
+    dtype: the precision of columns; a product is computed in the type of the vectors.
+    Shapes: features (n, d).
     """
 
     def __init__(
@@ -50,24 +44,14 @@ class SparseFeatureGram(Gram):
     def scratch_bytes(n_rows: int, n_features: int) -> float:
         """Estimate the memory for vectors within a product in double precision.
 
-        Parameters
-        ----------
-        n_rows, n_features : int
-            The size of the features.
-
-        Returns
-        -------
-        float
-            Bytes.
+        n_rows, n_features: the size of the features.
         """
         return 8.0 * TILE * (_TILES_AT_ONCE * n_rows + n_features)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Give the diagonal; see :meth:`Gram.diagonal`."""
         return self._diagonal.copy()
 
     def columns(self, which: Array) -> Array:
-        """Compute some columns; see :meth:`Gram.columns`."""
         chosen = np.zeros((self.n_rows, len(which)), self.dtype)
         chosen[which, np.arange(len(which))] = 1
         return self.product(chosen)

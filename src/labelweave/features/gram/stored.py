@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
-from labelweave.features.gram.base import Array, Gram
+from labelweave.features.gram.base import Gram
 from labelweave.features.gram.streamed import StreamedGram
 from labelweave.features.gram_sources import GramSource
 
@@ -18,14 +19,8 @@ _BUILD_PANEL = 1024
 class StoredGram(Gram):
     """A kernel matrix that is kept.
 
-    Parameters
-    ----------
-    table : ndarray of shape (n, n)
-        The matrix.
-    workers : Workers
-        The threads.
-    origin : Gram or None, default=None
-        The matrix in double precision, for products in double precision if the table has less.
+    origin: the matrix in double precision, for products in double precision if the table has less.
+    Shapes: table (n, n).
     """
 
     def __init__(self, table: Array, workers: Workers, origin: Gram | None = None) -> None:
@@ -38,21 +33,7 @@ class StoredGram(Gram):
     ) -> StoredGram:
         """Compute the matrix once, each pair of rows once.
 
-        Parameters
-        ----------
-        source : GramSource
-            Where the entries come from; asked for float64 and rounded once.
-        constant : float
-            Added to every entry.
-        dtype : dtype
-            The precision kept.
-        workers : Workers
-            The threads.
-
-        Returns
-        -------
-        StoredGram
-            The matrix.
+        source: where the entries come from; asked for float64 and rounded once.
         """
         table = np.empty((source.n_rows, source.n_rows), dtype)
         cuts = panels(source.n_rows, _BUILD_PANEL)
@@ -69,15 +50,12 @@ class StoredGram(Gram):
         return cls(table, workers, StreamedGram(source, constant, np.float64, workers))
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Give the diagonal; see :meth:`Gram.diagonal`."""
         return np.asarray(self.table.diagonal(), dtype=np.float64)
 
     def columns(self, which: Array) -> Array:
-        """Give some columns; see :meth:`Gram.columns`."""
         return np.ascontiguousarray(self.table[which].T)
 
     def product(self, vectors: Array) -> Array:
-        """Compute the product; see :meth:`Gram.product`."""
         if self.origin is not None and vectors.dtype == np.float64 != self.dtype:
             return self.origin.product(vectors)
         return self.workers.matmul(self.table, vectors)
@@ -85,14 +63,7 @@ class StoredGram(Gram):
     def block(self, rows: Array) -> Array:
         """Give the entries between some rows.
 
-        Parameters
-        ----------
-        rows : ndarray of int, shape (k,)
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (k, k)
-            A copy of the entries.
+        Returns (k, k): A copy of the entries.
+        Shapes: rows (k,).
         """
         return np.asarray(self.table[np.ix_(rows, rows)], dtype=np.float64)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
-from labelweave.features.gram.base import Array, Gram
+from labelweave.features.gram.base import Gram
 from labelweave.features.gram_sources import GramSource
 
 __all__ = ["StreamedGram"]
@@ -20,18 +21,9 @@ _LANES = 4
 class StreamedGram(Gram):
     """A kernel matrix that is computed panel by panel whenever it is used.
 
-    Parameters
-    ----------
-    source : GramSource
-        Where the entries come from.
-    constant : float
-        Added to every entry.
-    dtype : dtype
-        The precision of the entries.
-    workers : Workers
-        The threads.
-    panel_bytes : float, default=64e6
-        Memory for the panels of all threads together.
+    source: where the entries come from.
+    dtype: the precision of the entries.
+    panel_bytes: memory for the panels of all threads together.
     """
 
     def __init__(
@@ -46,11 +38,9 @@ class StreamedGram(Gram):
         self.dtype, self.n_rows, self.panel_bytes = np.dtype(dtype), source.n_rows, panel_bytes
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Compute the diagonal; see :meth:`Gram.diagonal`."""
         return self.source.diagonal() + self.constant
 
     def columns(self, which: Array) -> Array:
-        """Compute some columns; see :meth:`Gram.columns`."""
         found = np.empty((self.n_rows, len(which)), self.dtype)
 
         cuts = panels(self.n_rows, self._panel_rows(len(which)))

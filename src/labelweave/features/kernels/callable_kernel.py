@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, value_type
 from labelweave.model_files import storable
 
 __all__ = ["CallableKernel"]
 
-Array = npt.NDArray[Any]
 
 _DIAGONAL_ROWS = 64
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, value_type
 from labelweave.features.kernels.parameters import check_not_negative
 from labelweave.model_files import storable
 
 __all__ = ["ConstantKernel", "ProductKernel", "ScaledKernel", "SumKernel"]
-
-Array = npt.NDArray[Any]
 
 
 class _TwoKernels(Kernel):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import value_type
 from labelweave.features.kernels.parameters import GammaKernel
@@ -25,7 +26,6 @@ from labelweave.model_files import storable
 
 __all__ = ["LaplacianKernel", "RBFKernel"]
 
-Array = npt.NDArray[Any]
 
 # Distances from norms lose to cancellation about epsilon * norm^2.  Up to this gamma * norm^2
 # float32 keeps the exponent right to about 2e-5.

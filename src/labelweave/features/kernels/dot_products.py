@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, value_type
 from labelweave.features.kernels.parameters import (
@@ -19,8 +17,6 @@ from labelweave.features.kernels.products import are_same, cache_slices, dot_pro
 from labelweave.model_files import storable
 
 __all__ = ["CosineKernel", "LinearKernel", "PolynomialKernel"]
-
-Array = npt.NDArray[Any]
 
 
 @storable("LinearKernel")

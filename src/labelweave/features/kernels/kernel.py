@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
+from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 
 __all__ = ["Kernel", "value_type"]
-
-Array = npt.NDArray[Any]
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
@@ -281,15 +280,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
 def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[Any]]:
     """Choose the type of the kernel's values.
 
-    Parameters
-    ----------
-    rows, columns : FeatureMatrix
-        The features.
-
-    Returns
-    -------
-    type
-        float32 if both features are float32, else float64.
+    Returns float32 if both features are float32, else float64.
     """
     single = rows.data.dtype == np.float32 and columns.data.dtype == np.float32
     return np.float32 if single else np.float64

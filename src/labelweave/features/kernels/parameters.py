@@ -51,17 +51,8 @@ class GammaKernel(Kernel):
 def gamma_from_data(gamma: str, features: FeatureMatrix) -> float:
     """Find the width as :class:`sklearn.svm.SVC` does.
 
-    Parameters
-    ----------
-    gamma : {"scale", "auto"}
-        ``1 / (d * variance of all entries)`` or ``1 / d``.
-    features : FeatureMatrix of d features
-        The training rows.
-
-    Returns
-    -------
-    float
-        The width; 1.0 where the formula divides by zero.
+    gamma: ``1 / (d * variance of all entries)`` or ``1 / d``.
+    Returns the width; 1.0 where the formula divides by zero.
     """
     scatter = 1.0 if gamma == "auto" else _variance(features)
     # the variance of equal sparse entries may come out as a rounding error below zero
@@ -80,17 +71,7 @@ def _variance(features: FeatureMatrix) -> float:
 def check_not_negative(kernel: Kernel, name: str) -> None:
     """Refuse a parameter that is not a finite number >= 0.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    name : str
-        The parameter.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
+    Raises ValueError if it is something else.
     """
     value = getattr(kernel, name)
     if not _is_number(value) or not 0 <= value < np.inf:
@@ -103,17 +84,7 @@ def check_not_negative(kernel: Kernel, name: str) -> None:
 def check_positive_integer(kernel: Kernel, name: str) -> None:
     """Refuse a parameter that is not an integer >= 1.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    name : str
-        The parameter.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
+    Raises ValueError if it is something else.
     """
     value: Any = getattr(kernel, name)
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:

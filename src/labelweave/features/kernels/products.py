@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 
 __all__ = ["are_same", "cache_slices", "dot_product_blocks", "dot_products", "memory_slices", "narrow_csr"]
 
-Array = npt.NDArray[Any]
 
 _CACHE_ENTRIES = 2**15  # with one array of the same size beside them, within a core's cache
 _MEMORY_ENTRIES = 2**20  # 8 MiB in float64, small enough to be allocated again without page faults
@@ -23,15 +23,7 @@ _CSR_PARTS = ("data", "indices", "indptr")
 def are_same(rows: FeatureMatrix, columns: FeatureMatrix) -> bool:
     """Tell whether two features are one object.
 
-    Parameters
-    ----------
-    rows, columns : FeatureMatrix
-        The features.
-
-    Returns
-    -------
-    bool
-        Whether they are, or look at the same place in memory.
+    Returns whether they are, or look at the same place in memory.
     """
     if rows is columns or rows.is_sparse != columns.is_sparse or rows.shape != columns.shape:
         return rows is columns
@@ -46,34 +38,12 @@ def _is_one_array(left: Array, right: Array) -> bool:
 
 
 def cache_slices(shape: tuple[int, int]) -> Iterator[slice]:
-    """Cut an array into runs of rows that stay in the processor's cache.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Its rows and columns.
-
-    Returns
-    -------
-    iterator of slice
-        The runs, in order.
-    """
+    """Cut an array into runs of rows that stay in the processor's cache."""
     return _slices(shape, _CACHE_ENTRIES)
 
 
 def memory_slices(shape: tuple[int, int]) -> Iterator[slice]:
-    """Cut an array into runs of rows that take little memory.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Its rows and columns.
-
-    Returns
-    -------
-    iterator of slice
-        The runs, in order.
-    """
+    """Cut an array into runs of rows that take little memory."""
     return _slices(shape, _MEMORY_ENTRIES)
 
 
@@ -85,19 +55,10 @@ def _slices(shape: tuple[int, int], entries: int) -> Iterator[slice]:
 def dot_products(rows: FeatureMatrix, columns: FeatureMatrix, kind: npt.DTypeLike) -> Array:
     """Multiply every row with every other one.
 
-    Parameters
-    ----------
-    rows : FeatureMatrix of m rows
-        The rows of the result.
-    columns : FeatureMatrix of n rows
-        The columns of the result.
-    kind : dtype
-        float32 or float64, the type of the arithmetic and the result.
-
-    Returns
-    -------
-    ndarray of shape (m, n)
-        A new array, in C order.
+    rows: the rows of the result.
+    columns: the columns of the result.
+    kind: float32 or float64, the type of the arithmetic and the result.
+    Returns (m, n): A new array, in C order.
     """
     if not (rows.is_sparse or columns.is_sparse):
         left = rows.data.astype(kind, copy=False)
@@ -115,21 +76,11 @@ def dot_product_blocks(
 ) -> Iterator[tuple[slice, Array]]:
     """Multiply a few rows at a time with every other one.
 
-    Parameters
-    ----------
-    rows : FeatureMatrix of m rows
-        The rows of the result.
-    columns : FeatureMatrix of n rows
-        The columns of the result.
-    kind : dtype
-        float32 or float64, the type of the arithmetic and the result.
-
-    Yields
-    ------
-    slice
-        A run of k rows; the runs come in order.
-    ndarray of shape (k, n)
-        Their products.
+    rows: the rows of the result.
+    columns: the columns of the result.
+    kind: float32 or float64, the type of the arithmetic and the result.
+    Returns A run of k rows; the runs come in order.
+    Shapes: result (k, n).
     """
     multiply = _multiplication(rows.is_sparse, columns, kind)
     for some in memory_slices((len(rows), len(columns))):
@@ -156,15 +107,8 @@ def _multiplication(
 def narrow_csr(rows: Any) -> Any:
     """Hold rows as CSR with 32-bit indices, if they are enough, as scikit-learn's loops expect.
 
-    Parameters
-    ----------
-    rows : ndarray or sparse array of shape (n, d)
-        The rows.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of shape (n, d)
-        The rows, sharing their entries if they were CSR.
+    Returns (n, d): the rows, sharing their entries if they were CSR.
+    Shapes: rows (n, d).
     """
     csr = sp.csr_array(rows)
     if max(csr.nnz, *csr.shape) > np.iinfo(np.int32).max:

@@ -6,8 +6,6 @@ from functools import partial
 from numbers import Integral
 from typing import Any, Literal, Protocol
 
-import numpy.typing as npt
-
 from labelweave.inference.calibration.curves import fit_sigmoid
 from labelweave.inference.calibration.method_choice import ProbabilityMap, best_kind
 from labelweave.inference.calibration.steps import fit_isotonic
@@ -15,7 +13,6 @@ from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scor
 
 __all__ = ["LabelCalibration", "calibrate_labels"]
 
-Array = npt.NDArray[Any]
 
 _MOST_ENTRIES = 2**18  # looked at to choose the kind of maps
 

@@ -8,17 +8,14 @@ hardly leaves the common one, and how much "few" is follows from how much the la
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.inference.calibration.sigmoid_fit import CurvePrior, fit_curves
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 
 __all__ = ["learn_prior", "standardised"]
 
-Array = npt.NDArray[Any]
 
 _MOST_ENTRIES = 400_000
 _FEWEST_LABELS, _MOST_LABELS = 30, 1000
@@ -30,19 +27,10 @@ _LEAST_VARIANCE = 1e-4
 def learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Array) -> CurvePrior:
     """Learn the common distribution of the labels' curves.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores; at most 1,000 labels, drawn evenly, are looked at.
-    scale : tuple of float
-        Center and size of the scores, which are taken out.
-    targets : ndarray of float64, shape (1, 2)
-        The probabilities to ask for in negative and in positive rows.
-
-    Returns
-    -------
-    CurvePrior
-        The distribution, for standardised scores.
+    table (n, L): labels and scores; at most 1,000 labels, drawn evenly, are looked at.
+    scale: center and size of the scores, which are taken out.
+    targets (1, 2): the probabilities to ask for in negative and in positive rows.
+    Returns the distribution, for standardised scores.
     """
     lines = _drawn_labels(table, scale)
     mean, covariance = _common_curve(lines, table.weights, targets), np.eye(2)
@@ -60,20 +48,7 @@ def learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Array
 
 
 def standardised(lines: ScoreLines, scale: tuple[float, float]) -> ScoreLines:
-    """Take center and size out of scores; unobserved ones become 0.
-
-    Parameters
-    ----------
-    lines : ScoreLines
-        Labels with their scores.
-    scale : tuple of float
-        Center and size.
-
-    Returns
-    -------
-    ScoreLines
-        The same labels.
-    """
+    """Take center and size out of scores; unobserved ones become 0."""
     center, size = scale
     scores = np.where(lines.signs == 0, 0.0, (lines.scores - center) / size)
     return ScoreLines(lines.which, scores, lines.signs)

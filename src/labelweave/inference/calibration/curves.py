@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from labelweave.array_types import Array
 from labelweave.inference.calibration.curve_prior import learn_prior, standardised
 from labelweave.inference.calibration.sigmoid_fit import (
     CurvePrior,
@@ -18,8 +18,6 @@ from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.model_files import storable
 
 __all__ = ["SigmoidCalibration", "fit_sigmoid"]
-
-Array = npt.NDArray[Any]
 
 
 @storable("SigmoidCalibration")
@@ -97,18 +95,9 @@ class SigmoidCalibration:
 def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
     """Fit the curves of all labels, some labels at a time.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores.
-    pooled : bool
-        Whether labels share what they have in common: a prior, and Platt's targets of all labels together in
-        the place of their own.
-
-    Returns
-    -------
-    SigmoidCalibration
-        The curves.
+    pooled: whether labels share what they have in common: a prior, and Platt's targets of all labels together
+        in the place of their own.
+    Shapes: table (n, L).
     """
     center, size = scale = _center_and_size(table)
     common = _targets_of_all(table)

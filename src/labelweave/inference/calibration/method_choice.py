@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 
+from labelweave.array_types import Array
 from labelweave.inference.labeled_scores import LabeledScores
 
 __all__ = ["ProbabilityMap", "best_kind"]
 
-Array = npt.NDArray[Any]
 
 _PARTS = 3
 _FEWEST_ROWS = 10
@@ -41,17 +40,9 @@ class ProbabilityMap(Protocol):
 def best_kind(table: LabeledScores, fit_kinds: Callable[[LabeledScores], Sequence[ProbabilityMap]]) -> int:
     """Find the kind of maps of the least log loss in a cross-validation of three parts.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores.
-    fit_kinds : callable
-        Finds maps of all kinds.
-
-    Returns
-    -------
-    int
-        The number of the best kind; 0 where there are fewer than ten rows.
+    fit_kinds: finds maps of all kinds.
+    Returns the number of the best kind; 0 where there are fewer than ten rows.
+    Shapes: table (n, L).
     """
     n_rows = len(table.weights)
     if n_rows < _FEWEST_ROWS:

@@ -9,16 +9,14 @@ outputs", 2007).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerRow
 from labelweave.inference.labeled_scores import ScoreLines
 
 __all__ = ["CurvePrior", "fit_curves", "smoothed_targets"]
 
-Array = npt.NDArray[Any]
 
 _MOST_STEPS = 60
 _MOST_HALVINGS = 25
@@ -30,12 +28,8 @@ _TOLERANCE = 1e-9
 class CurvePrior:
     """A normal distribution of (slope, intercept).
 
-    Parameters
-    ----------
-    mean : ndarray of float64, shape (2,)
-        Its mean.
-    precision : ndarray of float64, shape (2, 2)
-        The inverse of its covariance; zeros for no prior.
+    precision (2, 2): the inverse of its covariance; zeros for no prior.
+    Shapes: mean (2,).
     """
 
     mean: Array
@@ -43,13 +37,7 @@ class CurvePrior:
 
     @classmethod
     def flat(cls) -> CurvePrior:
-        """Make a prior that says nothing.
-
-        Returns
-        -------
-        CurvePrior
-            The prior.
-        """
+        """Make a prior that says nothing."""
         return cls(np.zeros(2), np.zeros((2, 2)))
 
 
@@ -81,45 +69,24 @@ class _Fit:
 def smoothed_targets(positives: Array, negatives: Array) -> Array:
     """Ask for Platt's 1 / (N- + 2) and (N+ + 1) / (N+ + 2).
 
-    Parameters
-    ----------
-    positives : ndarray of float64, shape (b,)
-        Positive rows of every label.
-    negatives : ndarray of float64, shape (b,)
-        Negative rows.
-
-    Returns
-    -------
-    ndarray of float64, shape (b, 2)
-        The probabilities to ask for in negative and in positive rows.
+    positives (b,): positive rows of every label.
+    Returns (b, 2): the probabilities to ask for in negative and in positive rows.
+    Shapes: negatives (b,).
     """
     return np.column_stack([1.0 / (negatives + 2.0), (positives + 1.0) / (positives + 2.0)])
 
 
 def fit_curves(
-    lines: ScoreLines, weights: Array, targets: Array, prior: CurvePrior, start: Array
+    lines: ScoreLines, weights: PerRow, targets: Array, prior: CurvePrior, start: Array
 ) -> tuple[Array, Array]:
     """Minimise the penalised log loss of every label.
 
-    Parameters
-    ----------
-    lines : ScoreLines of shape (b, n)
-        Labels with their scores, which should be of the size of 1.
-    weights : ndarray of float64, shape (n,)
-        Weights of the rows.
-    targets : ndarray of float64, shape (b, 2)
-        The probabilities to ask for in negative and in positive rows.
-    prior : CurvePrior
-        The prior of all labels.
-    start : ndarray of float64, shape (b, 2)
-        Slopes and intercepts to start from.
-
-    Returns
-    -------
-    curves : ndarray of float64, shape (b, 2)
-        Slopes and intercepts.
-    hessians : ndarray of float64, shape (b, 2, 2)
-        Second derivatives of the penalised loss there.
+    lines (b, n): labels with their scores, which should be of the size of 1.
+    targets (b, 2): the probabilities to ask for in negative and in positive rows.
+    prior: the prior of all labels.
+    start (b, 2): slopes and intercepts to start from.
+    hessians (b, 2, 2): second derivatives of the penalised loss there.
+    Shapes: curves (b, 2).
     """
     whole = _Fit(lines, weights, targets, prior)
     curves = start.astype(np.float64)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.inference.calibration.curves import SigmoidCalibration, fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores
@@ -14,7 +14,6 @@ from labelweave.model_files import storable
 
 __all__ = ["IsotonicCalibration", "fit_isotonic"]
 
-Array = npt.NDArray[Any]
 
 _LOG_ODDS_BINS = np.linspace(-20.0, 20.0, 4001)
 _LABELS_AT_ONCE = 512
@@ -101,18 +100,9 @@ class IsotonicCalibration:
 def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibration:
     """Fit a rising map to every label by least squares, and one to all labels with too few positive rows.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores.
-    min_positives : int
-        Labels with fewer positive, or fewer negative, rows share a map of the log-odds of their logistic
-        curves, which are comparable between labels as scores may not be.
-
-    Returns
-    -------
-    IsotonicCalibration
-        The maps.
+    min_positives: labels with fewer positive, or fewer negative, rows share a map of the log-odds of their
+        logistic curves, which are comparable between labels as scores may not be.
+    Shapes: table (n, L).
     """
     curves = fit_sigmoid(table, pooled=True)
     knots, counts = [], np.zeros((2, len(_LOG_ODDS_BINS) + 1))

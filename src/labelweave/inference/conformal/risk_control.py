@@ -24,16 +24,15 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import bdtr
 
+from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 from labelweave.inference.thresholds.label_cuts import ranked_groups
 
 __all__ = ["ConformalThreshold", "Control", "Guarantee", "control_mistakes"]
 
-Array = npt.NDArray[Any]
 Control = Literal["false_negatives", "false_discoveries"]
 Guarantee = Literal["probability", "expectation"]
 
@@ -144,19 +143,8 @@ def control_mistakes(
 def p_values(risks: Array, n_rows: int, level: float) -> Array:
     """Bound the probability of such low mean losses where the risk exceeds the level.
 
-    Parameters
-    ----------
-    risks : ndarray of float64, shape (m,)
-        Means of n independent losses from 0 to 1.
-    n_rows : int
-        n.
-    level : float
-        The level.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        The lesser of the bounds of Hoeffding and Bentkus.
+    risks (m,): means of n independent losses from 0 to 1.
+    Returns (m,): the lesser of the bounds of Hoeffding and Bentkus.
     """
     low = np.clip(risks, 0.0, level)
     with np.errstate(divide="ignore", invalid="ignore"):

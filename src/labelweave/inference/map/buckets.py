@@ -14,13 +14,7 @@ __all__ = ["BucketBuilder"]
 
 
 class BucketBuilder:
-    """Collects the buckets of one component after another.
-
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    """
+    """Collects the buckets of one component after another."""
 
     def __init__(self, graph: CliqueGraph) -> None:
         self.graph = graph
@@ -36,17 +30,9 @@ class BucketBuilder:
     def add(self, order: list[tuple[int, list[int]]]) -> tuple[int, int]:
         """Append the buckets of a component.
 
-        Parameters
-        ----------
-        order : list of (int, list of int)
-            Its labels in the order of elimination, each with the labels that are its neighbors by then.
-
-        Returns
-        -------
-        work : int
-            The table entries that elimination reads.
-        size : int
-            The number of labels and of their places in cliques.
+        order: its labels in the order of elimination, each with the labels that are its neighbors by then.
+        work: the table entries that elimination reads.
+        size: the number of labels and of their places in cliques.
         """
         before, first = self._map_end, len(self.rows)
         position = {label: step for step, (label, _) in enumerate(order)}
@@ -99,13 +85,7 @@ class BucketBuilder:
         self._map_end += len(index)
 
     def arrays(self) -> Buckets:
-        """Give the buckets collected.
-
-        Returns
-        -------
-        Buckets
-            The arrays.
-        """
+        """Give the buckets collected."""
         return Buckets(
             rows=_rows(self.rows, 8),
             separators=np.array(self.separators, np.int64),

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["shift_by_costs"]
+from labelweave.array_types import Floats
 
-Floats = npt.NDArray[np.float64]
+__all__ = ["shift_by_costs"]
 
 
 def shift_by_costs(
@@ -22,21 +22,12 @@ def shift_by_costs(
 ) -> tuple[Floats, Floats]:
     """Put the loss into the labels' own scores.
 
-    Parameters
-    ----------
-    unary : ndarray of float64, shape (n, L)
-        Score of 1 less score of 0.
-    signs : ndarray of int8, shape (n, L)
-        The truth: 1, -1, and 0 where it is unobserved.
-    false_positive_cost, false_negative_cost : float or array-like that broadcasts to (n, L), default=1.0
-        The costs of saying 1 where the truth is 0, and of saying 0 where it is 1.
-
-    Returns
-    -------
-    unary : ndarray of float64, shape (n, L)
-        The shifted scores.
-    constants : ndarray of float64, shape (n,)
-        What the loss adds to the score of any labeling beyond that.
+    unary (n, L): score of 1 less score of 0.
+    signs (n, L): the truth: 1, -1, and 0 where it is unobserved.
+    false_positive_cost, false_negative_cost: the costs of saying 1 where the truth is 0, and of saying 0
+        where it is 1.
+    constants (n,): what the loss adds to the score of any labeling beyond that.
+    Shapes: unary (n, L).
     """
     is_negative, is_positive = signs < 0, signs > 0
     missed = np.where(is_positive, false_negative_cost, 0.0)

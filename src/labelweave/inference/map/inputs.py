@@ -7,37 +7,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Floats
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_names import shown_name
 
 __all__ = ["checked_clamp", "checked_costs", "checked_scores"]
 
-Floats = npt.NDArray[np.float64]
-
 
 def checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats, Floats]:
     """Check the scores of labels and cliques.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    unary : array-like of shape (n, L)
-        Score of 1 less score of 0.
-    tables : array-like of shape (T,) or (n, T)
-        Scores of all states of all cliques, the same for all rows or a row each.
-
-    Returns
-    -------
-    unary : ndarray of float64, shape (n, L)
-        The scores of labels.
-    tables : ndarray of float64, shape (1, T) or (n, T)
-        The scores of cliques.
-
-    Raises
-    ------
-    ValueError
-        If a shape is wrong or a score is not finite.
+    unary (n, L): score of 1 less score of 0.
+    tables (T,): scores of all states of all cliques, the same for all rows or a row each.
+    Shapes: unary (n, L), tables (1, T).
+    Raises ValueError if a shape is wrong or a score is not finite.
     """
     own, n_entries = np.ascontiguousarray(unary, np.float64), int(graph.table_starts[-1])
     if own.ndim != 2 or own.shape[1] != graph.n_labels:
@@ -69,24 +52,10 @@ def _refuse_infinite(scores: Floats, name: str, graph: CliqueGraph | None) -> No
 def checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDArray[np.int8]:
     """Check which labels are held.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    clamp : array-like of shape (L,) or (n, L), or None
-        -1 where a label is free, else its value.
-    n_rows : int
-        The number of rows n.
-
-    Returns
-    -------
-    ndarray of int8, shape (1, L) or (n, L)
-        The clamps.
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong or an entry is something else.
+    clamp (L,): -1 where a label is free, else its value.
+    n_rows: the number of rows n.
+    Shapes: result (1, L).
+    Raises ValueError if the shape is wrong or an entry is something else.
     """
     if clamp is None:
         return np.full((1, graph.n_labels), -1, np.int8)
@@ -109,22 +78,10 @@ def checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDA
 def checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Check the costs of errors.
 
-    Parameters
-    ----------
-    costs : pair of float or of array-like that broadcasts to (n, L)
-        The costs of a 1 in place of a 0, and of a 0 in place of a 1.
-    shape : tuple of int
-        Rows and labels, (n, L).
-
-    Returns
-    -------
-    tuple of (ndarray of float64, ndarray of float64), shape (n, L)
-        The costs.
-
-    Raises
-    ------
-    ValueError
-        If they are no pair, a shape is wrong or an entry is not finite.
+    costs: the costs of a 1 in place of a 0, and of a 0 in place of a 1.
+    shape: rows and labels, (n, L).
+    Shapes: result (n, L).
+    Raises ValueError if they are no pair, a shape is wrong or an entry is not finite.
     """
     if not isinstance(costs, (tuple, list)) or len(costs) != 2:
         raise ValueError(

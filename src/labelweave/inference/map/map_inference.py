@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
 from labelweave._loops.map.solve import eliminate_rows, margins_of_rows, solve_rows
+from labelweave.array_types import Floats
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map.costs import shift_by_costs
 from labelweave.inference.map.inputs import checked_clamp, checked_costs, checked_scores
@@ -20,7 +21,6 @@ from labelweave.labels.label_matrix import LabelMatrix
 
 __all__ = ["MapInference", "MapResult"]
 
-Floats = npt.NDArray[np.float64]
 
 _METHODS = ("auto", "exact", "message_passing")
 _SAME = 1e-9  # of the value: a smaller gap is none

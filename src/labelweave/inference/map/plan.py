@@ -14,7 +14,6 @@ from labelweave.labels.clique_graph.elimination_order import elimination_order
 
 __all__ = ["ComponentOrder", "compile_plan", "component_orders"]
 
-Array = npt.NDArray[Any]
 
 # Table entries of an elimination for each label and each of its cliques, above which it pays to look for dead
 # ends first (measured).
@@ -24,12 +23,7 @@ _LITTLE_WORK = 100
 class ComponentOrder(NamedTuple):
     """A connected component and the order in which to eliminate its labels, if it has one.
 
-    Parameters
-    ----------
-    labels : tuple of int
-        The labels, ascending.
-    order : list of (int, list of int), or None
-        Each label with the labels that are its neighbors by then.
+    order: each label with the labels that are its neighbors by then.
     """
 
     labels: tuple[int, ...]
@@ -44,17 +38,7 @@ class ComponentOrder(NamedTuple):
 def component_orders(graph: CliqueGraph, width: int | None) -> list[ComponentOrder]:
     """Find min-fill orders of all components.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    width : int or None
-        Components of larger width get no order; None is no limit.
-
-    Returns
-    -------
-    list of ComponentOrder
-        The components.
+    width: components of larger width get no order; None is no limit.
     """
     neighbors = graph.neighbors()
     found = []
@@ -70,19 +54,7 @@ def component_orders(graph: CliqueGraph, width: int | None) -> list[ComponentOrd
 def compile_plan(graph: CliqueGraph, orders: list[ComponentOrder], limits: Limits) -> MapPlan:
     """Lay a graph out for the compiled loops.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-    orders : list of ComponentOrder
-        Its components.
-    limits : Limits
-        What may be spent where a component has no order.
-
-    Returns
-    -------
-    MapPlan
-        The arrays.
+    limits: what may be spent where a component has no order.
     """
     buckets = BucketBuilder(graph)
     bucket_starts, directly = [0], []

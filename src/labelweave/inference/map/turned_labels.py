@@ -2,55 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.map.arrays import MapPlan, MapWorkspace
 from labelweave._loops.map.solve import solve_rows
+from labelweave.array_types import Array, PerLabel
 
 __all__ = ["searched_labels", "write_turned_margins"]
 
-Array = npt.NDArray[Any]
-
 
 def searched_labels(plan: MapPlan) -> npt.NDArray[np.int64]:
-    """List the labels of components that have no elimination order.
-
-    Parameters
-    ----------
-    plan : MapPlan
-        The plan.
-
-    Returns
-    -------
-    ndarray of int64
-        The labels.
-    """
+    """List the labels of components that have no elimination order."""
     is_searched = np.diff(plan.components.bucket_starts) == 0
     return np.compress(np.repeat(is_searched, np.diff(plan.components.starts)), plan.components.labels)
 
 
 def write_turned_margins(
-    plan: MapPlan, workspace: MapWorkspace, unary: Array, tables: Array, clamp: Array, margins: Array
+    plan: MapPlan, workspace: MapWorkspace, unary: PerLabel, tables: Array, clamp: PerLabel, margins: PerLabel
 ) -> None:
     """Write the max-marginal differences of one example for its labels without an order.
 
-    Parameters
-    ----------
-    plan : MapPlan
-        The plan.
-    workspace : MapWorkspace
-        Written to.
-    unary : ndarray of float64, shape (L,)
-        The scores of labels.
-    tables : ndarray of float64, shape (T,)
-        The scores of cliques.
-    clamp : ndarray of int8, shape (L,)
-        -1 for labels that are free.
-    margins : ndarray of float64, shape (L,)
-        Its entries for these labels that are free are written.
+    clamp: -1 for labels that are free.
+    margins: its entries for these labels that are free are written.
+    Shapes: tables (T,).
     """
     labels = searched_labels(plan)
     labels = labels[clamp[labels] < 0]

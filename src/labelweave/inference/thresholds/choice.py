@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.inference.labeled_scores import read_labeled_scores
 from labelweave.inference.thresholds.label_thresholds import find_label_thresholds
 from labelweave.inference.thresholds.objective import ObjectiveName, count_sets, read_objective
@@ -15,8 +15,6 @@ from labelweave.inference.thresholds.shared_threshold import shared_threshold
 from labelweave.inference.thresholds.top_k import best_top_k, scores_above_top_k
 
 __all__ = ["ThresholdChoice", "TopKChoice", "choose_thresholds", "choose_top_k"]
-
-Array = npt.NDArray[Any]
 
 
 class ThresholdChoice(NamedTuple):

@@ -7,18 +7,15 @@ until none moves.  No turn lowers the mean.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerLabel
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.label_cuts import threshold_between
 from labelweave.inference.thresholds.objective import f1_of_counts
 
 __all__ = ["ascend_example_f1"]
 
-Array = npt.NDArray[Any]
 
 _MOST_PASSES = 20
 _LEAST_GAIN = 1e-6
@@ -52,22 +49,12 @@ class _RowCounts:
         return float(self.weights @ f1_of_counts(self.hits, self.predicted, self.positives))
 
 
-def ascend_example_f1(table: LabeledScores, start: Array) -> tuple[Array, float]:
+def ascend_example_f1(table: LabeledScores, start: PerLabel) -> tuple[Array, float]:
     """Improve thresholds label by label.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores.
-    start : ndarray of float64, shape (L,)
-        Thresholds to start from.
-
-    Returns
-    -------
-    thresholds : ndarray of float64, shape (L,)
-        Thresholds at which no label alone can be improved.
-    total : float
-        The weighted sum of the rows' F1 scores.
+    thresholds (L,): thresholds at which no label alone can be improved.
+    total: the weighted sum of the rows' F1 scores.
+    Shapes: table (n, L).
     """
     thresholds, counts = start.astype(np.float64), _RowCounts(table, start)
     total = counts.total()

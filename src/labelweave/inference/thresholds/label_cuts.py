@@ -7,16 +7,14 @@ positive row can be best, and there are no more of them than positive entries.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 
 __all__ = ["NO_CUT", "LabelCuts", "find_label_cuts", "ranked_groups", "threshold_between"]
 
-Array = npt.NDArray[Any]
 
 NO_CUT = -1
 
@@ -25,22 +23,11 @@ NO_CUT = -1
 class LabelCuts:
     """The cuts of all labels, those of a label together and from high scores to low ones.
 
-    Parameters
-    ----------
-    label : ndarray of int, shape (m,)
-        Whose cut it is.
-    upper : ndarray of float64, shape (m,)
-        The lowest score above the cut.
-    lower : ndarray of float64, shape (m,)
-        The highest observed score below it; -inf if there is none.
-    hits : ndarray of float64, shape (m,)
-        Positive rows above, weighted.
-    predicted : ndarray of float64, shape (m,)
-        Observed rows above, weighted.
-    positives : ndarray of float64, shape (L,)
-        Positive rows of every label, weighted.
-    highest : ndarray of float64, shape (L,)
-        The highest observed score of every label; -inf if there is none.
+    upper (m,): the lowest score above the cut.
+    lower (m,): the highest observed score below it; -inf if there is none.
+    positives: positive rows of every label, weighted.
+    highest: the highest observed score of every label; -inf if there is none.
+    Shapes: label (m,), hits (m,), predicted (m,).
     """
 
     label: Array
@@ -48,23 +35,14 @@ class LabelCuts:
     lower: Array
     hits: Array
     predicted: Array
-    positives: Array
-    highest: Array
+    positives: PerLabel
+    highest: PerLabel
 
-    def best(self, values: Array, without: Array | float = 0.0) -> Array:
+    def best(self, values: Array, without: Array | float = 0.0) -> PerLabel:
         """Find the cut of the greatest value of every label, the highest one among equals.
 
-        Parameters
-        ----------
-        values : ndarray of float64, shape (m,)
-            What each cut is worth.
-        without : float or ndarray of float64, shape (L,), default=0.0
-            What it is worth to predict no row.
-
-        Returns
-        -------
-        ndarray of int, shape (L,)
-            Its number, or ``NO_CUT``.
+        values (m,): what each cut is worth.
+        without (L,): what it is worth to predict no row.
         """
         greatest = np.full(len(self.positives), without, dtype=np.float64)
         np.maximum.at(greatest, self.label, values)
@@ -74,38 +52,17 @@ class LabelCuts:
         chosen[self.label[places[::-1]]] = places[::-1]
         return chosen
 
-    def thresholds(self, chosen: Array) -> Array:
-        """Put a threshold into each chosen cut, or on the highest score where nothing is predicted.
-
-        Parameters
-        ----------
-        chosen : ndarray of int, shape (L,)
-            Cuts, or ``NO_CUT``.
-
-        Returns
-        -------
-        ndarray of float64, shape (L,)
-            Scores above are positive.
-        """
+    def thresholds(self, chosen: PerLabel) -> PerLabel:
+        """Put a threshold into each chosen cut, or on the highest score where nothing is predicted."""
         thresholds = self.highest.copy()
         cut = chosen != NO_CUT
         thresholds[cut] = threshold_between(self.lower[chosen[cut]], self.upper[chosen[cut]])
         return thresholds
 
-    def counts(self, chosen: Array) -> tuple[Array, Array]:
+    def counts(self, chosen: PerLabel) -> tuple[Array, Array]:
         """Count what the chosen cuts predict.
 
-        Parameters
-        ----------
-        chosen : ndarray of int, shape (L,)
-            Cuts, or ``NO_CUT``.
-
-        Returns
-        -------
-        hits : ndarray of float64, shape (L,)
-            Positive rows predicted.
-        predicted : ndarray of float64, shape (L,)
-            Observed rows predicted.
+        Shapes: hits (L,), predicted (L,).
         """
         hits, predicted = (np.append(counts, 0.0)[chosen] for counts in (self.hits, self.predicted))
         return hits, predicted
@@ -114,17 +71,7 @@ class LabelCuts:
 def threshold_between(lower: Array, upper: Array) -> Array:
     """Choose thresholds half way between two scores, so that only the upper one lies above.
 
-    Parameters
-    ----------
-    lower : ndarray of float64
-        Scores not to be predicted; -inf where there is none.
-    upper : ndarray of float64
-        Scores to be predicted.
-
-    Returns
-    -------
-    ndarray of float64
-        The thresholds.
+    lower: scores not to be predicted; -inf where there is none.
     """
     all_above = np.isneginf(lower)
     floor = np.where(all_above, upper - np.maximum(1.0, np.abs(upper)), lower)
@@ -133,44 +80,22 @@ def threshold_between(lower: Array, upper: Array) -> Array:
 
 
 def find_label_cuts(table: LabeledScores) -> LabelCuts:
-    """Sort the scores of every label once and keep the cuts below its positive rows.
-
-    Parameters
-    ----------
-    table : LabeledScores of n rows and L labels
-        Labels and scores.
-
-    Returns
-    -------
-    LabelCuts
-        The cuts.
-    """
+    """Sort the scores of every label once and keep the cuts below its positive rows."""
     parts = [_cuts_of(lines, table.weights) for lines in table.label_blocks()]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     label, upper, lower, hits, predicted, highest = columns
     return LabelCuts(label, upper, lower, hits, predicted, table.positive_weights(), highest)
 
 
-def ranked_groups(lines: ScoreLines, weights: Array) -> tuple[Array, Array, Array, Array]:
+def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Array, Array]:
     """Sort every line by score and count from the top; equal scores go together.
 
-    Parameters
-    ----------
-    lines : ScoreLines of shape (b, n)
-        Labels with their rows, or rows with their labels.
-    weights : ndarray of float64, shape (n,)
-        Weights of the entries of a line.
-
-    Returns
-    -------
-    ranked : ndarray of float, shape (b, n)
-        Scores, greatest first.
-    hits : ndarray of float64, shape (b, n)
-        Weights of the positive entries up to here.
-    predicted : ndarray of float64, shape (b, n)
-        Weights of the observed entries up to here.
-    is_end : ndarray of bool, shape (b, n)
-        Whether the next score is lower, or there is none, and this one was observed.
+    lines (b, n): labels with their rows, or rows with their labels.
+    weights: weights of the entries of a line.
+    hits (b, n): weights of the positive entries up to here.
+    predicted (b, n): weights of the observed entries up to here.
+    is_end (b, n): whether the next score is lower, or there is none, and this one was observed.
+    Shapes: ranked (b, n).
     """
     order = np.argsort(lines.scores, axis=1)[:, ::-1]
     ranked = np.take_along_axis(lines.scores, order, axis=1)

@@ -9,11 +9,10 @@ Setting F to the ratio of the cuts just found, and cutting again, raises F until
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerLabel
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.example_f1 import ascend_example_f1
 from labelweave.inference.thresholds.label_cuts import NO_CUT, LabelCuts, find_label_cuts
@@ -22,39 +21,24 @@ from labelweave.inference.thresholds.shared_threshold import shared_threshold
 
 __all__ = ["LabelThresholds", "find_label_thresholds"]
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class LabelThresholds:
     """The labels' own thresholds and the one of all.
 
-    Parameters
-    ----------
-    own : ndarray of float64, shape (L,)
-        The best thresholds of the labels; the shared one where a label has no positive row.
-    shared : float
-        The best threshold for all labels.
-    positives : ndarray of float64, shape (L,)
-        Positive rows of every label, weighted.
+    own: the best thresholds of the labels; the shared one where a label has no positive row.
+    shared: the best threshold for all labels.
+    positives: positive rows of every label, weighted.
     """
 
-    own: Array
+    own: PerLabel
     shared: float
-    positives: Array
+    positives: PerLabel
 
-    def pooled(self, strength: float) -> Array:
+    def pooled(self, strength: float) -> PerLabel:
         """Draw labels with few positive rows to the shared threshold.
 
-        Parameters
-        ----------
-        strength : float
-            A label with so many positive rows lies half way; 0 leaves labels alone.
-
-        Returns
-        -------
-        ndarray of float64, shape (L,)
-            The thresholds.
+        strength: A label with so many positive rows lies half way; 0 leaves labels alone.
         """
         if not strength:
             return self.own
@@ -65,17 +49,8 @@ class LabelThresholds:
 def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelThresholds:
     """Find the best threshold of every label, and of all.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores.
-    objective : Objective
-        What they shall be best for.
-
-    Returns
-    -------
-    LabelThresholds
-        The thresholds.
+    objective: what they shall be best for.
+    Shapes: table (n, L).
     """
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
     own = np.where(cuts.positives > 0, cuts.thresholds(_best_cuts(cuts, objective)), shared)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, PerRow
 from labelweave.inference.labeled_scores import LabeledScores
 
 __all__ = ["Objective", "ObjectiveName", "SetCounts", "count_sets", "f1_of_counts", "read_objective"]
 
-Array = npt.NDArray[Any]
 ObjectiveName = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"]
 
 _ROUNDING = 1e-12
@@ -22,19 +21,7 @@ _ROUNDING = 1e-12
 def f1_of_counts(hits: Array, predicted: Array, positives: Array | float) -> Array:
     """Compute F1 = 2 hits / (predicted + positives), 0 where there is nothing.
 
-    Parameters
-    ----------
-    hits : ndarray of float64
-        Positive entries that are predicted.
-    predicted : ndarray of float64
-        Predicted entries.
-    positives : float or ndarray of float64
-        Positive entries.
-
-    Returns
-    -------
-    ndarray of float64
-        The scores.
+    hits: positive entries that are predicted.
     """
     total = np.asarray(predicted + positives, dtype=np.float64)
     return np.divide(2.0 * hits, total, out=np.zeros_like(total), where=total > 0)
@@ -44,12 +31,7 @@ def f1_of_counts(hits: Array, predicted: Array, positives: Array | float) -> Arr
 class Objective:
     """A measure of label sets.
 
-    Parameters
-    ----------
-    name : str
-        Which.
-    target : float
-        The precision or recall to be reached, for these two.
+    target: the precision or recall to be reached, for these two.
     """
 
     name: ObjectiveName
@@ -58,19 +40,8 @@ class Objective:
     def of_counts(self, hits: Array, predicted: Array, positives: Array | float) -> Array:
         """Say what counts over all entries, or those of a label, are worth: the greater, the better.
 
-        Parameters
-        ----------
-        hits : ndarray of float64
-            Positive entries that are predicted.
-        predicted : ndarray of float64
-            Predicted entries.
-        positives : float or ndarray of float64
-            Positive entries.
-
-        Returns
-        -------
-        ndarray of float64
-            The values.  A target that is missed is worth -inf; where it is reached, more hits are better
+        hits: positive entries that are predicted.
+        Returns the values.  A target that is missed is worth -inf; where it is reached, more hits are better
             with a target precision, fewer predictions with a target recall.
         """
         if self.name == "hamming_loss":
@@ -90,22 +61,8 @@ class Objective:
 def read_objective(name: Any, target: Any) -> Objective:
     """Check an objective.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    target : float or None
-        The precision or recall to be reached, above 0 and at most 1.
-
-    Returns
-    -------
-    Objective
-        The objective.
-
-    Raises
-    ------
-    ValueError
-        If the name is not known, or a target is missing, out of range or not asked for.
+    target: the precision or recall to be reached, above 0 and at most 1.
+    Raises ValueError if the name is not known, or a target is missing, out of range or not asked for.
     """
     if name not in get_args(ObjectiveName):
         known = ", ".join(repr(one) for one in get_args(ObjectiveName))
@@ -125,33 +82,20 @@ def read_objective(name: Any, target: Any) -> Objective:
 class SetCounts:
     """Counts of predicted label sets over observed entries.
 
-    Parameters
-    ----------
-    of_labels : ndarray of float64, shape (4, L)
-        Hits, predicted, positive and observed entries of every label, weighted by rows.
-    of_rows : ndarray of float64, shape (4, n)
-        The same of every row.
-    weights : ndarray of float64, shape (n,)
-        Weights of the rows.
+    of_labels (4, L): hits, predicted, positive and observed entries of every label, weighted by rows.
+    of_rows (4, n): the same of every row.
     """
 
     of_labels: Array
     of_rows: Array
-    weights: Array
+    weights: PerRow
 
     @classmethod
     def together(cls, parts: Sequence[SetCounts]) -> SetCounts:
         """Put counts of different rows together.
 
-        Parameters
-        ----------
-        parts : sequence of SetCounts
-            The counts of every part.
-
-        Returns
-        -------
-        SetCounts
-            The counts of all rows.
+        parts: the counts of every part.
+        Returns the counts of all rows.
         """
         return cls(
             np.sum([part.of_labels for part in parts], axis=0),
@@ -162,15 +106,7 @@ class SetCounts:
     def measure(self, name: ObjectiveName) -> float:
         """Compute a measure; precision and recall are those of all entries together.
 
-        Parameters
-        ----------
-        name : str
-            Which measure.
-
-        Returns
-        -------
-        float
-            Its value; 0 where a ratio has nothing to divide by.
+        Returns its value; 0 where a ratio has nothing to divide by.
         """
         if name == "macro_f1":
             return _mean(f1_of_counts(*self.of_labels[:3]), (self.of_labels[3] > 0).astype(float))
@@ -195,17 +131,8 @@ def _mean(values: Array, weights: Array) -> float:
 def count_sets(table: LabeledScores, is_predicted: Callable[[slice, Array], Array]) -> SetCounts:
     """Count predicted label sets, some rows at a time.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores.
-    is_predicted : callable
-        From a slice of rows and their scores to the predicted entries.
-
-    Returns
-    -------
-    SetCounts
-        The counts.
+    is_predicted: from a slice of rows and their scores to the predicted entries.
+    Shapes: table (n, L).
     """
     n_rows, n_labels = table.shape
     by_label, by_row = np.zeros((4, n_labels)), np.zeros((4, n_rows))

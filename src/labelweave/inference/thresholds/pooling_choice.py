@@ -8,18 +8,16 @@ usual strength stays unless another one is better by twice the standard error of
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.label_thresholds import find_label_thresholds
 from labelweave.inference.thresholds.objective import Objective, SetCounts, count_sets
 
 __all__ = ["choose_pooling"]
 
-Array = npt.NDArray[Any]
 
 _USUAL = 50.0
 _STRENGTHS = (_USUAL, 0.0, 10.0, 200.0)
@@ -32,17 +30,8 @@ _FEWEST_ROWS = 10
 def choose_pooling(table: LabeledScores, objective: Objective) -> float:
     """Choose the strength of pooling.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores; of very many, some labels that are drawn evenly are looked at.
-    objective : Objective
-        What thresholds shall be best for.
-
-    Returns
-    -------
-    float
-        The strength.
+    table (n, L): labels and scores; of very many, some labels that are drawn evenly are looked at.
+    objective: what thresholds shall be best for.
     """
     part = table.drawn_labels(_MOST_ENTRIES)
     if table.shape[1] == 1 or len(table.weights) < _FEWEST_ROWS or not part.labels.positives.nnz:

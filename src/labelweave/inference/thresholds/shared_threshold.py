@@ -7,34 +7,23 @@ How an objective changes along them is added up over blocks: nothing of the size
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.inference.thresholds.label_cuts import ranked_groups, threshold_between
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
 __all__ = ["shared_threshold"]
 
-Array = npt.NDArray[Any]
-
 
 def shared_threshold(table: LabeledScores, objective: Objective) -> float:
     """Find the best threshold for all labels.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores.
-    objective : Objective
-        What it shall be best for.  Precision and recall are those of all entries together.
-
-    Returns
-    -------
-    float
-        Scores above are positive; the highest one if nothing is to be predicted.
+    objective: what it shall be best for.  Precision and recall are those of all entries together.
+    Returns scores above are positive; the highest one if nothing is to be predicted.
+    Shapes: table (n, L).
     """
     candidates = _positive_scores(table)
     values = _values(table, objective, candidates) if len(candidates) else np.full(1, -np.inf)

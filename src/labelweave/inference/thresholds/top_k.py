@@ -5,32 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
 __all__ = ["best_top_k", "ranked_labels", "scores_above_top_k"]
 
-Array = npt.NDArray[Any]
 
 _MOST_LABELS = 200  # considered for a row
 
 
-def ranked_labels(scores: Array, k: int) -> Array:
+def ranked_labels(scores: RowsByLabels, k: int) -> Array:
     """Rank the k labels with the highest scores of every row; ties go to the lower number.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, L)
-        Scores.
-    k : int
-        How many, from 1 to L.
-
-    Returns
-    -------
-    ndarray of int, shape (n, k)
-        Label numbers, best first.
+    k: how many, from 1 to L.
+    Shapes: result (n, k).
     """
     least = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]
     # all above the k-th score, and of those equal to it the first that still fit
@@ -81,17 +71,10 @@ def scores_above_top_k(scores: Array, k: Array | int) -> Array:
 def best_top_k(table: LabeledScores, objective: Objective) -> int:
     """Find the best number of labels for all rows.
 
-    Parameters
-    ----------
-    table : LabeledScores of shape (n, L)
-        Labels and scores.  Unobserved labels take places among the k but are neither hits nor misses.
-    objective : Objective
-        What it shall be best for.
-
-    Returns
-    -------
-    int
-        k, at least 1 and at most 200; the least one that misses least where a target cannot be reached.
+    table (n, L): labels and scores.  Unobserved labels take places among the k but are neither hits nor
+        misses.
+    objective: what it shall be best for.
+    Returns k, at least 1 and at most 200; the least one that misses least where a target cannot be reached.
     """
     most = min(table.shape[1], _MOST_LABELS)
     if objective.name == "macro_f1":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.labels.label_names import shown_name
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "numbers_are_names",
 ]
 
-Array = npt.NDArray[Any]
 Cliques = tuple[tuple[int, ...], ...]
 
 _LARGEST = 20  # labels of a clique, whose table has 2^20 entries
@@ -29,25 +29,8 @@ _LARGEST = 20  # labels of a clique, whose table has 2^20 entries
 def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Array | None) -> Cliques:
     """Check cliques of label indices.
 
-    Parameters
-    ----------
-    cliques : iterable of sequence of int
-        The cliques.
-    n_labels : int
-        The number of labels.
-    names : ndarray of str or None
-        Label names, for messages.
-
-    Returns
-    -------
-    tuple of tuple of int
-        The cliques, labels ascending.
-
-    Raises
-    ------
-    ValueError
-        If the number of labels is none, or a clique has fewer than two or more than 20 labels, a label
-        that does not exist or one twice, or stands twice.
+    Raises ValueError if the number of labels is none, or a clique has fewer than two or more than 20 labels,
+        a label that does not exist or one twice, or stands twice.
     """
     if not isinstance(n_labels, (int, np.integer)) or n_labels < 1:
         raise ValueError(f"n_labels is {n_labels!r}; give the number of labels, a whole number from 1 on.")
@@ -98,17 +81,7 @@ def _parts(position: int, edge: Any) -> tuple[Any, ...]:
 def is_index(label: Any, n_labels: int) -> bool:
     """Say whether something is the number of a label.
 
-    Parameters
-    ----------
-    label : object
-        Anything.
-    n_labels : int
-        The number of labels.
-
-    Returns
-    -------
-    bool
-        Whether it is a whole number from 0 to below ``n_labels``.
+    Returns whether it is a whole number from 0 to below ``n_labels``.
     """
     is_whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool)
     return is_whole and 0 <= label < n_labels
@@ -121,24 +94,8 @@ def _shown(labels: Sequence[int], names: Array | None) -> str:
 def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> list[tuple[int, ...]]:
     """Turn names into indices.
 
-    Parameters
-    ----------
-    edges : iterable of tuple
-        Names or indices.
-    n_labels : int
-        The number of labels.
-    names : ndarray of str, shape (L,), or None
-        The label names.
-
-    Returns
-    -------
-    list of tuple of int
-        The edges in indices.
-
-    Raises
-    ------
-    ValueError
-        If a label is unknown.
+    Shapes: names (L,).
+    Raises ValueError if a label is unknown.
     """
     known = {} if names is None else {name: label for label, name in enumerate(names.tolist())}
     parts = [_parts(position, edge) for position, edge in enumerate(edges)]
@@ -153,17 +110,8 @@ def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> l
 def numbers_are_names(labels: Iterable[Any], known: Container[str]) -> bool:
     """Say whether whole numbers are meant as names, such as the years 2001 to 2010.
 
-    Parameters
-    ----------
-    labels : iterable of object
-        All labels that were given.
-    known : container of str
-        The label names.
-
-    Returns
-    -------
-    bool
-        Whether each label, written out, is a name.
+    labels: all labels that were given.
+    Returns whether each label, written out, is a name.
     """
     return all(str(label) in known for label in labels if not isinstance(label, bool))
 
@@ -185,22 +133,8 @@ def _index(part: Any, edge: tuple[Any, ...], position: int, known: dict[str, int
 def checked_numbers(weights: Any | None, n_cliques: int) -> npt.NDArray[np.float64] | None:
     """Check the weights of cliques.
 
-    Parameters
-    ----------
-    weights : array-like or None
-        One number a clique.
-    n_cliques : int
-        The number of cliques.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_cliques,), or None
-        The weights, read-only.
-
-    Raises
-    ------
-    ValueError
-        If their number is wrong or one is no number.
+    Shapes: result (n_cliques,).
+    Raises ValueError if their number is wrong or one is no number.
     """
     if weights is None:
         return None
@@ -217,22 +151,9 @@ def checked_numbers(weights: Any | None, n_cliques: int) -> npt.NDArray[np.float
 def checked_signs(signs: Any | None, n_cliques: int) -> npt.NDArray[np.int8] | None:
     """Check the signs of cliques.
 
-    Parameters
-    ----------
-    signs : array-like or None
-        -1, 0 or 1 a clique.
-    n_cliques : int
-        The number of cliques.
-
-    Returns
-    -------
-    ndarray of int8, shape (n_cliques,), or None
-        The signs, read-only.
-
-    Raises
-    ------
-    ValueError
-        If their number is wrong or one is something else.
+    signs: -1, 0 or 1 a clique.
+    Shapes: result (n_cliques,).
+    Raises ValueError if their number is wrong or one is something else.
     """
     if signs is None:
         return None

@@ -7,19 +7,15 @@ mutual information is the best approximation of a distribution.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from labelweave.array_types import Array
 from labelweave.labels.clique_graph.graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
 
 __all__ = ["chow_liu"]
-
-Array = npt.NDArray[Any]
 
 
 def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array | None = None) -> CliqueGraph:
@@ -28,25 +24,11 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
     A pair is counted on the rows where both labels are observed, with ``smoothing`` added to each
     of its four counts (Laplace).  Tables of L x L are made; the targets stay sparse.
 
-    Parameters
-    ----------
-    labels : LabelMatrix
-        The targets.
-    smoothing : float, default=1.0
-        Added to every count; above 0.
-    sample_weight : ndarray of shape (n,) or None, default=None
-        By how much each row counts, 0 or above.
-
-    Returns
-    -------
-    CliqueGraph
-        A tree over all labels, strongest edges first; weights are mutual informations in nats, signs those of
-        the covariance.
-
-    Raises
-    ------
-    ValueError
-        If ``smoothing`` is not above 0, or the weights are not one number of 0 or above a row.
+    smoothing: added to every count; above 0.
+    sample_weight (n,): by how much each row counts, 0 or above.
+    Returns A tree over all labels, strongest edges first; weights are mutual informations in nats, signs
+        those of the covariance.
+    Raises ValueError if ``smoothing`` is not above 0, or the weights are not one number of 0 or above a row.
     """
     if not 0.0 < smoothing < np.inf:
         raise ValueError(f"smoothing is {smoothing!r}; it is added to counts, so give a number above 0.")

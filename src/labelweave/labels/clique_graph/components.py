@@ -15,17 +15,7 @@ __all__ = ["connected_labels"]
 def connected_labels(cliques: Sequence[tuple[int, ...]], n_labels: int) -> tuple[tuple[int, ...], ...]:
     """Find the components of a clique graph.
 
-    Parameters
-    ----------
-    cliques : sequence of tuple of int
-        The cliques.
-    n_labels : int
-        The number of labels.
-
-    Returns
-    -------
-    tuple of tuple of int
-        The labels of each component, ascending; components in the order of their first labels.
+    Returns the labels of each component, ascending; components in the order of their first labels.
     """
     ends = np.array([pair for clique in cliques for pair in pairwise(clique)], np.int64).reshape(-1, 2)
     joins = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (n_labels, n_labels))

@@ -18,17 +18,9 @@ def elimination_order(
 ) -> list[tuple[int, list[int]]] | None:
     """Order the nodes of a graph by min-fill.
 
-    Parameters
-    ----------
-    neighbors : sequence of set of int
-        The neighbors of every node.
-    limit : int or None, default=None
-        Give up when a node with more neighbors than this must be eliminated.
-
-    Returns
-    -------
-    list of (int, list of int), or None
-        The nodes in order, each with the neighbors it has then, in ascending order; None if given up.
+    neighbors: the neighbors of every node.
+    limit: give up when a node with more neighbors than this must be eliminated.
+    Returns the nodes in order, each with the neighbors it has then, in ascending order; None if given up.
     """
     left = [set(around) for around in neighbors]
     order = _strip_leaves(left)

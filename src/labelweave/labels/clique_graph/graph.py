@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.labels.clique_graph.checks import (
     checked_cliques,
     checked_numbers,
@@ -23,8 +24,6 @@ from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 
 __all__ = ["CliqueGraph"]
-
-Array = npt.NDArray[Any]
 
 
 @storable("CliqueGraph")

@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy.typing as npt
-
+from labelweave.array_types import Array
 from labelweave.labels.clique_graph.checks import is_index, numbers_are_names
 
 __all__ = ["graph_of_network", "is_network", "network_of_graph"]
-
-Array = npt.NDArray[Any]
 
 
 def is_network(edges: Any) -> bool:
     """Say whether an object is a graph of networkx.
 
-    Parameters
-    ----------
-    edges : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        Whether it has networkx's nodes and edges.
+    Returns whether it has networkx's nodes and edges.
     """
     return hasattr(edges, "nodes") and hasattr(edges, "is_directed") and callable(edges.edges)
 
@@ -33,24 +22,11 @@ def is_network(edges: Any) -> bool:
 def graph_of_network(network: Any, label_names: Any | None, n_labels: int | None) -> dict[str, Any]:
     """Read a graph of networkx as the arguments of ``CliqueGraph``.
 
-    Parameters
-    ----------
-    network : networkx.Graph
-        Labels as nodes; a node with ``kind="clique"`` stands for a clique of its neighbors.
-    label_names : sequence or None
-        The labels; by default the nodes in order.
-    n_labels : int or None
-        The number of labels, for nodes that are numbers.
-
-    Returns
-    -------
-    dict
-        Number of labels, cliques, names, weights and signs.
-
-    Raises
-    ------
-    ValueError
-        If a node is no label, or the graph is directed.
+    network: labels as nodes; a node with ``kind="clique"`` stands for a clique of its neighbors.
+    label_names: the labels; by default the nodes in order.
+    n_labels: the number of labels, for nodes that are numbers.
+    Returns number of labels, cliques, names, weights and signs.
+    Raises ValueError if a node is no label, or the graph is directed.
     """
     if network.is_directed() or network.is_multigraph():
         raise ValueError("The graph is directed or has parallel edges; give a plain networkx.Graph.")
@@ -103,24 +79,8 @@ def network_of_graph(
 ) -> Any:
     """Make a graph of networkx.
 
-    Parameters
-    ----------
-    cliques : sequence of tuple of int
-        The cliques.
-    labels : list
-        The node of every label.
-    weights, signs : ndarray or None
-        Of the cliques.
-
-    Returns
-    -------
-    networkx.Graph
-        The graph.
-
-    Raises
-    ------
-    ImportError
-        If networkx is not installed.
+    labels: the node of every label.
+    Raises ImportError if networkx is not installed.
     """
     try:
         import networkx

@@ -8,15 +8,13 @@ from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.label_names import shown_name
 
 __all__ = ["Array", "LabelCovariance"]
-
-Array = npt.NDArray[Any]
 
 
 class LabelCovariance(CovarianceConstructors, ABC):

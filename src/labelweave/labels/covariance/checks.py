@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, LabelsByLabels, PerLabel
 from labelweave.labels.taxonomy import Taxonomy
 
 __all__ = [
@@ -20,21 +21,11 @@ __all__ = [
     "number_type",
 ]
 
-Array = npt.NDArray[Any]
-
 
 def number_type(vectors: Array) -> npt.DTypeLike:
     """Choose the type in which to multiply some vectors.
 
-    Parameters
-    ----------
-    vectors : ndarray
-        The vectors.
-
-    Returns
-    -------
-    dtype
-        float32 for float32, else float64.
+    Returns float32 for float32, else float64.
     """
     return np.float32 if vectors.dtype == np.float32 else np.float64
 
@@ -42,15 +33,7 @@ def number_type(vectors: Array) -> npt.DTypeLike:
 def check_amount(amount: float) -> None:
     """Refuse an amount of shrinkage outside 0 to 1.
 
-    Parameters
-    ----------
-    amount : float
-        The amount.
-
-    Raises
-    ------
-    ValueError
-        If it is not between 0 and 1.
+    Raises ValueError if it is not between 0 and 1.
     """
     if not 0.0 <= amount <= 1.0:
         raise ValueError(f"The amount to shrink is {amount}; it must be between 0 and 1.")
@@ -59,20 +42,9 @@ def check_amount(amount: float) -> None:
 def checked_factor(factor: Any) -> Any:
     """Read a factor.
 
-    Parameters
-    ----------
-    factor : array-like or sparse matrix of shape (L, r)
-        The factor.
-
-    Returns
-    -------
-    ndarray or csr_array of float64, shape (L, r)
-        The factor, without duplicates if sparse.
-
-    Raises
-    ------
-    ValueError
-        If it has another number of dimensions, or an entry is not finite.
+    Returns (L, r): the factor, without duplicates if sparse.
+    Shapes: factor (L, r).
+    Raises ValueError if it has another number of dimensions, or an entry is not finite.
     """
     table: Any = (
         sp.csr_array(factor, dtype=np.float64) if sp.issparse(factor) else np.asarray(factor, np.float64)
@@ -92,25 +64,11 @@ def checked_factor(factor: Any) -> Any:
     return table
 
 
-def checked_own_variance(diagonal: Any, n_labels: int) -> Array:
+def checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     """Read the variances that labels have alone.
 
-    Parameters
-    ----------
-    diagonal : float or array-like of shape (L,)
-        Non-negative.
-    n_labels : int
-        The number of labels.
-
-    Returns
-    -------
-    ndarray of float64, shape (L,)
-        A copy.
-
-    Raises
-    ------
-    ValueError
-        If their number is wrong, or one is negative or not finite.
+    Shapes: diagonal (L,).
+    Raises ValueError if their number is wrong, or one is negative or not finite.
     """
     own = np.asarray(diagonal, np.float64)
     if own.shape not in ((), (1,), (n_labels,)):
@@ -128,17 +86,7 @@ def checked_own_variance(diagonal: Any, n_labels: int) -> Array:
 def check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:
     """Refuse variances of unknown nodes, and negative ones.
 
-    Parameters
-    ----------
-    given : mapping of str to float
-        Variances by node.
-    taxonomy : Taxonomy
-        The tree.
-
-    Raises
-    ------
-    ValueError
-        If a node is not in the tree, or its variance is negative or not finite.
+    Raises ValueError if a node is not in the tree, or its variance is negative or not finite.
     """
     known = set(taxonomy.nodes)
     for node, variance in given.items():
@@ -148,23 +96,10 @@ def check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None
             raise ValueError(f"The variance of node {node!r} is {variance}; it must be a number >= 0.")
 
 
-def checked_semidefinite(matrix: Array) -> Array:
+def checked_semidefinite(matrix: LabelsByLabels) -> LabelsByLabels:
     """Check that a matrix is a covariance.
 
-    Parameters
-    ----------
-    matrix : ndarray of float64, shape (L, L)
-        The matrix.
-
-    Returns
-    -------
-    ndarray of float64, shape (L, L)
-        The same, exactly symmetric.
-
-    Raises
-    ------
-    ValueError
-        If it is not square, finite, symmetric or positive semi-definite.
+    Raises ValueError if it is not square, finite, symmetric or positive semi-definite.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"A label covariance has shape {matrix.shape}; it must be square, (labels, labels).")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.labels.covariance.checks import check_node_variances
 from labelweave.labels.covariance.label_moments import mean_outer_product
 from labelweave.labels.covariance.named_matrix import matrix_and_names
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CovarianceConstructors"]
 
-Array = npt.NDArray[Any]
 
 # The kinds are subclasses of what these functions belong to, so they are imported inside.
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.labels.covariance.base import Array, LabelCovariance
+from labelweave.array_types import Array
+from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.checks import (
     check_amount,
     checked_factor,
@@ -26,14 +27,7 @@ __all__ = ["FactorCovariance"]
 class FactorCovariance(LabelCovariance):
     """A diagonal plus a factor times its transpose; the factor may be sparse.
 
-    Parameters
-    ----------
-    factor : array-like or sparse matrix of shape (L, r)
-        The factor.
-    diagonal : float or array-like of shape (L,), default=0.0
-        Non-negative.
-    label_names : sequence of str or None, default=None
-        One name a label.
+    Shapes: factor (L, r), diagonal (L,).
     """
 
     def __init__(
@@ -45,7 +39,6 @@ class FactorCovariance(LabelCovariance):
         self.label_names = checked_names(label_names, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`LabelCovariance.to_state`."""
         return {"factor": self.factor, "diagonal": self.own_variance, **self._names_state()}
 
     @property
@@ -54,36 +47,30 @@ class FactorCovariance(LabelCovariance):
         return f"rank {self.factor.shape[1]}" + (" plus diagonal" if self.own_variance.any() else "")
 
     def columns(self, labels: Array) -> LabelCovariance:
-        """Keep some labels; see :meth:`LabelCovariance.columns`."""
         kept = FactorCovariance(self.factor[labels], self.own_variance[labels])
         return kept._named(self._names_of(labels))
 
     def block(self, rows: Array, columns: Array) -> Array:
-        """Write out some entries; see :meth:`LabelCovariance.block`."""
         rows, columns = np.asarray(rows), np.asarray(columns)
         product = self.factor[rows] @ self.factor[columns].T
         dense = product.toarray() if sp.issparse(product) else np.asarray(product)
         return dense + np.where(rows[:, None] == columns[None, :], self.own_variance[rows][:, None], 0.0)
 
     def diagonal(self) -> Array:
-        """Give the variances; see :meth:`LabelCovariance.diagonal`."""
         return np.asarray((self.factor * self.factor).sum(axis=1)).ravel() + self.own_variance
 
     def matmul(self, vectors: Array) -> Array:
-        """Multiply; see :meth:`LabelCovariance.matmul`."""
         kind = number_type(vectors)
         factor = self.factor.astype(kind)
         return np.asarray(vectors * self.own_variance.astype(kind) + (vectors @ factor) @ factor.T)
 
     def shrink(self, amount: float) -> FactorCovariance:
-        """Pull towards independent labels; see :meth:`LabelCovariance.shrink`."""
         check_amount(amount)
         mean = self.diagonal().sum() / max(1, self.n_labels)
         own = (1.0 - amount) * self.own_variance + amount * mean
         return FactorCovariance(self.factor * np.sqrt(1.0 - amount), own)._named(self.label_names)
 
     def scaled(self, scale: float) -> FactorCovariance:
-        """Multiply all entries; see :meth:`LabelCovariance.scaled`."""
         return FactorCovariance(self.factor * np.sqrt(scale), self.own_variance * scale)._named(
             self.label_names
         )

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.labels.covariance.base import Array, LabelCovariance
+from labelweave.array_types import Array
+from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.checks import check_amount
 from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_names import checked_names
@@ -18,22 +19,13 @@ __all__ = ["IdentityCovariance"]
 
 @storable("IdentityCovariance")
 class IdentityCovariance(LabelCovariance):
-    """Independent labels, one-versus-all.
-
-    Parameters
-    ----------
-    n_labels : int
-        The number of labels.
-    label_names : sequence of str or None, default=None
-        One name a label.
-    """
+    """Independent labels, one-versus-all."""
 
     def __init__(self, n_labels: int, label_names: Sequence[str] | Array | None = None) -> None:
         self.n_labels = int(n_labels)
         self.label_names = checked_names(label_names, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`LabelCovariance.to_state`."""
         return {"n_labels": self.n_labels, **self._names_state()}
 
     @property
@@ -47,34 +39,27 @@ class IdentityCovariance(LabelCovariance):
         return "independent"
 
     def columns(self, labels: Array) -> LabelCovariance:
-        """Keep some labels; see :meth:`LabelCovariance.columns`."""
         return IdentityCovariance(len(labels))._named(self._names_of(labels))
 
     def block(self, rows: Array, columns: Array) -> Array:
-        """Write out some entries; see :meth:`LabelCovariance.block`."""
         return np.equal.outer(rows, columns).astype(np.float64)
 
     def diagonal(self) -> Array:
-        """Give the variances; see :meth:`LabelCovariance.diagonal`."""
         return np.ones(self.n_labels)
 
     def matmul(self, vectors: Array) -> Array:
-        """Multiply; see :meth:`LabelCovariance.matmul`."""
         return vectors
 
     def shrink(self, amount: float) -> IdentityCovariance:
-        """Give the same covariance; see :meth:`LabelCovariance.shrink`."""
         check_amount(amount)
         return self
 
     def scaled(self, scale: float) -> LabelCovariance:
-        """Give equal variances; see :meth:`LabelCovariance.scaled`."""
         # the factor covariance is a subclass of the same base, so it is looked up when asked for
         from labelweave.labels.covariance.factor import FactorCovariance
 
         return FactorCovariance(np.empty((self.n_labels, 0)), scale)._named(self.label_names)
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Give ones and the identity; see :meth:`LabelCovariance.spectrum`."""
         check_writable(self.n_labels, "The spectrum of independent labels")
         return np.ones(self.n_labels), np.eye(self.n_labels)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, LabelsByLabels
 from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_matrix import LabelMatrix
 
 __all__ = ["mean_outer_product"]
 
-Array = npt.NDArray[Any]
 
 _COLUMNS_AT_ONCE = 1024
 _CELLS_AT_ONCE = 4_000_000  # also bounds the rows, so that single precision counts exactly
@@ -21,23 +20,12 @@ _DENSE_SHARE = 0.1  # stored share of entries from which products of dense rows 
 _ROUNDING = 1e-12
 
 
-def mean_outer_product(labels: LabelMatrix) -> Array:
+def mean_outer_product(labels: LabelMatrix) -> LabelsByLabels:
     """Average ``y_i y_i^T`` over rows; with missing entries each pair over the rows that have both.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of shape (n, L)
-        The labels.
-
-    Returns
-    -------
-    ndarray of float64, shape (L, L)
-        Positive semi-definite, with ones on the diagonal.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, no labels or too many labels.
+    Returns positive semi-definite, with ones on the diagonal.
+    Shapes: labels (n, L).
+    Raises ValueError if there are no rows, no labels or too many labels.
     """
     if 0 in labels.shape:
         raise ValueError(

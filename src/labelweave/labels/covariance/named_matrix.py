@@ -5,34 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.labels.label_names import frame_names
 
 __all__ = ["matrix_and_names"]
-
-Array = npt.NDArray[Any]
 
 
 def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
     """Read a square matrix and the names of its columns.
 
-    Parameters
-    ----------
-    matrix : array-like or DataFrame of shape (L, L)
-        The matrix.
-
-    Returns
-    -------
-    table : ndarray of float64, shape (L, L)
-        Its entries, rows in the order of the columns.
-    names : list of str or None
-        The names of a frame's columns.
-
-    Raises
-    ------
-    ValueError
-        If the rows of a frame have other names than its columns.
+    table (L, L): its entries, rows in the order of the columns.
+    names: the names of a frame's columns.
+    Shapes: matrix (L, L).
+    Raises ValueError if the rows of a frame have other names than its columns.
     """
     table, columns = np.asarray(matrix, dtype=np.float64), frame_names(matrix)
     rows = row_names(matrix)
@@ -51,15 +37,8 @@ def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
 def row_names(table: Any) -> list[str] | None:
     """Read names off the index of a frame or series.
 
-    Parameters
-    ----------
-    table : object
-        A frame, a series, or anything else.
-
-    Returns
-    -------
-    list of str or None
-        The names; None if there is no index or it only counts rows from 0.
+    table: A frame, a series, or anything else.
+    Returns the names; None if there is no index or it only counts rows from 0.
     """
     index = getattr(table, "index", None)
     if index is None or callable(index):

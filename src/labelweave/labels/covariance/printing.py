@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Array
 
 if TYPE_CHECKING:
     from labelweave.labels.covariance.base import LabelCovariance
@@ -17,22 +18,13 @@ _WEAKEST = 0.005  # what prints as 0.00 is left out
 _LONGEST_NAME = 32
 _DECIMALS = 9  # rounding must not choose among equal pairs
 
-Array = npt.NDArray[Any]
 Pair = tuple[str, str, float]
 
 
 def in_short(covariance: LabelCovariance) -> str:
     """Describe a covariance in one line.
 
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        The covariance.
-
-    Returns
-    -------
-    str
-        Its size and kind, the range of the variances and the strongest correlation of each sign.
+    Returns its size and kind, the range of the variances and the strongest correlation of each sign.
     """
     parts = [f"{covariance.n_labels} labels", covariance.kind, f"variances {_variance_range(covariance)}"]
     alike, opposed = _strongest_pairs(covariance, 1)
@@ -43,15 +35,7 @@ def in_short(covariance: LabelCovariance) -> str:
 def in_full(covariance: LabelCovariance) -> str:
     """Describe a covariance in a few lines.
 
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        The covariance.
-
-    Returns
-    -------
-    str
-        As :func:`in_short`, with the five strongest correlations of each sign.
+    Returns as :func:`in_short`, with the five strongest correlations of each sign.
     """
     lines = [
         f"Label covariance over {covariance.n_labels} labels, {covariance.kind}",

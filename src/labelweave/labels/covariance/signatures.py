@@ -6,39 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.labels.covariance.named_matrix import row_names
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.label_names import frame_names, shown_name
 
 __all__ = ["signature_factor"]
 
-Array = npt.NDArray[Any]
-
 
 def signature_factor(signatures: Any, class_prior: Any) -> tuple[Array, Any]:
     """Read signatures and a prior over their classes.
 
-    Parameters
-    ----------
-    signatures : array-like, DataFrame, sparse matrix or LabelMatrix of shape (classes, L)
-        Labels 0/1 or -1/1.
-    class_prior : array-like of shape (classes,), Series, dict or None
-        Non-negative weights.
-
-    Returns
-    -------
-    factor : ndarray of float64, shape (L, r)
-        A column ``sqrt(p(c)) y_c`` for every class of positive weight.
-    names : sequence of str or None
-        The label names.
-
-    Raises
-    ------
-    ValueError
-        If an entry is no label, or the prior is no prior.
+    factor (L, r): A column ``sqrt(p(c)) y_c`` for every class of positive weight.
+    Shapes: signatures (classes, L), class_prior (classes,).
+    Raises ValueError if an entry is no label, or the prior is no prior.
     """
     table, names = _numbers(signatures)
     classes = row_names(signatures)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Array, LabelsByLabels
 
 __all__ = ["check_writable", "dense_spectrum", "factor_spectrum"]
 
-Array = npt.NDArray[Any]
 
 _LARGEST_WRITTEN_OUT = 20_000  # labels; an L x L matrix of these takes 3.2 GB
 _TIE = 1e-6
@@ -18,17 +16,8 @@ _TIE = 1e-6
 def check_writable(n_labels: int, what: str) -> None:
     """Refuse to write out a matrix over too many labels.
 
-    Parameters
-    ----------
-    n_labels : int
-        The number of labels.
-    what : str
-        What needs the matrix, the start of the message.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 20,000 labels.
+    what: what needs the matrix, the start of the message.
+    Raises ValueError if there are more than 20,000 labels.
     """
     if n_labels > _LARGEST_WRITTEN_OUT:
         raise ValueError(
@@ -37,20 +26,11 @@ def check_writable(n_labels: int, what: str) -> None:
         )
 
 
-def dense_spectrum(matrix: Array) -> tuple[Array, Array]:
+def dense_spectrum(matrix: LabelsByLabels) -> tuple[Array, Array]:
     """Compute the eigenvalues above rounding of a positive semi-definite matrix.
 
-    Parameters
-    ----------
-    matrix : ndarray of float64, shape (L, L)
-        Symmetric.
-
-    Returns
-    -------
-    eigenvalues : ndarray of float64, shape (r,)
-        Positive, descending.
-    eigenvectors : ndarray of float64, shape (L, r)
-        Orthonormal columns; the largest entry of each is positive.
+    eigenvectors (L, r): orthonormal columns; the largest entry of each is positive.
+    Shapes: eigenvalues (r,).
     """
     values, vectors = np.linalg.eigh(matrix)
     # a negative eigenvalue shows how large the errors of the matrix are
@@ -61,17 +41,9 @@ def dense_spectrum(matrix: Array) -> tuple[Array, Array]:
 def factor_spectrum(factor: Array) -> tuple[Array, Array]:
     """Compute the eigenvalues above rounding of a thin factor times its transpose.
 
-    Parameters
-    ----------
-    factor : ndarray of float64, shape (L, r)
-        The factor F of F F^T.
-
-    Returns
-    -------
-    eigenvalues : ndarray of float64, shape (k,)
-        Positive, descending.
-    eigenvectors : ndarray of float64, shape (L, k)
-        Orthonormal columns; the largest entry of each is positive.
+    factor (L, r): the factor F of F F^T.
+    eigenvectors (L, k): orthonormal columns; the largest entry of each is positive.
+    Shapes: eigenvalues (k,).
     """
     vectors, roots, _ = np.linalg.svd(factor, full_matrices=False)
     return _largest_first(roots**2, vectors, 0.0)

@@ -14,17 +14,8 @@ _LINES = 30
 def drawn(forest: Forest, most: int = _LINES) -> str:
     """Draw a forest, one node a line, the upper levels first if it is large.
 
-    Parameters
-    ----------
-    forest : Forest
-        What to draw.
-    most : int, default=30
-        The most nodes to draw.
-
-    Returns
-    -------
-    str
-        The lines.  A node below which some are left out says how many.
+    most: the most nodes to draw.
+    Returns the lines.  A node below which some are left out says how many.
     """
     depths = forest.depth(forest.nodes)
     shown = np.zeros(len(depths), bool)

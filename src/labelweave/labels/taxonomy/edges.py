@@ -20,27 +20,12 @@ def ordered_forest(
 ) -> tuple[list[str], dict[str, str]]:
     """Check the edges of a forest and order its nodes.
 
-    Parameters
-    ----------
-    pairs : iterable of (str, str)
-        One (parent, child) pair an edge; an edge may be given twice.
-    nodes : iterable of str, default=()
-        Further nodes; they come first when siblings are ordered.
-    root : str or None, default=None
-        The node above all others, if there must be one.
-
-    Returns
-    -------
-    nodes : list of str
-        All names, depth first.
-    parent : dict of str to str
-        The parent of each node that has one, in the same order.
-
-    Raises
-    ------
-    ValueError
-        If there are no nodes, a name is empty, a node has several parents, the
-        pairs contain a cycle, or a node is not below ``root``; the names are given.
+    pairs: one (parent, child) pair an edge; an edge may be given twice.
+    nodes: further nodes; they come first when siblings are ordered.
+    root: the node above all others, if there must be one.
+    parent: the parent of each node that has one, in the same order.
+    Raises ValueError if there are no nodes, a name is empty, a node has several parents, the pairs contain a
+        cycle, or a node is not below ``root``; the names are given.
     """
     edges = [_checked_pair(position, pair) for position, pair in enumerate(pairs)]
     names = list(dict.fromkeys([*_distinct(nodes), *(name for pair in edges for name in pair)]))
@@ -59,22 +44,9 @@ def ordered_forest(
 def node_name(name: Any, where: str) -> str:
     """Write a name as text.
 
-    Parameters
-    ----------
-    name : object
-        The name; anything but text is written as text.
-    where : str
-        Where it stands, for the message.
-
-    Returns
-    -------
-    str
-        The name.
-
-    Raises
-    ------
-    ValueError
-        If there is no name.
+    name: the name; anything but text is written as text.
+    where: where it stands, for the message.
+    Raises ValueError if there is no name.
     """
     # a table writes NaN where a root has no parent
     is_missing = name is None or (isinstance(name, float) and math.isnan(name))

@@ -20,21 +20,10 @@ Several = list[str] | tuple[str, ...] | npt.NDArray[Any]
 class Forest:
     """Trees over names, and questions about one name or several.
 
-    Parameters
-    ----------
-    pairs : iterable of (str, str)
-        One (parent, child) pair an edge.
-    nodes : iterable of str, default=()
-        Further nodes.
-    root : str or None, default=None
-        The node above all others, if there must be one.
-
-    Attributes
-    ----------
-    nodes : list of str
-        All names, every parent before its children.
-    parent : dict of str to str
-        The parent of each node that has one.
+    pairs: one (parent, child) pair an edge.
+    root: the node above all others, if there must be one.
+    nodes: all names, every parent before its children.
+    parent: the parent of each node that has one.
     """
 
     def __init__(self, pairs: Iterable[Any], nodes: Iterable[Any] = (), root: Any | None = None) -> None:

@@ -16,23 +16,9 @@ Edges = tuple[list[tuple[str, str]], list[str]]
 def edges_of_nested(mapping: Any) -> Edges:
     """Read nested dicts.
 
-    Parameters
-    ----------
-    mapping : mapping, or iterable of names and mappings
-        Each name with what is below it: another mapping, a list or set of names,
-        or None or an empty mapping for a leaf.  A list may hold mappings too.
-
-    Returns
-    -------
-    pairs : list of (str, str)
-        The edges.
-    nodes : list of str
-        All nodes.
-
-    Raises
-    ------
-    ValueError
-        If a name is empty or occurs at two places, or what is below a name is something else.
+    mapping: each name with what is below it: another mapping, a list or set of names, or None or an empty
+        mapping for a leaf.  A list may hold mappings too.
+    Raises ValueError if a name is empty or occurs at two places, or what is below a name is something else.
     """
     pairs, places = list[tuple[str, str]](), dict[str, tuple[str, ...]]()
     waiting: list[tuple[Any, Any, tuple[str, ...]]] = [
@@ -86,26 +72,11 @@ def edges_of_paths(
 ) -> Edges:
     """Read path strings.
 
-    Parameters
-    ----------
-    paths : iterable of str
-        Each the whole path of a node.
-    separator : str, default="/"
-        What stands between the names of a path.
-    ancestors : {"add", "require"}, default="add"
-        Whether nodes above that are not listed are added or refused.
-
-    Returns
-    -------
-    pairs : list of (str, str)
-        The edges.
-    nodes : list of str
-        All nodes, every parent before its children.
-
-    Raises
-    ------
-    ValueError
-        If a path is empty, has an empty part, occurs twice, or lacks its parent.
+    paths: each the whole path of a node.
+    separator: what stands between the names of a path.
+    ancestors: whether nodes above that are not listed are added or refused.
+    nodes: all nodes, every parent before its children.
+    Raises ValueError if a path is empty, has an empty part, occurs twice, or lacks its parent.
     """
     if isinstance(paths, str):
         raise ValueError(f"paths is the text {paths!r}; give a list of paths.")
@@ -151,22 +122,8 @@ def _refuse_orphans(listed: Mapping[str, tuple[str, ...]]) -> None:
 def edges_of_graph(graph: Any) -> Edges:
     """Read a directed graph of networkx.
 
-    Parameters
-    ----------
-    graph : networkx.DiGraph
-        Edges run from parent to child.
-
-    Returns
-    -------
-    pairs : list of (str, str)
-        The edges.
-    nodes : list of str
-        All nodes.
-
-    Raises
-    ------
-    ValueError
-        If the graph is undirected, or two nodes are written alike.
+    graph: edges run from parent to child.
+    Raises ValueError if the graph is undirected, or two nodes are written alike.
     """
     if not graph.is_directed():
         raise ValueError(

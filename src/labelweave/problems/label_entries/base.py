@@ -10,32 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "EntryPoint", "LabelEntries", "SlopeOperator", "weighted_rows"]
+from labelweave.array_types import Array, PerRow
 
-Array = npt.NDArray[Any]
+__all__ = ["Array", "EntryPoint", "LabelEntries", "SlopeOperator", "weighted_rows"]
 
 
 @dataclass(frozen=True)
 class EntryPoint:
     """The loss, to second order, at one image.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (rows,)
-        The loss of each row.
-    slopes : ndarray of shape (rows, k)
-        Derivatives by the image: D H with D_ij = w_ij loss'(s_ij) (equation 9).
-    curve : callable
-        From a direction B of shape (rows, k) to U H of shape (rows, k), with
-        U_ij = w_ij loss''(s_ij) b_i . h_j (equation 10).
-    weights : ndarray of shape (rows,)
-        Sums of second derivatives over each row, as shares of the sum of ``column_weights``; for a
-        preconditioner, which takes U_ij to be about ``weights_i column_weights_j``.
+    values (rows,): the loss of each row.
+    slopes (rows, k): derivatives by the image: D H with D_ij = w_ij loss'(s_ij) (equation 9).
+    curve: from a direction B of shape (rows, k) to U H of shape (rows, k), with U_ij = w_ij loss''(s_ij) b_i
+        . h_j (equation 10).
+    weights (rows,): sums of second derivatives over each row, as shares of the sum of ``column_weights``; for
+        a preconditioner, which takes U_ij to be about ``weights_i column_weights_j``.
     """
 
     values: npt.NDArray[np.float64]
@@ -48,14 +42,9 @@ class EntryPoint:
 class SlopeOperator:
     """The matrix D of slopes of all entries, and the conjugate losses at its multiples.
 
-    Parameters
-    ----------
-    matmul : callable
-        From v of shape (columns, p) to D v of shape (rows, p).
-    adjoint : callable
-        From u of shape (rows, p) to D^T u of shape (columns, p).
-    conjugate : callable
-        From a share t between 0 and 1 to the sum of the conjugates of ``w loss`` at t D.
+    matmul: from v of shape (columns, p) to D v of shape (rows, p).
+    adjoint: from u of shape (rows, p) to D^T u of shape (columns, p).
+    conjugate: from a share t between 0 and 1 to the sum of the conjugates of ``w loss`` at t D.
     """
 
     matmul: Callable[[Array], Array]
@@ -78,65 +67,29 @@ class LabelEntries(Protocol):
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         """Evaluate the loss to second order.
 
-        Parameters
-        ----------
-        image : ndarray of shape (rows, k)
-            The image of the factor that moves.
-        fixed : ndarray of shape (columns, k)
-            The other factor.
-
-        Returns
-        -------
-        EntryPoint
-            Values, slopes and curvature.
+        image (rows, k): the image of the factor that moves.
+        Shapes: fixed (columns, k).
         """
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
         """Compute the loss of each row.
 
-        Parameters
-        ----------
-        image : ndarray of shape (rows, k)
-            The image of the factor that moves.
-        fixed : ndarray of shape (columns, k)
-            The other factor.
-
-        Returns
-        -------
-        ndarray of float64, shape (rows,)
-            The losses.
+        image (rows, k): the image of the factor that moves.
+        Shapes: fixed (columns, k), result (rows,).
         """
 
     def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
         """Give the matrix of slopes as an operator.
 
-        Parameters
-        ----------
-        image : ndarray of shape (rows, k)
-            The image of the factor that moves.
-        fixed : ndarray of shape (columns, k)
-            The other factor.
-
-        Returns
-        -------
-        SlopeOperator
-            The matrix.
+        image (rows, k): the image of the factor that moves.
+        Shapes: fixed (columns, k).
         """
 
 
-def weighted_rows(table: Array, weights: Array) -> Array:
+def weighted_rows(table: Array, weights: PerRow) -> Array:
     """Multiply every row of a table by its weight.
 
-    Parameters
-    ----------
-    table : ndarray of shape (n, k)
-        The table.
-    weights : ndarray of shape (n,)
-        The weights.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-        The product; the table itself where all weights are 1.
+    Returns (n, k): the product; the table itself where all weights are 1.
+    Shapes: table (n, k).
     """
     return table if (weights == 1).all() else table * weights[:, None]

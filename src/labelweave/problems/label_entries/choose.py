@@ -32,24 +32,11 @@ def choose_entries(
 ) -> LabelEntries:
     """Choose how the loss of a label matrix is computed.
 
-    Parameters
-    ----------
-    labels : LabelMatrix of n rows
-        The labels.
-    loss : {"squared", "logistic", "squared_hinge"}
-        The loss of an entry.
-    row_weights : ndarray of shape (n,)
-        Weights of the rows, of the type to compute in.
-    negative_weight : float
-        What the weights of entries that are not positive are multiplied with.
-    workers : Workers
-        The threads.
-
-    Returns
-    -------
-    LabelEntries
-        :class:`QuadraticEntries` for the squared loss without missing labels,
-        :class:`SampledEntries` where few entries are observed, else :class:`DenseEntries`.
+    loss: the loss of an entry.
+    row_weights (n,): weights of the rows, of the type to compute in.
+    negative_weight: what the weights of entries that are not positive are multiplied with.
+    Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
+        where few entries are observed, else :class:`DenseEntries`.
     """
     entry_loss = ENTRY_LOSSES[loss]()
     if labels.observed is None:

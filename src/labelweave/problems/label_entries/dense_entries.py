@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.losses.entry_losses import EntryLoss
 from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator
 
 __all__ = ["DenseEntries", "EntryTable"]
 
-Array = npt.NDArray[Any]
 
 _BLOCK_ENTRIES = 2**18
 
@@ -30,16 +30,11 @@ _BLOCK_ENTRIES = 2**18
 class EntryTable:
     """The signs and weights of all entries, written out a block of rows at a time.
 
-    Parameters
-    ----------
-    signs : csr_array of int8, shape (rows, columns)
-        +1 at positive entries; where ``lists_all``, -1 at negative ones, and unobserved ones are left out.
-    lists_all : bool
-        Whether negative entries are listed; if not, all that are not positive are negative.
-    row_weights, column_weights : ndarray of shape (rows,) and (columns,)
-        An entry's weight is the product of both.
-    negative_weight : float
-        What the weights of negative entries are multiplied with.
+    signs (rows, columns): +1 at positive entries; where ``lists_all``, -1 at negative ones, and unobserved
+        ones are left out.
+    lists_all: whether negative entries are listed; if not, all that are not positive are negative.
+    row_weights, column_weights (rows,): an entry's weight is the product of both.
+    negative_weight: what the weights of negative entries are multiplied with.
     """
 
     signs: sp.csr_array
@@ -54,30 +49,15 @@ class EntryTable:
         return int(self.signs.shape[0]), int(self.signs.shape[1])
 
     def turned(self) -> EntryTable:
-        """Exchange rows and columns.
-
-        Returns
-        -------
-        EntryTable
-            The transpose.
-        """
+        """Exchange rows and columns."""
         signs = sp.csr_array(self.signs.T)
         return EntryTable(signs, self.lists_all, self.column_weights, self.row_weights, self.negative_weight)
 
     def block(self, rows: slice) -> tuple[Array, Array]:
         """Write out some rows.
 
-        Parameters
-        ----------
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        signs : ndarray of shape (r, columns)
-            +1 and -1.
-        weights : ndarray of shape (r, columns)
-            The weights, 0 where unobserved.
+        weights (r, columns): the weights, 0 where unobserved.
+        Shapes: signs (r, columns).
         """
         listed = self.signs[rows].toarray()
         signs = np.where(listed > 0, 1, -1).astype(self.row_weights.dtype)
@@ -92,16 +72,8 @@ class EntryTable:
 class DenseEntries:
     """The loss.
 
-    Parameters
-    ----------
-    loss : EntryLoss
-        The loss of an entry.
-    table : EntryTable of shape (rows, columns)
-        The labels.
-    workers : Workers
-        The threads.
-    budget : float, default=2e9
-        Bytes for second derivatives.
+    loss: the loss of an entry.
+    Shapes: table (rows, columns).
     """
 
     has_uniform_curvature = False
@@ -121,7 +93,6 @@ class DenseEntries:
         return self._transposed
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
-        """Evaluate to second order; see :meth:`LabelEntries.at`."""
         n_rows, dtype = len(image), image.dtype
         values, slopes, means = np.empty(n_rows), np.empty_like(image), np.empty(n_rows, dtype)
         keeps = dtype.itemsize * n_rows * self.shape[1] <= self.budget
@@ -149,7 +120,6 @@ class DenseEntries:
         return EntryPoint(values, slopes, self._curve(curvature, fixed, across), means)
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
-        """Compute the loss of each row; see :meth:`LabelEntries.values`."""
         values = np.empty(len(image))
         across = np.ascontiguousarray(fixed.T)
 
@@ -162,7 +132,6 @@ class DenseEntries:
         return values
 
     def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
-        """Give the matrix of slopes, made anew block by block; see :meth:`LabelEntries.slope_operator`."""
         across = np.ascontiguousarray(fixed.T)
 
         def at(block: slice) -> tuple[Array, Array, Array]:

@@ -11,12 +11,11 @@ is made.  b < 1 is for labels of which only positive ones are known (absent mean
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.features.inner_products import row_inner
 from labelweave.features.sparse_products import SparseProducts
@@ -24,24 +23,13 @@ from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator, we
 
 __all__ = ["QuadraticEntries"]
 
-Array = npt.NDArray[Any]
-
 
 class QuadraticEntries:
     """The loss.
 
-    Parameters
-    ----------
-    positives : SparseProducts of shape (rows, columns)
-        The positive entries; values do not matter.
-    row_weights : ndarray of shape (rows,)
-        u.
-    column_weights : ndarray of shape (columns,)
-        v.
-    background : float
-        b, the weight of an entry that is not positive.
-    workers : Workers
-        The threads.
+    positives (rows, columns): the positive entries; values do not matter.
+    background: b, the weight of an entry that is not positive.
+    Shapes: row_weights (rows,), column_weights (columns,).
     """
 
     is_quadratic = True
@@ -65,25 +53,13 @@ class QuadraticEntries:
 
     @classmethod
     def from_pattern(
-        cls, positives: sp.csr_array, weights: Array, background: float, workers: Workers
+        cls, positives: sp.csr_array, weights: PerRow, background: float, workers: Workers
     ) -> QuadraticEntries:
         """Make the loss of a pattern of positive entries.
 
-        Parameters
-        ----------
-        positives : csr_array of shape (n, L)
-            Non-zero where a label is there.
-        weights : ndarray of shape (n,)
-            Weights of the rows, of the type to compute in.
-        background : float
-            The weight of an entry that is not positive.
-        workers : Workers
-            The threads.
-
-        Returns
-        -------
-        QuadraticEntries
-            The loss.
+        positives (n, L): non-zero where a label is there.
+        weights: weights of the rows, of the type to compute in.
+        background: the weight of an entry that is not positive.
         """
         products = SparseProducts(positives, weights.dtype, workers)
         return cls(products, weights, np.ones(positives.shape[1], weights.dtype), background, workers)
@@ -102,7 +78,6 @@ class QuadraticEntries:
         return self._transposed
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
-        """Evaluate to second order; see :meth:`LabelEntries.at`."""
         gram = self._gram(fixed)
         scale = self.row_weights[:, None]
         values, pulled = self._values(image, fixed, gram)
@@ -122,11 +97,9 @@ class QuadraticEntries:
         return EntryPoint(values, slopes, curve, self._mean_curvature())
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
-        """Compute the loss of each row; see :meth:`LabelEntries.values`."""
         return self._values(image, fixed, self._gram(fixed))[0]
 
     def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
-        """Give the matrix of slopes; see :meth:`LabelEntries.slope_operator`."""
         scores = self.positives.sampled(image, fixed)
         weight, b = self.weighted.values, self.background
         correction = self.positives.with_values(weight * ((1 - b) * scores - 1))
@@ -182,7 +155,6 @@ class QuadraticEntries:
         return self.positives.with_values(scores).matmul(fixed)
 
     def _mean_curvature(self) -> Array:
-        """Give weights of rows; see :class:`EntryPoint`."""
         total = max(float(self.column_weights.sum(dtype=np.float64)), 1e-30)
         extra = (1 - self.background) * 2 * self._constants / total
         return np.asarray(self.row_weights * (self.background + extra), self.row_weights.dtype)

@@ -6,12 +6,11 @@ entry by entry, and sums of the fixed factor by sparse products.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.losses.entry_losses import EntryLoss
@@ -19,20 +18,13 @@ from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator
 
 __all__ = ["SampledEntries"]
 
-Array = npt.NDArray[Any]
-
 
 class SampledEntries:
     """The loss.
 
-    Parameters
-    ----------
-    loss : EntryLoss
-        The loss of an entry.
-    signs : SparseProducts of shape (rows, columns)
-        +1 or -1 at every observed entry.
-    weights : ndarray of shape (nnz,)
-        Weights of the entries, in the order of ``signs``.
+    loss: the loss of an entry.
+    signs (rows, columns): +1 or -1 at every observed entry.
+    weights (nnz,): weights of the entries, in the order of ``signs``.
     """
 
     has_uniform_curvature = False
@@ -50,29 +42,16 @@ class SampledEntries:
         cls,
         loss: EntryLoss,
         signs: sp.csr_array,
-        row_weights: Array,
+        row_weights: PerRow,
         negative_weight: float,
         workers: Workers,
     ) -> SampledEntries:
         """Make the loss of a matrix of signs.
 
-        Parameters
-        ----------
-        loss : EntryLoss
-            The loss of an entry.
-        signs : csr_array of shape (n, L)
-            +1 and -1 at observed entries.
-        row_weights : ndarray of shape (n,)
-            Weights of the rows, of the type to compute in.
-        negative_weight : float
-            What the weights of negative entries are multiplied with.
-        workers : Workers
-            The threads.
-
-        Returns
-        -------
-        SampledEntries
-            The loss.
+        loss: the loss of an entry.
+        signs (n, L): +1 and -1 at observed entries.
+        row_weights: weights of the rows, of the type to compute in.
+        negative_weight: what the weights of negative entries are multiplied with.
         """
         products = SparseProducts(signs, row_weights.dtype, workers)
         weights = np.repeat(row_weights, np.diff(signs.indptr))
@@ -88,7 +67,6 @@ class SampledEntries:
         return self._transposed
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
-        """Evaluate to second order; see :meth:`LabelEntries.at`."""
         scores = self.signs.sampled(image, fixed)
         slopes = self._with(self.weights * self.loss.slope(self.signs.values, scores))
         curvature = self.weights * self.loss.curvature(self.signs.values, scores)
@@ -102,11 +80,9 @@ class SampledEntries:
         return EntryPoint(self._values(scores), slopes.matmul(fixed), curve, weights.astype(image.dtype))
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
-        """Compute the loss of each row; see :meth:`LabelEntries.values`."""
         return self._values(self.signs.sampled(image, fixed))
 
     def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
-        """Give the matrix of slopes; see :meth:`LabelEntries.slope_operator`."""
         signs = self.signs.values
         slopes = self.loss.slope(signs, self.signs.sampled(image, fixed))
         matrix = self._with(self.weights * slopes)

@@ -8,17 +8,16 @@ of the squared norms of its three parities: the two labels' own, and that of the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array, LabelsByLabels
 from labelweave.arrays import panels
 from labelweave.problems.structured_margin.moments import DualMoments
 
 __all__ = ["ScoredProblem", "grown_cliques", "pair_scores", "violations"]
 
-Array = npt.NDArray[Any]
 
 _NUMBERS_AT_ONCE = 16_000_000  # moments held in memory, 128 MB
 
@@ -27,27 +26,14 @@ class ScoredProblem(Protocol):
     """A problem at dual variables by which cliques are scored."""
 
     def moments(self) -> DualMoments:
-        """Give the dual variables.
-
-        Returns
-        -------
-        DualMoments
-            The variables.
-        """
+        """Give the dual variables."""
 
 
-def pair_scores(problem: ScoredProblem) -> Array:
+def pair_scores(problem: ScoredProblem) -> LabelsByLabels:
     """Score all pairs of labels, some at a time.
 
-    Parameters
-    ----------
-    problem : ScoredProblem
-        The problem at its dual variables.
-
-    Returns
-    -------
-    ndarray of float64, shape (L, L)
-        Scores above the diagonal, 0 elsewhere.
+    problem: the problem at its dual variables.
+    Returns scores above the diagonal, 0 elsewhere.
     """
     moments = problem.moments()
     n_labels, sums = moments.data.n_labels, moments.label_sums()
@@ -66,17 +52,8 @@ def pair_scores(problem: ScoredProblem) -> Array:
 def violations(problem: ScoredProblem, cliques: Iterable[tuple[int, ...]]) -> Array:
     """Score some cliques of any size.
 
-    Parameters
-    ----------
-    problem : ScoredProblem
-        The problem at its dual variables.
-    cliques : iterable of tuple of int
-        Ascending labels.
-
-    Returns
-    -------
-    ndarray of float64, shape (cliques,)
-        Their scores.
+    problem: the problem at its dual variables.
+    Shapes: result (cliques,).
     """
     moments = problem.moments()
     return np.asarray([float(np.square(moments.clique_sums(clique)).sum()) for clique in cliques])
@@ -85,17 +62,7 @@ def violations(problem: ScoredProblem, cliques: Iterable[tuple[int, ...]]) -> Ar
 def grown_cliques(cliques: Iterable[tuple[int, ...]], size: int) -> list[tuple[int, ...]]:
     """Grow the chosen cliques by a label that is joined to one of theirs.
 
-    Parameters
-    ----------
-    cliques : iterable of tuple of int
-        The chosen cliques.
-    size : int
-        The largest size.
-
-    Returns
-    -------
-    list of tuple of int
-        Cliques of three labels or more that were not chosen, in order.
+    Returns cliques of three labels or more that were not chosen, in order.
     """
     chosen = set(cliques)
     near: dict[int, set[int]] = {}

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.candidates import grown_cliques, pair_scores, violations
 from labelweave.problems.structured_margin.moments import DualMoments
@@ -17,57 +17,27 @@ from labelweave.solvers.clique_generation import Proposal
 
 __all__ = ["CliqueSearch"]
 
-Array = npt.NDArray[Any]
-
 
 class GrowingProblem(Protocol):
-    """A problem whose graph can grow.
-
-    Attributes
-    ----------
-    graph : CliqueGraph
-        The graph.
-    penalty : RoundPenalty
-        The penalty.
-    """
+    """A problem whose graph can grow."""
 
     graph: CliqueGraph
     penalty: Any
 
     def moments(self) -> DualMoments:
-        """Give the dual variables.
-
-        Returns
-        -------
-        DualMoments
-            The variables.
-        """
+        """Give the dual variables."""
 
     def regraph(self, graph: CliqueGraph, penalty: RoundPenalty) -> None:
-        """Go on with a graph that has more cliques.
-
-        Parameters
-        ----------
-        graph : CliqueGraph
-            The graph.
-        penalty : RoundPenalty
-            Its penalty.
-        """
+        """Go on with a graph that has more cliques."""
 
 
 class CliqueSearch:
     """The problem of clique generation.
 
-    Parameters
-    ----------
-    problem : StructuredMargin or ProximalMargin
-        The problem, with a penalty by rounds.
-    per_round : int
-        Cliques to activate in a round (r in the paper).
-    clique_size : int
-        The largest number of labels in a clique; those above pairs are grown from chosen ones.
-    solve : callable
-        Solves the problem; gets whether to the last tolerance.
+    problem: the problem, with a penalty by rounds.
+    per_round: cliques to activate in a round (r in the paper).
+    clique_size: the largest number of labels in a clique; those above pairs are grown from chosen ones.
+    solve: solves the problem; gets whether to the last tolerance.
     """
 
     def __init__(
@@ -79,26 +49,12 @@ class CliqueSearch:
     def solve(self, final: bool) -> PassResult:
         """Solve with the present graph.
 
-        Parameters
-        ----------
-        final : bool
-            Whether to the last tolerance.
-
-        Returns
-        -------
-        PassResult
-            How that ended.
+        final: whether to the last tolerance.
         """
         return self._solve(final)
 
     def propose(self) -> Proposal:
-        """Find the cliques of highest score that are not in the graph.
-
-        Returns
-        -------
-        Proposal
-            The cliques.
-        """
+        """Find the cliques of highest score that are not in the graph."""
         chosen = self.problem.graph.cliques
         scores = pair_scores(self.problem)
         for clique in chosen:
@@ -124,13 +80,7 @@ class CliqueSearch:
         return float(self.problem.penalty.round_squares(squares).max(initial=0.0))
 
     def activate(self, proposal: Proposal) -> None:
-        """Put the cliques in the graph.
-
-        Parameters
-        ----------
-        proposal : Proposal
-            The cliques.
-        """
+        """Put the cliques in the graph."""
         graph, penalty = self.problem.graph, self.problem.penalty
         cliques = CliqueGraph(graph.n_labels, (*graph.cliques, *proposal.cliques))
         self.problem.regraph(cliques, penalty.grown(len(proposal.cliques)))

@@ -6,31 +6,19 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.structured.arrays import LABELS, DualPoint, Layout
 from labelweave._loops.structured.moments import merge_components
+from labelweave.array_types import Array
 from labelweave.labels.clique_graph import CliqueGraph
 
 __all__ = ["component_labels", "graph_layout", "merged_point"]
-
-Array = npt.NDArray[Any]
 
 
 def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
     """List the components of two labels or more; say where every label is.
 
-    Parameters
-    ----------
-    graph : CliqueGraph
-        The graph.
-
-    Returns
-    -------
-    layout : Layout
-        The arrays.
-    homes : ndarray of int64, shape (L,)
-        The component of every label, -1 where it is alone.
+    homes (L,): the component of every label, -1 where it is alone.
     """
     homes = np.full(graph.n_labels, -1, np.int64)
     wide = [labels for labels in graph.components if len(labels) > 1]
@@ -52,18 +40,7 @@ def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
 
 
 def component_labels(layout: Layout) -> list[Array]:
-    """List the labels of every component.
-
-    Parameters
-    ----------
-    layout : Layout
-        The arrays.
-
-    Returns
-    -------
-    list of ndarray of int64
-        The labels.
-    """
+    """List the labels of every component."""
     starts = layout.components[LABELS]
     return [layout.labels[first:end] for first, end in pairwise(starts)]
 
@@ -71,19 +48,9 @@ def component_labels(layout: Layout) -> list[Array]:
 def merged_point(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> DualPoint:
     """Give a dual point with the same means for a graph whose components are unions of the old ones.
 
-    Parameters
-    ----------
-    dual : DualPoint
-        The point.
-    old : tuple of (Layout, ndarray)
-        The layout that it has, and the homes of its labels.
-    layout : Layout
-        The layout of the new one.
-
-    Returns
-    -------
-    DualPoint
-        The point; it has the means' memory.
+    old: the layout that it has, and the homes of its labels.
+    layout: the layout of the new one.
+    Returns the point; it has the means' memory.
     """
     old_labels, homes = component_labels(old[0]), old[1]
     n, capacity, n_labels = dual.vertices.shape

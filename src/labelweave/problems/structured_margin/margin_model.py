@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.structured.rows import add_costs
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
@@ -16,7 +16,6 @@ from labelweave.problems.structured_margin.rows import MarginData
 
 __all__ = ["LABEL_SCALE", "MarginModel", "Objectives", "WorstLabelings"]
 
-Array = npt.NDArray[Any]
 
 LABEL_SCALE = 2.0
 _ROWS_IN_MEMORY = 4096
@@ -25,16 +24,10 @@ _ROWS_IN_MEMORY = 4096
 class Objectives(NamedTuple):
     """What is known at a point.
 
-    Parameters
-    ----------
-    primal : float
-        An upper bound of the optimum: the objective at the weights.
-    dual : float
-        A lower bound of the optimum; NaN where there is none.
-    loss : float
-        The mean hinge loss in the primal.
-    missed : float
-        By how much inexact inference may have raised the primal.
+    primal: an upper bound of the optimum: the objective at the weights.
+    dual: A lower bound of the optimum; NaN where there is none.
+    loss: the mean hinge loss in the primal.
+    missed: by how much inexact inference may have raised the primal.
     """
 
     primal: float
@@ -51,14 +44,9 @@ class Objectives(NamedTuple):
 class WorstLabelings(NamedTuple):
     """What maximises cost plus score, for some rows.
 
-    Parameters
-    ----------
-    labels : ndarray of int8, shape (rows, L)
-        The labelings found.
-    losses : ndarray of float64, shape (rows,)
-        Upper bounds of the hinge losses.
-    missed : ndarray of float64, shape (rows,)
-        How far the bounds may be off.
+    losses (rows,): upper bounds of the hinge losses.
+    missed (rows,): how far the bounds may be off.
+    Shapes: labels (rows, L).
     """
 
     labels: Array
@@ -69,25 +57,8 @@ class WorstLabelings(NamedTuple):
 class MarginModel:
     """A graph, and weights for its labels and cliques.
 
-    Parameters
-    ----------
-    data : MarginData
-        The rows.
-    graph : CliqueGraph
-        The cliques.
-    regularization : float
-        lambda.
-    inference : dict
-        Options of :class:`labelweave.inference.map.MapInference`.
-    workers : Workers
-        Threads for inference.
-
-    Attributes
-    ----------
-    sums : ndarray of float64, shape (d, L + states)
-        z, a column for every label and for every state of every clique.
-    scales : ndarray of float64, shape (L + states,)
-        What z is multiplied by to give the weights.
+    sums (d, L + states): z, a column for every label and for every state of every clique.
+    scales (L + states,): what z is multiplied by to give the weights.
     """
 
     def __init__(
@@ -113,22 +84,15 @@ class MarginModel:
     def weights(self) -> Array:
         """Give the weights of labels and states.
 
-        Returns
-        -------
-        ndarray of float64, shape (d, L + states)
-            The weights.
+        Shapes: result (d, L + states).
         """
         return np.asarray(self.sums * self.scales)
 
     def squares(self) -> tuple[float, Array]:
         """Compute the squared norms of z.
 
-        Returns
-        -------
-        labels : float
-            Of all labels' columns together.
-        cliques : ndarray of float64, shape (cliques,)
-            Of the columns of every clique.
+        labels: of all labels' columns together.
+        cliques (cliques,): of the columns of every clique.
         """
         columns = np.einsum("ij,ij->j", self.sums, self.sums)
         n_labels, starts = self.data.n_labels, self.graph.table_starts
@@ -139,17 +103,8 @@ class MarginModel:
     def worst_labelings(self, rows: Array, products: Array | None = None) -> WorstLabelings:
         """Find what maximises cost plus score.
 
-        Parameters
-        ----------
-        rows : ndarray of int64
-            The rows.
-        products : ndarray of shape (rows, L + states) or None, default=None
-            Their products with z, if known.
-
-        Returns
-        -------
-        WorstLabelings
-            Labelings, losses and what inference may have missed.
+        products (rows, L + states): their products with z, if known.
+        Returns labelings, losses and what inference may have missed.
         """
         products = self.data.multiply(rows, self.sums) if products is None else products
         scores, n_labels = products * self.scales, self.data.n_labels
@@ -162,12 +117,8 @@ class MarginModel:
     def hinge_loss(self) -> tuple[float, float]:
         """Compute the mean loss over all rows.
 
-        Returns
-        -------
-        loss : float
-            An upper bound of the weighted sum of the hinge losses.
-        missed : float
-            How far it may be off.
+        loss: an upper bound of the weighted sum of the hinge losses.
+        missed: how far it may be off.
         """
         loss = missed = 0.0
         for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
@@ -179,10 +130,7 @@ class MarginModel:
     def complete(self) -> bool:
         """Put the best labels, given those observed, where nothing was observed.
 
-        Returns
-        -------
-        bool
-            Whether a target changed; if so, solve again.
+        Returns whether a target changed; if so, solve again.
         """
         if not self.data.has_missing:
             return False

@@ -2,62 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.structured.arrays import DualPoint
 from labelweave._loops.structured.moments import clique_moments, pair_moments
+from labelweave.array_types import Array, PerLabel
 from labelweave.problems.structured_margin.rows import MarginData
 
 __all__ = ["DualMoments"]
-
-Array = npt.NDArray[Any]
 
 
 class DualMoments(NamedTuple):
     """A distribution over labelings for every row, and the columns of z that it stands for.
 
-    Parameters
-    ----------
-    data : MarginData
-        The rows.
-    homes : ndarray of int64, shape (L,)
-        The component of every label, -1 where it is alone.
-    dual : DualPoint
-        The distributions; independent between components.
-    regularization : float
-        lambda.
+    homes: the component of every label, -1 where it is alone.
+    dual: the distributions; independent between components.
     """
 
     data: MarginData
-    homes: Array
+    homes: PerLabel
     dual: DualPoint
     regularization: float
 
     def label_sums(self) -> Array:
         """Compute the labels' columns.
 
-        Returns
-        -------
-        ndarray of float64, shape (d, L)
-            The columns.
+        Shapes: result (d, L).
         """
         return self._sums(self.data.arrays.targets - self.dual.means)
 
     def clique_sums(self, clique: tuple[int, ...]) -> Array:
         """Compute a clique's columns, whether it is in the graph or not.
 
-        Parameters
-        ----------
-        clique : tuple of int
-            Ascending labels.
-
-        Returns
-        -------
-        ndarray of float64, shape (d, states)
-            The columns.
+        Shapes: result (d, states).
         """
         labels, size = np.asarray(clique, np.int64), 1 << len(clique)
         moments, targets = np.empty((self.data.n_rows, size)), self.data.arrays.targets
@@ -67,17 +46,7 @@ class DualMoments(NamedTuple):
     def pair_sums(self, label: int, others: Array) -> Array:
         """Compute the columns of the products of a label's sign and others'.
 
-        Parameters
-        ----------
-        label : int
-            The label.
-        others : ndarray of int64, shape (p,)
-            The other labels.
-
-        Returns
-        -------
-        ndarray of float64, shape (d, p)
-            The columns.
+        Shapes: others (p,), result (d, p).
         """
         moments = np.empty((self.data.n_rows, len(others)))
         pair_moments(label, others, self.homes, self.data.arrays.targets, self.dual, moments)

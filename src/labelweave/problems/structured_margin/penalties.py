@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.array_types import Array
 
 __all__ = ["CliquePenalty", "RidgePenalty", "RoundPenalty"]
 
-Array = npt.NDArray[Any]
 
 _SMALLEST_SHARE = 1e-12
 
@@ -31,72 +31,33 @@ class CliquePenalty(Protocol):
     def scales(self) -> Array:
         """Give the multiplier of every clique's z.
 
-        Returns
-        -------
-        ndarray of float64, shape (cliques,)
-            The multipliers.
+        Shapes: result (cliques,).
         """
 
     def primal(self, squares: Array) -> float:
         """Compute the penalty of the weights.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
-
-        Returns
-        -------
-        float
-            The penalty.
+        Shapes: squares (cliques,).
         """
 
     def dual(self, squares: Array) -> float:
         """Compute the conjugate at z.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
-
-        Returns
-        -------
-        float
-            The conjugate.
+        Shapes: squares (cliques,).
         """
 
     def rebalance(self, squares: Array) -> None:
         """Choose the best shares for the weights.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
+        Shapes: squares (cliques,).
         """
 
     def grown(self, count: int) -> CliquePenalty:
-        """Give the penalty with a round of more cliques.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        CliquePenalty
-            The penalty.
-        """
+        """Give the penalty with a round of more cliques."""
 
 
 class RidgePenalty:
-    """Half the squared weights.
-
-    Parameters
-    ----------
-    n_cliques : int
-        The number of cliques.
-    """
+    """Half the squared weights."""
 
     def __init__(self, n_cliques: int) -> None:
         self.n_cliques = n_cliques
@@ -104,77 +65,40 @@ class RidgePenalty:
     def scales(self) -> Array:
         """Give the multipliers.
 
-        Returns
-        -------
-        ndarray of float64, shape (cliques,)
-            Ones.
+        Shapes: result (cliques,).
         """
         return np.ones(self.n_cliques)
 
     def primal(self, squares: Array) -> float:
         """Compute the penalty.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
-
-        Returns
-        -------
-        float
-            Half their sum.
+        Shapes: squares (cliques,).
         """
         return 0.5 * float(squares.sum())
 
     def dual(self, squares: Array) -> float:
         """Compute the conjugate, which is the penalty.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
-
-        Returns
-        -------
-        float
-            Half their sum.
+        Shapes: squares (cliques,).
         """
         return self.primal(squares)
 
     def rebalance(self, squares: Array) -> None:
         """Do nothing.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
+        Shapes: squares (cliques,).
         """
 
     def grown(self, count: int) -> RidgePenalty:
-        """Give the penalty with more cliques.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        RidgePenalty
-            The penalty.
-        """
+        """Give the penalty with more cliques."""
         return RidgePenalty(self.n_cliques + count)
 
 
 class RoundPenalty:
     """Half the square of the summed norms of rounds.
 
-    Parameters
-    ----------
-    rounds : array-like of int, shape (cliques,)
-        The round of every clique, from 0.
-    shares : array-like of float or None, default=None
-        The shares of the rounds, equal by default.
+    rounds (cliques,): the round of every clique, from 0.
+    shares: the shares of the rounds, equal by default.
     """
 
     def __init__(self, rounds: Any = (), shares: Any | None = None) -> None:
@@ -186,65 +110,36 @@ class RoundPenalty:
     def scales(self) -> Array:
         """Give the share of every clique's round.
 
-        Returns
-        -------
-        ndarray of float64, shape (cliques,)
-            The shares.
+        Shapes: result (cliques,).
         """
         return self.shares[self.rounds]
 
     def round_squares(self, squares: Array) -> Array:
         """Sum over the cliques of rounds.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms.
-
-        Returns
-        -------
-        ndarray of float64, shape (rounds,)
-            Squared norms of rounds.
+        Shapes: squares (cliques,), result (rounds,).
         """
         return np.bincount(self.rounds, squares, minlength=self.n_rounds)
 
     def primal(self, squares: Array) -> float:
         """Compute the penalty of the weights.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
-
-        Returns
-        -------
-        float
-            The penalty.
+        Shapes: squares (cliques,).
         """
         return 0.5 * float(self._norms(squares).sum()) ** 2
 
     def dual(self, squares: Array) -> float:
         """Compute the conjugate.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
-
-        Returns
-        -------
-        float
-            Half the largest squared norm of a round.
+        Returns half the largest squared norm of a round.
+        Shapes: squares (cliques,).
         """
         return 0.5 * float(self.round_squares(squares).max(initial=0.0))
 
     def rebalance(self, squares: Array) -> None:
         """Choose the best shares for the weights.
 
-        Parameters
-        ----------
-        squares : ndarray of float64, shape (cliques,)
-            Squared norms of z.
+        Shapes: squares (cliques,).
         """
         norms = self._norms(squares)
         if norms.sum() > 0:
@@ -253,15 +148,7 @@ class RoundPenalty:
     def grown(self, count: int) -> RoundPenalty:
         """Give the penalty with one more round, which takes an equal share.
 
-        Parameters
-        ----------
-        count : int
-            The number of its cliques.
-
-        Returns
-        -------
-        RoundPenalty
-            The penalty.
+        count: the number of its cliques.
         """
         rounds = np.append(self.rounds, np.full(count, self.n_rounds))
         kept = self.n_rounds / (self.n_rounds + 1.0)

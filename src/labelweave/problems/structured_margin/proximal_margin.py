@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.structured.arrays import DualPoint, RowBlock
 from labelweave._loops.structured.proximal import ascend_proximally, group_multipliers
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.margin_model import LABEL_SCALE, MarginModel, Objectives
@@ -29,7 +29,6 @@ from labelweave.problems.structured_margin.rows import MarginData
 
 __all__ = ["ProximalMargin"]
 
-Array = npt.NDArray[Any]
 
 _ROWS_AT_ONCE = 16
 _LEAST_BLOCKS = 20
@@ -39,22 +38,8 @@ _FLOOR = 1e-6  # nu of the paper: the least curvature of a step
 class ProximalMargin(MarginModel):
     """The problem at one z, which passes over the rows add to.
 
-    Parameters
-    ----------
-    data : MarginData
-        The rows.
-    graph : CliqueGraph
-        The cliques.
-    penalty : CliquePenalty
-        What their weights are penalised by.
-    regularization : float
-        lambda.
-    inference : dict
-        Options of :class:`labelweave.inference.map.MapInference`.
-    accuracy : float
-        By how much the smoothing may raise the objective, as a share of that at weights of zero.
-    workers : Workers
-        Threads for inference.
+    penalty: what their weights are penalised by.
+    accuracy: by how much the smoothing may raise the objective, as a share of that at weights of zero.
     """
 
     def __init__(
@@ -77,12 +62,7 @@ class ProximalMargin(MarginModel):
     def regraph(self, graph: CliqueGraph, penalty: CliquePenalty) -> None:
         """Go on with a graph that has more cliques, whose weights are zero at first.
 
-        Parameters
-        ----------
-        graph : CliqueGraph
-            The graph; its first cliques are those of the present one.
-        penalty : CliquePenalty
-            Its penalty.
+        graph: the graph; its first cliques are those of the present one.
         """
         old = self.sums
         self._take_graph(graph)
@@ -115,17 +95,8 @@ class ProximalMargin(MarginModel):
     def sweep(self, order: Array, damping: float) -> float:
         """Take a step for every row, and give the smoothed objective.
 
-        Parameters
-        ----------
-        order : ndarray of int64
-            The rows to visit.
-        damping : float
-            What the steps are divided by (theta in the paper).
-
-        Returns
-        -------
-        float
-            The losses that rows had when they were visited, and the smoothed penalty after the pass.
+        damping: what the steps are divided by (theta in the paper).
+        Returns the losses that rows had when they were visited, and the smoothed penalty after the pass.
         """
         size = max(1, min(_ROWS_AT_ONCE, self.data.n_rows // _LEAST_BLOCKS))
         loss = sum(self._sweep_block(order[part], damping) for part in panels(len(order), size))
@@ -179,10 +150,7 @@ class ProximalMargin(MarginModel):
         That is a feasible point, if a loose one; there is none once a clique or a completed label has come
         in, after which z is not that of any dual variables.
 
-        Returns
-        -------
-        Objectives
-            Both; NaN where there is no bound.
+        Returns both; NaN where there is no bound.
         """
         loss, missed = self.hinge_loss()
         return Objectives(self._penalty(is_smoothed=False) + loss, self._bound(), loss, missed)
@@ -199,10 +167,7 @@ class ProximalMargin(MarginModel):
     def moments(self) -> DualMoments:
         """Give the dual variables of the last pass, as if all labels were of one component.
 
-        Returns
-        -------
-        DualMoments
-            The variables; those of a row may sum to more than one.
+        Returns the variables; those of a row may sum to more than one.
         """
         targets, steps = self.data.arrays.targets, self._steps
         shares = np.stack([1.0 - steps, steps], axis=1)[:, :, None]
@@ -214,10 +179,7 @@ class ProximalMargin(MarginModel):
     def complete(self) -> bool:
         """Put the best labels, given those observed, where nothing was observed.
 
-        Returns
-        -------
-        bool
-            Whether a target changed; if so, solve again.
+        Returns whether a target changed; if so, solve again.
         """
         changed = super().complete()
         if changed:

@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.structured.arrays import MarginRows
 from labelweave._loops.structured.rows import add_rows, multiply_rows
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 
 __all__ = ["MarginData"]
 
-Array = npt.NDArray[Any]
-
 
 class MarginData:
     """Features, labels, costs and weights.
 
-    Parameters
-    ----------
-    features : FeatureMatrix of shape (n, d)
-        The features.
-    labels : LabelMatrix of shape (n, L)
-        The labels.
-    weights : ndarray of shape (n,)
-        Weights of the rows, some of them positive.
-    costs : ndarray of shape (2, L)
-        The cost of a 1 in place of a 0, and of a 0 in place of a 1, for every label.
-
-    Attributes
-    ----------
-    arrays : MarginRows
-        What the passes read; targets that were not observed change with :meth:`complete`.
-    products : FeatureMatrix of shape (n, d)
-        The features again, for products.
-
-    Raises
-    ------
-    ValueError
-        If the squared norm of a row is too large for a float.
+    weights (n,): weights of the rows, some of them positive.
+    costs (2, L): the cost of a 1 in place of a 0, and of a 0 in place of a 1, for every label.
+    arrays: what the passes read; targets that were not observed change with :meth:`complete`.
+    products (n, d): the features again, for products.
+    Shapes: features (n, d), labels (n, L).
+    Raises ValueError if the squared norm of a row is too large for a float.
     """
 
     def __init__(self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, costs: Array) -> None:
@@ -79,25 +60,14 @@ class MarginData:
     def clamp(self) -> npt.NDArray[np.int8]:
         """Give the observed labels.
 
-        Returns
-        -------
-        ndarray of int8, shape (n, L)
-            The labels, -1 where unobserved.
+        Returns (n, L): the labels, -1 where unobserved.
         """
         return np.where(self.arrays.observed == 1, self.arrays.targets, -1).astype(np.int8)
 
-    def complete(self, labels: Array) -> bool:
+    def complete(self, labels: RowsByLabels) -> bool:
         """Complete the targets.
 
-        Parameters
-        ----------
-        labels : ndarray of int, shape (n, L)
-            What stands where nothing was observed.
-
-        Returns
-        -------
-        bool
-            Whether a target changed.
+        labels: what stands where nothing was observed.
         """
         free = self.arrays.observed == 0
         changed = bool((self.arrays.targets[free] != labels[free]).any())
@@ -107,17 +77,7 @@ class MarginData:
     def multiply(self, rows: Array, sums: Array) -> Array:
         """Multiply some rows by a table.
 
-        Parameters
-        ----------
-        rows : ndarray of int64
-            The rows.
-        sums : ndarray of shape (d, p)
-            The table.
-
-        Returns
-        -------
-        ndarray of float64, shape (rows, p)
-            The products.
+        Shapes: sums (d, p), result (rows, p).
         """
         if self._sparse is None:
             return np.asarray(self.products.data[rows] @ sums)
@@ -128,15 +88,7 @@ class MarginData:
     def gram(self, rows: Array) -> Array:
         """Multiply some rows by each other.
 
-        Parameters
-        ----------
-        rows : ndarray of int64
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (rows, rows)
-            Their inner products.
+        Shapes: result (rows, rows).
         """
         part = self.products.data[rows]
         product = part @ part.T
@@ -145,14 +97,7 @@ class MarginData:
     def add(self, rows: Array, changes: Array, sums: Array) -> None:
         """Add some rows times their changes to a table.
 
-        Parameters
-        ----------
-        rows : ndarray of int64
-            The rows.
-        changes : ndarray of shape (rows, p)
-            The changes.
-        sums : ndarray of shape (d, p)
-            The table; changed.
+        Shapes: changes (rows, p), sums (d, p).
         """
         if self._sparse is None:
             sums += self.products.data[rows].T @ changes
@@ -162,15 +107,7 @@ class MarginData:
     def transposed_product(self, moments: Array) -> Array:
         """Multiply the rows' weighted moments by the features.
 
-        Parameters
-        ----------
-        moments : ndarray of shape (n, p)
-            The moments; overwritten.
-
-        Returns
-        -------
-        ndarray of float64, shape (d, p)
-            ``X^T diag(weights) moments``.
+        Shapes: moments (n, p), result (d, p).
         """
         moments *= self.arrays.weights[:, None]
         return np.asarray(self.products.data.T @ moments)

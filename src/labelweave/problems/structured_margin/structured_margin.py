@@ -27,11 +27,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.structured.arrays import DualPoint, RowBlock
 from labelweave._loops.structured.ascent import ascend_rows
 from labelweave._loops.structured.moments import component_means, expected_costs
+from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.layout import merged_point
@@ -42,7 +42,6 @@ from labelweave.problems.structured_margin.rows import MarginData
 
 __all__ = ["StructuredMargin"]
 
-Array = npt.NDArray[Any]
 
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
@@ -51,27 +50,9 @@ _LEAST_BLOCKS = 20
 class StructuredMargin(MarginModel):
     """The problem at one dual point, which passes over the rows improve.
 
-    Parameters
-    ----------
-    data : MarginData
-        The rows.
-    graph : CliqueGraph
-        The cliques.
-    penalty : CliquePenalty
-        What their weights are penalised by.
-    regularization : float
-        lambda.
-    inference : dict
-        Options of :class:`labelweave.inference.map.MapInference`.
-    capacity : int
-        Labelings that are kept for a row and component.
-    workers : Workers
-        Threads for evaluation.
-
-    Attributes
-    ----------
-    gaps : ndarray of float64, shape (n,)
-        The gap of every row when it was last visited.
+    penalty: what their weights are penalised by.
+    capacity: labelings that are kept for a row and component.
+    gaps (n,): the gap of every row when it was last visited.
     """
 
     def __init__(
@@ -96,12 +77,7 @@ class StructuredMargin(MarginModel):
     def regraph(self, graph: CliqueGraph, penalty: CliquePenalty) -> None:
         """Go on with a graph that has more cliques, at a dual point with the same expected costs.
 
-        Parameters
-        ----------
-        graph : CliqueGraph
-            The graph; components of the present one must not fall apart.
-        penalty : CliquePenalty
-            Its penalty.
+        graph: the graph; components of the present one must not fall apart.
         """
         old = self.layout, self.homes
         self._take_graph(graph)
@@ -111,13 +87,7 @@ class StructuredMargin(MarginModel):
         self._rescale()
 
     def moments(self) -> DualMoments:
-        """Give the present distributions, with the means that they have.
-
-        Returns
-        -------
-        DualMoments
-            The distributions.
-        """
+        """Give the present distributions, with the means that they have."""
         component_means(self.layout, self.dual)
         return DualMoments(self.data, self.homes, self.dual, self.regularization)
 
@@ -141,17 +111,8 @@ class StructuredMargin(MarginModel):
     def sweep(self, order: Array, search: bool = True) -> float:
         """Improve the dual point row by row.
 
-        Parameters
-        ----------
-        order : ndarray of int64
-            The rows to visit.
-        search : bool, default=True
-            Whether to look for labelings that are not among those kept.
-
-        Returns
-        -------
-        float
-            The rows' gaps when they were last visited, an estimate of primal minus dual.
+        search: whether to look for labelings that are not among those kept.
+        Returns the rows' gaps when they were last visited, an estimate of primal minus dual.
         """
         for part in panels(len(order), self._block):
             self._sweep_block(order[part], search)
@@ -174,13 +135,7 @@ class StructuredMargin(MarginModel):
         data.add(rows, block.changes, self.sums)
 
     def evaluate(self) -> Objectives:
-        """Compute both objectives at the present point.
-
-        Returns
-        -------
-        Objectives
-            Both.
-        """
+        """Compute both objectives at the present point."""
         loss, missed = self.hinge_loss()
         label_square, squares = self.squares()
         component_means(self.layout, self.dual)
@@ -193,10 +148,7 @@ class StructuredMargin(MarginModel):
     def complete(self) -> bool:
         """Put the best labels, given those observed, where nothing was observed.
 
-        Returns
-        -------
-        bool
-            Whether a target changed; if so, solve again.
+        Returns whether a target changed; if so, solve again.
         """
         changed = super().complete()
         if changed:
