@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,3 +34,16 @@ def test_parts_are_imported_when_they_are_used():
     script = f"import sys, labelweave; {show}; labelweave.kernels; {show}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_private_names_of_scikit_learn_are_imported_in_one_place():
+    package = Path(labelweave.__file__).parent
+    found = [
+        f"{path.relative_to(package)}: {node.module}.{alias.name}"
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn")
+        for alias in node.names
+        if "._" in str(node.module) or alias.name.startswith("_")
+    ]
+    assert {line.split(":")[0] for line in found} == {"sklearn_compat.py"}, found

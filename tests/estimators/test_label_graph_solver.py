@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import InvalidParameterError
 
 import labelweave
 from labelweave import LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
+from labelweave.sklearn_compat import InvalidParameterError
 
 GRAPHS = ["learn", "chow-liu", "full", "none", [(0, 1), (1, 2, 4)]]
 

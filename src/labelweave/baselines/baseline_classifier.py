@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.array_types import Array, PerRow
 from labelweave.estimators.base import CALLER, LabelClassifier
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
+from labelweave.sklearn_compat import _check_sample_weight
 
 __all__ = ["BaselineClassifier", "FactorClassifier", "TrainingData", "with_constant"]
 

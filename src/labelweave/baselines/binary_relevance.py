@@ -9,13 +9,10 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from labelweave.baselines.baseline_classifier import BaselineClassifier, TrainingData, with_constant
 from labelweave.baselines.linear_fits import LinearFits, LinearProblem, fit_liblinear, fit_squared
 from labelweave.model_files import storable
+from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
 
 __all__ = ["BinaryRelevance"]
 

@@ -7,9 +7,6 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import Interval
 
 from labelweave.array_types import Array
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
@@ -19,6 +16,7 @@ from labelweave.baselines.ridge import Ridge, make_ridge
 from labelweave.estimators.low_rank.factor_rank import RANKS, columns_for_rank
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import shown_name
+from labelweave.sklearn_compat import Interval, _fit_context, with_callbacks
 
 __all__ = ["LabelSpaceClassifier"]
 

@@ -13,10 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData, with_constant
 from labelweave.baselines.ranking_fit import RankingFit, RankingSettings
@@ -24,6 +21,7 @@ from labelweave.estimators.low_rank.factor_rank import RANKS, columns_for_rank
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
+from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
 from labelweave.solvers import TraceRecord
 
 __all__ = ["WSABIE"]

@@ -10,7 +10,6 @@ import inspect
 from typing import Any
 
 import click
-from sklearn.utils._param_validation import InvalidParameterError
 
 import labelweave
 from labelweave.cli.data_options import Command, Options, with_options
@@ -22,6 +21,7 @@ from labelweave.decisions import (
 )
 from labelweave.inference.thresholds.objective import read_objective
 from labelweave.labels import LabelMatrix
+from labelweave.sklearn_compat import InvalidParameterError
 
 __all__ = ["check_decision_options", "decides", "decision_options", "shown_name", "wrap_fitted", "wrapped"]
 

@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _num_samples
 
 from labelweave.array_types import Array
 from labelweave.comparison.outcome import Comparison
@@ -22,6 +21,7 @@ from labelweave.decisions.label_scores import label_scores, take_rows
 from labelweave.decisions.layers import ranking_offsets
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, score_table
+from labelweave.sklearn_compat import _num_samples
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.decisions.held_out import (
@@ -27,6 +26,7 @@ from labelweave.estimators.targets import TargetForm, check_lengths, read_target
 from labelweave.metrics import subset_accuracy
 from labelweave.model_files import save_object
 from labelweave.model_files.storable import storable_name
+from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight
 
 __all__ = ["DecisionClassifier"]
 

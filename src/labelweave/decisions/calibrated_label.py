@@ -6,14 +6,13 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.inference import LabelCalibration, calibrate_labels, expected_f1_sizes, scores_above_top_k
 from labelweave.model_files import storable
+from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
 
 __all__ = ["CalibratedLabelClassifier"]
 

@@ -6,14 +6,13 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.held_out import fit_on, one_split, score_one_split
 from labelweave.inference import control_mistakes
 from labelweave.model_files import storable
+from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
 
 __all__ = ["ConformalLabelClassifier"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import _safe_split
 
 from labelweave.array_types import Array
 from labelweave.decisions.label_scores import score_blocks, take_rows
 from labelweave.labels import LabelMatrix
+from labelweave.sklearn_compat import _safe_split
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 from labelweave.splits.given_splits import splits_by
 

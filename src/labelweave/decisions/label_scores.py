@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import get_tags
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import panels
+from labelweave.sklearn_compat import _num_samples, _safe_indexing
 
 __all__ = ["decision_level", "label_probabilities", "label_scores", "rows_of", "score_blocks", "take_rows"]
 

@@ -6,8 +6,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +15,7 @@ from labelweave.decisions.held_out import HeldOutScores
 from labelweave.decisions.label_scores import decision_level, label_probabilities
 from labelweave.inference import choose_thresholds, choose_top_k, scores_above_top_k
 from labelweave.model_files import storable
+from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
 
 __all__ = ["TunedThresholdClassifier"]
 

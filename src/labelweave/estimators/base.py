@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,6 +19,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics._top_labels import largest_labels
 from labelweave.model_files import save_object
+from labelweave.sklearn_compat import CallbackSupportMixin
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
 __all__ = ["CALLER", "GapProgress", "LabelClassifier"]

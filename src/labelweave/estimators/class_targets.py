@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.array_types import Array, PerRow
 from labelweave.labels import Taxonomy
+from labelweave.sklearn_compat import is_pandas_na
 
 __all__ = ["ClassTargets", "node_name", "read_classes"]
 

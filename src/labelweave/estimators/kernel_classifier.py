@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
@@ -18,6 +17,7 @@ from labelweave.features.gram_checks import (
     is_known_semidefinite,
 )
 from labelweave.features.gram_sources import GramSource, KernelSource, PrecomputedSource
+from labelweave.sklearn_compat import Interval, StrOptions
 
 __all__ = ["KernelClassifier"]
 

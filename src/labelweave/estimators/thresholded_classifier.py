@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
@@ -15,6 +14,7 @@ from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.threshold_rules import THRESHOLD_RULES, held_out_thresholds
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
+from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import SolverResult, Status
 from labelweave.splits import IterativeStratifiedShuffleSplit
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import _num_samples
 
 from labelweave.labels import LabelMatrix
+from labelweave.sklearn_compat import _num_samples
 from labelweave.splits.iterative_folds import IterativeStratifiedKFold
 from labelweave.splits.iterative_shuffle import IterativeStratifiedShuffleSplit
 

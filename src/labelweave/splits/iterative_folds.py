@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils.validation import _num_samples
 
 from labelweave.array_types import Array
+from labelweave.sklearn_compat import _num_samples
 from labelweave.splits.arguments import check_order, checked_count
 from labelweave.splits.row_parts import even_sizes, make_generator, row_parts
 from labelweave.splits.spread_columns import read_columns

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseShuffleSplit
-from sklearn.utils.validation import _num_samples
 
 from labelweave.array_types import Array
+from labelweave.sklearn_compat import _num_samples
 from labelweave.splits.arguments import check_order, checked_count
 from labelweave.splits.part_sizes import train_and_test_rows
 from labelweave.splits.row_parts import make_generator, row_parts, stated_sizes

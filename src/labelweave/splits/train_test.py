@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 
 from labelweave.labels import LabelMatrix
+from labelweave.sklearn_compat import _safe_indexing
 from labelweave.splits.iterative_shuffle import IterativeStratifiedShuffleSplit
 from labelweave.splits.part_sizes import train_and_test_rows
 

@@ -15,13 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.sparsefuncs import mean_variance_axis
-from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
@@ -39,6 +35,7 @@ from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.hyperparameters import LearnedParameters, SearchRecord
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import storable
+from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
 from labelweave.solvers import SolverResult, Status
 
 __all__ = ["KernelLogisticClassifier"]

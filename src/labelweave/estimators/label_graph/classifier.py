@@ -13,12 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
@@ -43,6 +39,7 @@ from labelweave.estimators.round_progress import RoundProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.model_files import storable
+from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
 from labelweave.solvers import Status
 
 __all__ = ["LabelGraphClassifier"]

@@ -11,8 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
@@ -32,6 +30,7 @@ from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
+from labelweave.sklearn_compat import Interval, StrOptions, _safe_indexing
 
 __all__ = ["LowRankClassifierCV"]
 

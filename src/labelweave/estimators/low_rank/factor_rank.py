@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval
+from labelweave.sklearn_compat import Interval
 
 __all__ = ["RANKS", "columns_for_rank", "largest_rank"]
 

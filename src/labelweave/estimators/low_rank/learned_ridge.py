@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from labelweave.estimators.base import CALLER
 from labelweave.estimators.kernel_classifier import KernelClassifier
@@ -18,6 +17,7 @@ from labelweave.estimators.low_rank.ridge_learning import RidgeLearning, labels_
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram_sources import KernelSource
 from labelweave.hyperparameters import LearnedParameters, SearchRecord
+from labelweave.sklearn_compat import Interval, StrOptions
 
 __all__ = ["RidgeLearningClassifier"]
 

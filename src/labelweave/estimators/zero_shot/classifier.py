@@ -31,10 +31,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
@@ -43,6 +41,14 @@ from labelweave.estimators.zero_shot.held_out_classes import best_temperature, c
 from labelweave.estimators.zero_shot.signature_table import read_class_prior, read_signatures
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import save_object, storable
+from labelweave.sklearn_compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    _fit_context,
+    _num_samples,
+    _safe_indexing,
+)
 
 __all__ = ["ZeroShotClassifier"]
 
