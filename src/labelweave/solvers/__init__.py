@@ -3,6 +3,7 @@
 from labelweave.solvers.alternating_directions import AlternatingDirections
 from labelweave.solvers.block_ascent import BlockAscent, BlockDual
 from labelweave.solvers.dual_coordinate_ascent import BoxDual, DualCoordinateAscent
+from labelweave.solvers.frame import Round, Solver, State
 from labelweave.solvers.result import SolverResult, Status
 from labelweave.solvers.split_dual import SplitDual, SplitState
 from labelweave.solvers.trace import TraceRecord
@@ -14,9 +15,12 @@ __all__ = [
     "BlockDual",
     "BoxDual",
     "DualCoordinateAscent",
+    "Round",
+    "Solver",
     "SolverResult",
     "SplitDual",
     "SplitState",
+    "State",
     "Status",
     "TraceRecord",
     "WorkingSetAscent",

@@ -1,0 +1,139 @@
+"""What a fit has done so far: the state of each of its stages, in memory, and in a file if one is named.
+
+A fit is a sequence of stages with names ("part", "float32", "fold 3"), each of them a solver's run or a
+search.  With the states of all stages a fit that was killed goes on where it was and gives the same
+bits: finished stages are read and not run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from labelweave.model_files import (
+    ModelContent,
+    ModelFileError,
+    decode,
+    encode,
+    read_model_file,
+    write_model_file,
+)
+from labelweave.solvers import SolverResult, Status
+from labelweave.solvers.frame import OnCheck, Solver, State
+
+__all__ = ["Journal", "data_fingerprint"]
+
+AnyState = TypeVar("AnyState", bound=State)
+
+_SECONDS = 30.0  # between two writes
+_KIND = "Checkpoint"
+
+
+class Journal:
+    """The states of the stages of one fit.
+
+    path: the file, made at the first check that is later than 30 s; None for none.
+    fingerprint: what the fit is of, by name; a file of another fit is refused.
+    Raises ValueError if the file is no checkpoint, or one of other data or parameters.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, fingerprint: Mapping[str, str] | None = None
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self.fingerprint = dict(fingerprint or {})
+        self.states: dict[str, State] = {}
+        self.ends: dict[str, str] = {}
+        self.written = time.monotonic()
+        if self.path is not None and self.path.exists():
+            self._read(self.path)
+
+    def run(
+        self,
+        stage: str,
+        solver: Solver[Any, AnyState],
+        problem: Any,
+        start: AnyState | None = None,
+        on_check: OnCheck | None = None,
+    ) -> tuple[SolverResult, AnyState]:
+        """Solve, from where the file left this stage, or from ``start``, and note every check."""
+
+        def noting(record: Any, state: State) -> bool:
+            self.note(stage, state)
+            return on_check is not None and on_check(record, state)
+
+        known: Any = self.states.get(stage)
+        if known is not None and stage in self.ends:
+            return SolverResult(Status[self.ends[stage]], known.rounds, list(known.trace)), known
+        result, state = solver.solve(problem, known or start, noting)
+        self.states[stage] = state
+        if result.status is not Status.INTERRUPTED:
+            self.ends[stage] = result.status.name
+        return result, state
+
+    def note(self, stage: str, state: State) -> None:
+        """Keep the state of a stage; write the file if the last time was long ago."""
+        self.states[stage] = state
+        if self.path is not None and time.monotonic() - self.written >= _SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Replace the file by the present states."""
+        assert self.path is not None, "only a journal with a file is written"
+        plain = {
+            "fingerprint": self.fingerprint,
+            "ends": self.ends,
+            "states": {stage: state.to_plain() for stage, state in self.states.items()},
+        }
+        arrays: dict[str, Any] = {}
+        write_model_file(self.path, ModelContent(_KIND, encode(plain, arrays), arrays))
+        self.written = time.monotonic()
+
+    def close(self, *, is_done: bool) -> None:
+        """Remove the file of a fit that is done; write that of one that was interrupted."""
+        if self.path is None:
+            return
+        if is_done:
+            self.path.unlink(missing_ok=True)
+        else:
+            self.write()
+
+    def _read(self, path: Path) -> None:
+        try:
+            content = read_model_file(path)
+        except ModelFileError as error:
+            raise ValueError(f"checkpoint: {error}") from error
+        if content.kind != _KIND:
+            raise ValueError(
+                f"checkpoint={str(path)!r} is a file of another kind ({content.kind}); name another file."
+            )
+        plain = decode(content.state, content.arrays)
+        others = [what for what, mark in self.fingerprint.items() if plain["fingerprint"].get(what) != mark]
+        if others:
+            raise ValueError(
+                f"checkpoint={str(path)!r} is of another fit: {', '.join(others)} differ; fit with the same "
+                "again, or name another file, or delete this one."
+            )
+        self.ends = plain["ends"]
+        self.states = {stage: State.from_plain(state) for stage, state in plain["states"].items()}
+
+
+def data_fingerprint(*values: Any) -> str:
+    """Digest nested data: arrays by type, shape and bytes, the rest as model files write it."""
+    arrays: dict[str, Any] = {}
+    text = json.dumps(encode(list(values), arrays), sort_keys=True)
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        parts = (array.data, array.indices, array.indptr) if hasattr(array, "indptr") else (array,)
+        for part in parts:
+            digest.update(f"{name} {part.dtype.str} {part.shape} ".encode())
+            digest.update(np.ascontiguousarray(part).view(np.uint8).data if part.size else b"")
+    return digest.hexdigest()

@@ -1,0 +1,208 @@
+"""The frame of all solvers: ``solve(problem, state) -> (result, state)``.
+
+A *problem* is data, loss and structure, with the few methods that its solver asks for.  Solving
+changes nothing of it but caches that it can make again.  A *state* is a frozen record of arrays,
+numbers and random streams.  A *solver* says how a state begins, what a round makes of it and how
+the end is certified, and holds nothing that changes.  The loop with its limit, clock, trace,
+callbacks and interrupts stands here, once.
+
+A run that is stopped at a check and goes on from its state gives the same bits as one that was
+never stopped: nothing but the state goes from one round to the next.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from labelweave.solvers.result import SolverResult, Status
+
+__all__ = ["OnCheck", "Round", "Solver", "State", "generator_at", "stream_of"]
+
+Problem = TypeVar("Problem")
+AnyState = TypeVar("AnyState", bound="State")
+OnCheck = Callable[[Any, Any], bool]
+"""Gets every record with the state at it; a true result stops the run."""
+
+_KIND = "kind of state"
+_FORTRAN = "columns"
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Where a run stands: subclasses add arrays, numbers, text, other states, and containers of these.
+
+    A round may work in the arrays of the state that it is given: copy one to keep it.
+
+    rounds: how many are done.
+    trace: every check so far; its records begin with iteration, time, primal, dual and gap.
+    """
+
+    rounds: int = 0
+    trace: tuple[Any, ...] = field(default=(), repr=False)
+
+    _kinds: ClassVar[dict[str, type[Any]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        State._kinds[cls.__name__] = cls
+
+    @classmethod
+    def plain_with(cls, *kinds: type[Any]) -> None:
+        """Let other tuples and dataclasses be parts of states that are written out."""
+        State._kinds.update({kind.__name__: kind for kind in kinds})
+
+    def to_plain(self) -> dict[str, Any]:
+        """Write the state as dictionaries, lists, numbers, text and arrays."""
+        plain: dict[str, Any] = _to_plain(self)
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """Make it again, with arrays of its own in the layout that they had.
+
+        Raises ValueError if it is a state of another kind.
+        """
+        state = _from_plain(plain)
+        if not isinstance(state, cls):
+            raise ValueError(f"This is a {type(state).__name__}, and a {cls.__name__} is needed.")
+        return state
+
+
+class Round(NamedTuple, Generic[AnyState]):
+    """What a round gives.
+
+    record: what is known after it, without iteration and time, which the frame sets; with a primal value
+        of NaN it is an estimate that callbacks see and the trace does not keep.
+    status: why to stop, if so.
+    """
+
+    state: AnyState
+    record: Any = None
+    status: Status | None = None
+
+
+class Solver(ABC, Generic[Problem, AnyState]):
+    """An algorithm in rounds.
+
+    tol: the tolerance that a round compares with; as a rule of the relative duality gap.
+    max_iter: the largest number of rounds.
+    """
+
+    tol: float
+    max_iter: int
+
+    @abstractmethod
+    def start(self, problem: Problem) -> AnyState:
+        """Give the state to begin with."""
+
+    @abstractmethod
+    def round(self, problem: Problem, state: AnyState) -> Round[AnyState]:
+        """Go on by one round."""
+
+    @abstractmethod
+    def certify(self, problem: Problem, state: AnyState, status: Status) -> tuple[Any, Status]:
+        """Measure a state that did not meet the tolerance, for the last record, without changing it.
+
+        Returns the record, and why the run ended, which the measurement may show to be another reason.
+        """
+
+    def mended(self, problem: Problem, state: AnyState) -> AnyState:
+        """Give the state of a round that was interrupted half way, fit to be certified and to go on from."""
+        return state
+
+    def solve(
+        self, problem: Problem, state: AnyState | None = None, on_check: OnCheck | None = None
+    ) -> tuple[SolverResult, AnyState]:
+        """Go on until the tolerance is met, the rounds are used up, nothing moves or the user interrupts.
+
+        state: where an earlier run ended; by default the solver's start.
+        """
+        now = self.start(problem) if state is None else state
+        clock = _Clock(now)
+        status: Status | None = None
+        try:
+            while status is None and now.rounds < self.max_iter:
+                now, record, status = self.round(problem, now)
+                if record is None:
+                    continue
+                record = clock.stamped(record, now.rounds)
+                if not np.isnan(record[_PRIMAL]):
+                    now = replace(now, trace=(*now.trace, record))
+                if on_check is not None and on_check(record, now) and status is None:
+                    status = Status.INTERRUPTED
+        except KeyboardInterrupt:
+            status, now = Status.INTERRUPTED, self.mended(problem, now)
+        status = status or Status.ITERATION_LIMIT
+        trace = list(now.trace)
+        if status not in (Status.CONVERGED, Status.SETTLED):
+            last, status = self.certify(problem, now, status)
+            trace.append(clock.stamped(last, now.rounds))
+        return SolverResult(status, now.rounds, trace), now
+
+
+class _Clock:
+    """Seconds of solving, those of earlier runs with them."""
+
+    def __init__(self, state: State) -> None:
+        self.begin = time.perf_counter() - (state.trace[-1].time if state.trace else 0.0)
+
+    def stamped(self, record: Any, rounds: int) -> Any:
+        return record._replace(iteration=rounds, time=time.perf_counter() - self.begin)
+
+
+_PRIMAL = 2  # its place in records
+
+
+def stream_of(generator: np.random.Generator) -> dict[str, Any]:
+    """Give the place of a random stream, as part of a state."""
+    stream: dict[str, Any] = dict(generator.bit_generator.state)
+    return stream
+
+
+def generator_at(stream: dict[str, Any]) -> np.random.Generator:
+    """Make a generator that goes on from a place; the place itself is not moved."""
+    generator = np.random.default_rng(0)
+    generator.bit_generator.state = stream
+    return generator
+
+
+def _to_plain(value: Any) -> Any:
+    parts: dict[str, Any] | None = None
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {part.name: getattr(value, part.name) for part in fields(value)}
+    elif isinstance(value, tuple) and hasattr(value, "_asdict"):
+        parts = value._asdict()
+    elif isinstance(value, Status):
+        parts = {"name": value.name}
+    if parts is not None:
+        return {_KIND: type(value).__name__, **_to_plain(parts)}
+    if isinstance(value, dict):
+        return {name: _to_plain(part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(_to_plain(part) for part in value)
+    if isinstance(value, np.ndarray) and value.flags.f_contiguous and not value.flags.c_contiguous:
+        return {_FORTRAN: value.T}  # sums and products depend on the layout to the last bits
+    return value
+
+
+def _from_plain(plain: Any) -> Any:
+    if isinstance(plain, dict) and _KIND in plain:
+        parts = {name: _from_plain(part) for name, part in plain.items() if name != _KIND}
+        if plain[_KIND] == "Status":
+            return Status[parts["name"]]
+        if plain[_KIND] not in State._kinds:
+            raise ValueError(f"There is no kind of state called {plain[_KIND]!r}.")
+        return State._kinds[plain[_KIND]](**parts)
+    if isinstance(plain, dict) and plain.keys() == {_FORTRAN}:
+        return np.array(plain[_FORTRAN]).T
+    if isinstance(plain, dict):
+        return {name: _from_plain(part) for name, part in plain.items()}
+    if isinstance(plain, tuple | list):
+        return type(plain)(_from_plain(part) for part in plain)
+    return np.array(plain) if isinstance(plain, np.ndarray) else plain
