@@ -116,7 +116,7 @@ def _forms(features: Any, dtype: Any, workers: Any) -> dict[str, _Form]:
         StoredGram,
         StreamedGram,
     )
-    from labelweave.features.gram_sources import KernelSource
+    from labelweave.features.gram.sources import KernelSource
 
     n, d = features.shape
     source = KernelSource(LinearKernel(), features)
@@ -164,7 +164,7 @@ def _seconds(forms: dict[str, _Form], vectors: Any, repeats: int) -> dict[str, f
 def _chosen(features: Any, columns: int, dtype: Any, workers: Any) -> str:
     from labelweave.features import LinearKernel
     from labelweave.features.gram import choose_gram
-    from labelweave.features.gram_sources import KernelSource
+    from labelweave.features.gram.sources import KernelSource
 
     source = KernelSource(LinearKernel(), features)
     return type(choose_gram(source, features, columns, 4e9, workers, dtype=dtype)).__name__

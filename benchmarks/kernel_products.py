@@ -104,7 +104,7 @@ def _matrix(problem: ClassProblem, width: float | None, workers: Any) -> Any:
     """Keep the RBF kernel matrix, or the dot products of sparse rows."""
     from labelweave.features import FeatureMatrix, LinearKernel
     from labelweave.features.gram import StoredGram
-    from labelweave.features.gram_sources import KernelSource
+    from labelweave.features.gram.sources import KernelSource
 
     if width is not None:
         return kernel_matrix(problem, width, workers)

@@ -84,7 +84,7 @@ def kernel_matrix(problem: ClassProblem, width: float, workers: Any) -> Any:
     """
     from labelweave.features import FeatureMatrix, RBFKernel
     from labelweave.features.gram import StoredGram
-    from labelweave.features.gram_sources import KernelSource
+    from labelweave.features.gram.sources import KernelSource
 
     source = KernelSource(RBFKernel(width * problem.paper_gamma()), FeatureMatrix(problem.X))
     return StoredGram.from_source(source, 0.0, np.float64, workers)

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from labelweave.arrays import Workers
 from labelweave.features.factor_maps import DenseMap, IdentityMap, KernelMap, SparseMap
 from labelweave.features.gram import choose_gram
-from labelweave.features.gram_checks import checked_kernel_matrix
-from labelweave.features.gram_sources import PrecomputedSource
+from labelweave.features.gram.checks import checked_kernel_matrix
+from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.features.sparse_products import SparseProducts
 
 N, WIDTH, RANK = 14, 9, 4

@@ -16,7 +16,7 @@ from labelweave.features.gram import (
     StoredGram,
     StreamedGram,
 )
-from labelweave.features.gram_sources import KernelSource, PrecomputedSource
+from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 
 
 def _streamed(bytes_of_panels):

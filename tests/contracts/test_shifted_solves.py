@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram import FeatureGram, StoredGram
-from labelweave.features.gram_sources import KernelSource
-from labelweave.features.gram_spectrum import feature_spectrum, full_spectrum, leading_spectrum
+from labelweave.features.gram.sources import KernelSource
+from labelweave.features.gram.spectrum import feature_spectrum, full_spectrum, leading_spectrum
 from labelweave.labels import LabelCovariance
 from labelweave.problems.shifted_solves import CholeskySolves, SpectralSolves
 from reference.gram_twins import kronecker

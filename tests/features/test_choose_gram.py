@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import FeatureGram, SparseFeatureGram, StoredGram, StreamedGram, choose_gram
-from labelweave.features.gram_sources import KernelSource
+from labelweave.features.gram.sources import KernelSource
 
 
 def _dense(n, d):

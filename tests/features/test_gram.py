@@ -6,7 +6,7 @@ import pytest
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, Kernel, LinearKernel, RBFKernel
 from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
-from labelweave.features.gram_sources import KernelSource, PrecomputedSource
+from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 

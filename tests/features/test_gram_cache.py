@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
-from labelweave.features.gram_cache import CachedRows
-from labelweave.features.gram_sources import KernelSource, PrecomputedSource
+from labelweave.features.gram.cache import CachedRows
+from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 
 _N = 12
 _ROW = 8 * _N

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
-from labelweave.features.gram_sources import KernelSource
-from labelweave.features.gram_spectrum import (
+from labelweave.features.gram.sources import KernelSource
+from labelweave.features.gram.spectrum import (
     feature_spectrum,
     full_spectrum,
     leading_spectrum,

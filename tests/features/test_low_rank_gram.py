@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import LowRankGram, Pivoting, incomplete_cholesky
-from labelweave.features.gram_sources import KernelSource, PrecomputedSource
+from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 
 ORDERS = ["random", "greedy"]
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
-from labelweave.features.gram_sources import PrecomputedSource
+from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 
 N, L, CONSTANT, LAMBDA = 30, 6, 0.7, 0.4

@@ -9,7 +9,7 @@ from labelweave import LabelCovariance, Taxonomy
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
-from labelweave.features.gram_sources import KernelSource, PrecomputedSource
+from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 from labelweave.hyperparameters import (
     CrossValidationLikelihood,
     FoldedData,

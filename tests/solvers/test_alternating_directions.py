@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
-from labelweave.features.gram_sources import KernelSource
+from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginBox, Resources, feature_margins, kernel_margins
 from labelweave.solvers import AlternatingDirections, SplitState, Status

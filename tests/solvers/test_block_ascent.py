@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
-from labelweave.features.gram_sources import PrecomputedSource
+from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems.block_margins import BlockMargins
 from labelweave.problems.gram_margins import MarginBox

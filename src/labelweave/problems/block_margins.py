@@ -12,8 +12,8 @@ from labelweave._loops.block_ascent import ascend_block, ascend_coupled_block, r
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import panels
 from labelweave.features.gram import StreamedGram
-from labelweave.features.gram_cache import CachedRows
-from labelweave.features.gram_sources import GramSource
+from labelweave.features.gram.cache import CachedRows
+from labelweave.features.gram.sources import GramSource
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
 from labelweave.problems.resources import Resources

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array
 from labelweave.arrays import RowPanels, panels
-from labelweave.features.gram_spectrum import leading_spectrum
+from labelweave.features.gram.spectrum import leading_spectrum
 from labelweave.labels import LabelCovariance
 from labelweave.losses import ScoreLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm

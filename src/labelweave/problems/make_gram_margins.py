@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
-from labelweave.features.gram_sources import GramSource
-from labelweave.features.gram_spectrum import (
+from labelweave.features.gram.sources import GramSource
+from labelweave.features.gram.spectrum import (
     GramSpectrum,
     feature_spectrum,
     full_spectrum,

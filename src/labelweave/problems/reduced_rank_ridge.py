@@ -25,7 +25,7 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import CholeskyFactor, Workers, panels
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
-from labelweave.features.gram_sources import GramSource
+from labelweave.features.gram.sources import GramSource
 
 __all__ = ["ReducedRankRidge", "RidgeFactors", "RidgeSizes"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import CholeskyFactor, Workers
 from labelweave.features.gram import StoredGram
-from labelweave.features.gram_spectrum import GramSpectrum
+from labelweave.features.gram.spectrum import GramSpectrum
 from labelweave.labels.covariance import LabelCovariance
 
 __all__ = ["CholeskySolves", "ShiftedSolves", "SpectralSolves"]

@@ -13,8 +13,8 @@ import numpy as np
 from labelweave._loops.block_ascent import row_shares
 from labelweave.array_types import Array, PerLabel
 from labelweave.features.gram import StoredGram, StreamedGram
-from labelweave.features.gram_cache import CachedRows
-from labelweave.features.gram_sources import GramSource
+from labelweave.features.gram.cache import CachedRows
+from labelweave.features.gram.sources import GramSource
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
 from labelweave.problems.resources import Resources

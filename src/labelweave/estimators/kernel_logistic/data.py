@@ -11,7 +11,7 @@ from labelweave.array_types import Array, PerRow
 from labelweave.estimators.class_targets import read_classes
 from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
 from labelweave.features import FeatureMatrix, Kernel
-from labelweave.features.gram_sources import GramSource, KernelSource, PrecomputedSource
+from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.losses import LogisticLoss, ScoreLoss, SoftmaxLoss
 

@@ -19,7 +19,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import DenseMap, FactorMap, KernelMap, SparseMap
 from labelweave.features.gram import Pivoting, choose_gram
 from labelweave.features.gram.incomplete_cholesky import incomplete_cholesky
-from labelweave.features.gram_sources import GramSource, RowsOfSource
+from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import LabelEntries, choose_entries

@@ -15,7 +15,7 @@ from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.low_rank.fit import LowRankData, LowRankSettings
 from labelweave.estimators.low_rank.ridge_learning import RidgeLearning, labels_to_split
 from labelweave.features import FeatureMatrix, Kernel
-from labelweave.features.gram_sources import KernelSource
+from labelweave.features.gram.sources import KernelSource
 from labelweave.hyperparameters import LearnedParameters, SearchRecord
 from labelweave.sklearn_compat import Interval, StrOptions
 

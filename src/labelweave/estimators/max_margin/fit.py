@@ -17,7 +17,7 @@ import numpy.typing as npt
 from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
-from labelweave.features.gram_sources import GramSource, RowsOfSource
+from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.problems import (
     BlockMargins,
     GramMargins,

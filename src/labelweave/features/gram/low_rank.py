@@ -16,7 +16,7 @@ from labelweave.array_types import Array, RowsByClasses
 from labelweave.arrays import Workers
 from labelweave.features.gram.base import Gram
 from labelweave.features.gram.incomplete_cholesky import IncompleteFactor, Pivoting, incomplete_cholesky
-from labelweave.features.gram_sources import GramSource
+from labelweave.features.gram.sources import GramSource
 
 __all__ = ["LowRankGram"]
 

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram.base import Gram
+from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.streamed import StreamedGram
-from labelweave.features.gram_sources import GramSource
 
 __all__ = ["StoredGram"]
 

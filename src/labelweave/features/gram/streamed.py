@@ -10,7 +10,7 @@ import numpy.typing as npt
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram.base import Gram
-from labelweave.features.gram_sources import GramSource
+from labelweave.features.gram.sources import GramSource
 
 __all__ = ["StreamedGram"]
 

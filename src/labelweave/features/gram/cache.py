@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
-from labelweave.features.gram_sources import GramSource
+from labelweave.features.gram.sources import GramSource
 
 __all__ = ["CachedRows"]
 

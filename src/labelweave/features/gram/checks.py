@@ -6,7 +6,7 @@ import numpy as np
 
 from labelweave.array_types import RowsByRows
 from labelweave.arrays import Workers, panels
-from labelweave.features.gram_sources import GramSource
+from labelweave.features.gram.sources import GramSource
 from labelweave.features.kernels import CallableKernel, Kernel
 
 __all__ = ["check_positive_semidefinite", "checked_kernel_matrix", "is_known_semidefinite"]
