@@ -17,7 +17,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 
-__all__ = ["TargetForm", "check_lengths", "has_many_labels", "read_targets"]
+__all__ = [
+    "TargetForm",
+    "check_lengths",
+    "has_many_labels",
+    "label_form",
+    "read_targets",
+    "require_observed",
+]
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,9 @@ def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
     Raises ValueError if y has one class only, or its entries are no labels.
     """
     if has_many_labels(y):
-        return _read_labels(y)
+        labels = LabelMatrix.from_any(y)
+        require_observed(labels)
+        return labels, label_form(y, labels)
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
@@ -127,16 +136,15 @@ def _missing(y: Array) -> Array:
     return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
 
 
-def _read_labels(y: Any) -> tuple[LabelMatrix, TargetForm]:
-    labels = LabelMatrix.from_any(y)
-    _require_observed(labels)
+def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
+    """Say how labels were given."""
     names = labels.names
     classes = np.arange(labels.n_labels) if names is None else names.astype(object)
     if isinstance(y, LabelMatrix) or sp.issparse(y):
-        return labels, TargetForm("labels", "sparse", 0, classes)
+        return TargetForm("labels", "sparse", 0, classes)
     negative = -1 if _uses_minus_one(y) else 0
     container: Literal["array", "frame"] = "frame" if hasattr(y, "columns") else "array"
-    return labels, TargetForm("labels", container, negative, classes)
+    return TargetForm("labels", container, negative, classes)
 
 
 def _uses_minus_one(y: Any) -> bool:
@@ -144,7 +152,8 @@ def _uses_minus_one(y: Any) -> bool:
     return bool((table == -1).any())
 
 
-def _require_observed(labels: LabelMatrix) -> None:
+def require_observed(labels: LabelMatrix) -> None:
+    """Refuse labels of which no entry is observed."""
     if labels.n_labels == 0:
         raise ValueError("Y has no labels (0 columns); at least one label is needed.")
     never = np.flatnonzero(labels.observed_counts() == 0)

@@ -1,0 +1,160 @@
+"""The rows that a model which goes on learning has seen: features, labels and weights, call by call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import column_or_1d
+
+from labelweave.array_types import Array, PerRow
+from labelweave.estimators.targets import (
+    TargetForm,
+    check_lengths,
+    has_many_labels,
+    label_form,
+    read_targets,
+    require_observed,
+)
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+
+__all__ = ["SeenRows", "carried_columns"]
+
+
+@dataclass(frozen=True)
+class SeenRows:
+    """Rows that take part in a fit.
+
+    Labels are known by their names where they have some, else by their places.  What a call does not name
+    is unobserved in its rows.
+
+    labels: many labels a row, or the classes as they were given.
+    form: how labels were given first; None for classes, whose form follows from all of them.
+    """
+
+    features: FeatureMatrix
+    labels: LabelMatrix | Array
+    weights: PerRow
+    form: TargetForm | None
+
+    @classmethod
+    def read(cls, features: FeatureMatrix, y: Any, weights: PerRow) -> SeenRows:
+        """Read what one call gives; unlike that of a fit its y may have a single class, or unobserved labels.
+
+        Raises ValueError if there is not one target a row, or an entry of y is no label.
+        """
+        if not has_many_labels(y):
+            classes = column_or_1d(y, warn=True)
+            check_lengths(len(features), len(classes))
+            return cls(features, classes, weights, None)
+        labels = LabelMatrix.from_any(y)
+        check_lengths(len(features), len(labels))
+        return cls(features, labels, weights, label_form(y, labels))
+
+    def targets(self) -> tuple[LabelMatrix, TargetForm]:
+        """Give the labels of all rows and their form.
+
+        Raises ValueError if there is one class only, or a label that no row has observed.
+        """
+        if not isinstance(self.labels, LabelMatrix):
+            return read_targets(self.labels)
+        require_observed(self.labels)
+        assert self.form is not None, "labels have a form"
+        return self.labels, self.form
+
+    def joined(self, other: SeenRows) -> SeenRows:
+        """Put other rows behind these; labels that are new come last.
+
+        Raises ValueError if one has labels and the other classes, or if it is not clear which label is which.
+        """
+        features = _joined_features(self.features, other.features)
+        weights = np.concatenate([self.weights, other.weights])
+        if isinstance(self.labels, LabelMatrix) and isinstance(other.labels, LabelMatrix):
+            labels = _joined_labels(self.labels, other.labels)
+            assert self.form is not None, "labels have a form"
+            names = np.arange(labels.n_labels) if labels.names is None else labels.names.astype(object)
+            return SeenRows(features, labels, weights, replace(self.form, classes=names))
+        if isinstance(self.labels, LabelMatrix) or isinstance(other.labels, LabelMatrix):
+            kinds = ("many labels", "one class")
+            before, now = kinds if isinstance(self.labels, LabelMatrix) else kinds[::-1]
+            raise ValueError(f"y has {now} a row, but had {before} a row before; go on with the same.")
+        types = self.labels.dtype, other.labels.dtype
+        if object not in types and len({one.kind in "US" for one in types}) > 1:
+            raise ValueError(
+                f"y has classes of type {types[1]}, but had {types[0]} before; go on with one type."
+            )
+        return SeenRows(features, np.concatenate([self.labels, other.labels]), weights, None)
+
+
+def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:
+    """Say which columns the labels of before have among those after; None where these are other things."""
+    if before.kind != after.kind:
+        return None
+    if before.kind == "labels":
+        return np.arange(len(before.classes))
+    if not np.isin(before.classes, after.classes).all():
+        return None
+    return np.arange(1) if before.kind == "binary" else np.searchsorted(after.classes, before.classes)
+
+
+def _joined_features(first: FeatureMatrix, second: FeatureMatrix) -> FeatureMatrix:
+    """Put rows behind others, in the form that the first ones have."""
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"X has {second.shape[1]} features, but had {first.shape[1]} before; give the same features."
+        )
+    parts = [first.data, second.data]
+    if first.is_sparse:
+        rows = sp.vstack([sp.csr_array(part) for part in parts], format="csr")
+    else:
+        rows = np.vstack([part.toarray() if sp.issparse(part) else part for part in parts])
+    names = None if first.names is None else first.names.tolist()
+    return FeatureMatrix(rows, names)
+
+
+def _joined_labels(first: LabelMatrix, second: LabelMatrix) -> LabelMatrix:
+    columns, names = _places(first, second)
+    width = max(first.n_labels, int(columns.max(initial=-1)) + 1)
+    parts = [(first, np.arange(first.n_labels)), (second, columns)]
+    positives = sp.vstack([_widened(part.positives, place, width) for part, place in parts], format="csr")
+    if all(part.observed is None and part.n_labels == width for part, _ in parts):
+        return LabelMatrix(positives, None, names)
+    seen = sp.vstack([_widened(_observed(part), place, width) for part, place in parts], format="csr")
+    is_whole = seen.nnz == seen.shape[0] * seen.shape[1]
+    return LabelMatrix(positives, None if is_whole else seen, names)
+
+
+def _places(first: LabelMatrix, second: LabelMatrix) -> tuple[Array, Any]:
+    """Find the column of every label of the second among those of both; give the names of all."""
+    if second.names is None:
+        if first.names is not None and second.n_labels > first.n_labels:
+            raise ValueError(
+                f"y has {second.n_labels} labels without names, but the {first.n_labels} labels so far have "
+                "names; name the new labels, as columns of a frame or names of a LabelMatrix."
+            )
+        return np.arange(second.n_labels), first.names
+    if first.names is None:
+        raise ValueError(
+            "y has label names, but the labels so far have none; give names from the first call on, or none."
+        )
+    known = {str(name): place for place, name in enumerate(first.names)}
+    for name in second.names:
+        known.setdefault(str(name), len(known))
+    return np.asarray([known[str(name)] for name in second.names], np.intp), list(known)
+
+
+def _observed(labels: LabelMatrix) -> sp.csr_array:
+    if labels.observed is not None:
+        return labels.observed
+    (n_rows, n_labels), every = labels.shape, np.arange(labels.n_labels)
+    indices, indptr = np.tile(every, n_rows), n_labels * np.arange(n_rows + 1)
+    return sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=labels.shape)
+
+
+def _widened(pattern: sp.csr_array, columns: Array, width: int) -> sp.csr_array:
+    """Bring the entries to the columns that their labels have among more."""
+    parts = np.ones(pattern.nnz, np.int8), columns[pattern.indices], pattern.indptr
+    return sp.csr_array(parts, shape=(pattern.shape[0], width))
