@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,10 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Array, PerRow
 from labelweave.estimators.base import CALLER, LabelClassifier
+from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
-from labelweave.sklearn_compat import _check_sample_weight
+from labelweave.sklearn_compat import _check_sample_weight, _fit_context, with_callbacks
 
 __all__ = ["BaselineClassifier", "FactorClassifier", "TrainingData", "with_constant"]
 
@@ -43,6 +44,47 @@ class BaselineClassifier(LabelClassifier):
     intercept_: Array
     coef_: Array
 
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses; rows of weight 0 are left out.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data make no sense, or leave the method nothing to learn from; the row, column or
+            label is named. PLST and CPLST need every label of every row.
+        """
+        data = self._read_data(X, y, sample_weight)
+        progress = FitProgress(self, FitArguments(X, y, sample_weight), self._n_subtasks)
+        self.status_, advice = self._learn(data, progress)
+        progress.close()
+        if self.status_ not in _GOOD:
+            warnings.warn(advice, ConvergenceWarning, stacklevel=CALLER - 2)
+        return self
+
+    @property
+    def _n_subtasks(self) -> int:
+        return 0
+
+    def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
+        """Fit; give how that ended, and what to do where it ended badly."""
+        raise NotImplementedError
+
     def _read_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         features = self._read_features(X, reset=True)
         labels, self._form = read_targets(y)
@@ -61,12 +103,6 @@ class BaselineClassifier(LabelClassifier):
 
     def _check_labels(self, labels: LabelMatrix) -> None:
         """Refuse labels that the method cannot learn from."""
-
-    def _keep_status(self, status: str, advice: str) -> None:
-        """Keep why the fit ended; a status other than a good one is a warning that says what to do."""
-        self.status_ = status
-        if status not in _GOOD:
-            warnings.warn(advice, ConvergenceWarning, stacklevel=CALLER)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         return super()._wide_scores(features) - self.threshold_

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 from labelweave.baselines.baseline_classifier import BaselineClassifier, TrainingData, with_constant
 from labelweave.baselines.linear_fits import LinearFits, LinearProblem, fit_liblinear, fit_squared
+from labelweave.estimators.progress import FitProgress
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
+from labelweave.sklearn_compat import Interval, StrOptions
 
 __all__ = ["BinaryRelevance"]
 
@@ -108,46 +109,8 @@ class BinaryRelevance(BaselineClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BinaryRelevance:
-        """Fit one model a label.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-
-        Returns
-        -------
-        BinaryRelevance
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If the data make no sense; the row, column or label is named.
-        """
-        data = self._read_data(X, y, sample_weight)
-        context = self._init_callback_context()
-        context.call_on_fit_task_begin(estimator=self)
-        fits = self._fit_labels(data)
-        context.call_on_fit_task_end(estimator=self)
-        self._keep(fits, data.labels.n_labels)
-        return self
-
-    def _fit_labels(self, data: TrainingData) -> LinearFits:
-        features = with_constant(data.features) if self.fit_intercept else data.features
-        problem = LinearProblem(features.data, data.labels, data.weights, float(self.regularization))
-        if self.loss == "squared":
-            return fit_squared(problem)
-        return fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
-
-    def _keep(self, fits: LinearFits, n_labels: int) -> None:
+    def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
+        fits, n_labels = self._fit_labels(data), data.labels.n_labels
         d = self.n_features_in_
         self.coef_ = fits.weights[:, :d]
         self.intercept_ = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
@@ -155,14 +118,18 @@ class BinaryRelevance(BaselineClassifier):
         self.n_iter_, self.labels_fitted_ = fits.n_iter, fits.labels_fitted
         self.converged_ = fits.converged and fits.labels_fitted == n_labels
         if fits.labels_fitted < n_labels:
-            self._keep_status(
-                "interrupted",
+            return "interrupted", (
                 f"The fit was interrupted after {fits.labels_fitted} of {n_labels} labels; the weights of "
-                "the others are 0.",
+                "the others are 0."
             )
-            return
-        self._keep_status(
-            "converged" if fits.converged else "iteration_limit",
+        return "converged" if fits.converged else "iteration_limit", (
             "Some labels did not reach the tolerance; raise max_iter, scale the features, or raise "
-            "regularization.",
+            "regularization."
         )
+
+    def _fit_labels(self, data: TrainingData) -> LinearFits:
+        features = with_constant(data.features) if self.fit_intercept else data.features
+        problem = LinearProblem(features.data, data.labels, data.weights, float(self.regularization))
+        if self.loss == "squared":
+            return fit_squared(problem)
+        return fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from labelweave.baselines.centered_matrix import CenteredMatrix
 from labelweave.baselines.label_directions import leading_directions
 from labelweave.baselines.ridge import Ridge, make_ridge
 from labelweave.estimators.low_rank.factor_rank import RANKS, columns_for_rank
+from labelweave.estimators.progress import FitProgress
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import shown_name
-from labelweave.sklearn_compat import Interval, _fit_context, with_callbacks
+from labelweave.sklearn_compat import Interval
 
 __all__ = ["LabelSpaceClassifier"]
 
@@ -45,39 +46,7 @@ class LabelSpaceClassifier(FactorClassifier):
         self.regularization = regularization
         self.center = center
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Labels 0/1 or -1/1, all observed, or one class a row.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows.
-
-        Returns
-        -------
-        LabelSpaceClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If a label of a row was not observed, or the data make no sense; the row, column or
-            label is named.
-        """
-        data = self._read_data(X, y, sample_weight)
-        context = self._init_callback_context()
-        context.call_on_fit_task_begin(estimator=self)
-        self._fit_factors(data)
-        context.call_on_fit_task_end(estimator=self)
-        return self
-
-    def _fit_factors(self, data: TrainingData) -> None:
+    def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         inputs = CenteredMatrix(data.features.data, data.weights, center=self.center)
         targets = CenteredMatrix(data.labels.positives, data.weights, center=self.center)
         ridge = make_ridge(inputs, float(self.regularization))
@@ -88,9 +57,8 @@ class LabelSpaceClassifier(FactorClassifier):
         self.intercept_ = targets.means - self.label_factors_ @ (inputs.means @ self.feature_factors_)
         self.threshold_ = 0.5
         self.converged_ = ridge.converged
-        self._keep_status(
-            "converged" if ridge.converged else "iteration_limit",
-            "Least squares of the codes did not converge; scale the features or raise regularization.",
+        return "converged" if ridge.converged else "iteration_limit", (
+            "Least squares of the codes did not converge; scale the features or raise regularization."
         )
 
     def _label_product(

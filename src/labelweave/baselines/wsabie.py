@@ -18,10 +18,11 @@ from sklearn.utils import check_random_state
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData, with_constant
 from labelweave.baselines.ranking_fit import RankingFit, RankingSettings
 from labelweave.estimators.low_rank.factor_rank import RANKS, columns_for_rank
+from labelweave.estimators.progress import FitProgress
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
+from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import TraceRecord
 
 __all__ = ["WSABIE"]
@@ -146,43 +147,23 @@ class WSABIE(FactorClassifier):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> WSABIE:
-        """Fit the embeddings, then choose the threshold.
+    @property
+    def _n_subtasks(self) -> int:
+        return int(self.n_epochs)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses; rows of weight 0 are not visited.
-
-        Returns
-        -------
-        WSABIE
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If no row has an observed positive and an observed negative label, or the data make no
-            sense; the row, column or label is named.
-        """
-        data = self._read_data(X, y, sample_weight)
+    def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         if self._form.kind == "binary":
             data = data._replace(labels=_both_classes(data.labels))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         features = with_constant(data.features) if self.fit_intercept else data.features
         fit = RankingFit(features, data.labels, data.weights, self._settings(data.labels.n_labels, seed))
-        status = self._run(fit)
-        self._keep(fit)
-        is_label_set = self._form.kind == "labels"
-        self.threshold_ = self._best_threshold(data, seed) if is_label_set else 0.0
-        self._keep_end(status)
-        return self
+        progress.keep = lambda model: model._keep(fit, data, seed)
+        status = self._run(fit, progress)
+        self._keep(fit, data, seed)
+        return status, (
+            f"The fit was interrupted after {len(self.trace_)} of {self.n_epochs} epochs; the model is what "
+            "they made."
+        )
 
     def _settings(self, n_labels: int, seed: int) -> RankingSettings:
         return RankingSettings(
@@ -195,46 +176,33 @@ class WSABIE(FactorClassifier):
             seed=seed,
         )
 
-    def _run(self, fit: RankingFit) -> str:
+    def _run(self, fit: RankingFit, progress: FitProgress) -> str:
         """Go through the epochs, or so far as an interrupt lets it."""
-        context = self._init_callback_context(max_subtasks=self.n_epochs)
-        context.call_on_fit_task_begin(estimator=self)
+        start = time.perf_counter()
         try:
-            status = self._run_epochs(fit, context)
+            for epoch in range(1, self.n_epochs + 1):
+                loss, share = fit.run_epoch()
+                seconds = time.perf_counter() - start
+                self.trace_.append(TraceRecord(epoch, seconds, loss, np.nan, np.nan, share))
+                if progress.subtask("epoch", self.trace_[-1]):
+                    return "interrupted"
         except KeyboardInterrupt:
             if not fit.visits:
                 raise
             fit.require_finite()
-            status = "interrupted"
-        context.call_on_fit_task_end(estimator=self)
-        return status
-
-    def _run_epochs(self, fit: RankingFit, context: Any) -> str:
-        start = time.perf_counter()
-        for epoch in range(1, self.n_epochs + 1):
-            subtask = context.subcontext(task_name="epoch")
-            subtask.call_on_fit_task_begin(estimator=self)
-            loss, share = fit.run_epoch()
-            seconds = time.perf_counter() - start
-            self.trace_.append(TraceRecord(epoch, seconds, loss, np.nan, np.nan, share))
-            if subtask.call_on_fit_task_end(estimator=self):
-                return "interrupted"
+            return "interrupted"
         return "complete"
 
-    def _keep_end(self, status: str) -> None:
-        self._keep_status(
-            status,
-            f"The fit was interrupted after {len(self.trace_)} of {self.n_epochs} epochs; the model is what "
-            "they made.",
-        )
-
-    def _keep(self, fit: RankingFit) -> None:
+    def _keep(self, fit: RankingFit, data: TrainingData, seed: int) -> None:
         d = self.n_features_in_
         factors = fit.label_factors.copy()
         self.label_factors_ = factors[1:] - factors[:1] if self._form.kind == "binary" else factors
         self.feature_factors_ = fit.feature_factors[:d].copy()
         constant = fit.feature_factors[d:].sum(axis=0)  # 0 where there is none
         self.intercept_ = self.label_factors_ @ constant
+        self.threshold_ = 0.0
+        if self._form.kind == "labels":
+            self.threshold_ = self._best_threshold(data, seed)
 
     def _best_threshold(self, data: TrainingData, seed: int) -> float:
         n, n_labels = data.labels.shape
@@ -243,7 +211,6 @@ class WSABIE(FactorClassifier):
         if n > most:
             rows = np.sort(np.random.default_rng(seed).permutation(n)[:most])
             features, labels = features.rows(rows), labels[rows]
-        self.threshold_ = 0.0
         if not labels.positives.nnz:
             return 0.0
         return float(choose_thresholds(labels, self._wide_scores(features), scope="global").thresholds[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Sized
 from os import PathLike
@@ -22,63 +21,11 @@ from labelweave.model_files import save_object
 from labelweave.sklearn_compat import CallbackSupportMixin
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
-__all__ = ["CALLER", "GapProgress", "LabelClassifier"]
+__all__ = ["CALLER", "LabelClassifier"]
 
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
-_STEPS_A_DECADE = 10
 CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
-
-
-class GapProgress:
-    """Report the duality gap to scikit-learn's callbacks: ten subtasks for each tenfold smaller gap.
-
-    tol: the gap at which the fit is done.
-    extra_steps: subtasks of another kind that come before.
-    has_part: whether a fit of a part of the rows comes first; its subtasks have another name.
-    """
-
-    def __init__(
-        self, estimator: LabelClassifier, tol: float, extra_steps: int = 0, *, has_part: bool = False
-    ) -> None:
-        self.estimator, self.done = estimator, 0
-        self.name = "duality gap of a part" if has_part else "duality gap"
-        self.steps = max(1, math.ceil(-_STEPS_A_DECADE * math.log10(min(tol, 0.5))))
-        self.context = estimator._init_callback_context(
-            max_subtasks=self.steps * (1 + has_part) + extra_steps
-        )
-        self.context.call_on_fit_task_begin(estimator=estimator)
-
-    def __call__(self, record: TraceRecord) -> bool:
-        """Move on to where the gap is; true if a callback asks to stop."""
-        if math.isnan(record.primal):  # an estimate, which rounding may have made too good
-            return False
-        reached = -_STEPS_A_DECADE * math.log10(max(record.gap, 1e-300)) if record.gap < 1 else 0
-        stop = False
-        while self.done < min(self.steps, int(reached)):
-            self.done += 1
-            stop |= self.subtask(self.name)
-        return stop
-
-    def end_part(self) -> None:
-        """Go on to the fit of all rows."""
-        while self.done < self.steps:  # the part ended early
-            self.done += 1
-            self.subtask(self.name)
-        self.name, self.done = "duality gap", 0
-
-    def subtask(self, name: str) -> bool:
-        """Report a subtask as done.
-
-        Returns whether a callback asks to stop.
-        """
-        subtask = self.context.subcontext(task_name=name)
-        subtask.call_on_fit_task_begin(estimator=self.estimator)
-        return bool(subtask.call_on_fit_task_end(estimator=self.estimator))
-
-    def close(self) -> None:
-        """End the task."""
-        self.context.call_on_fit_task_end(estimator=self.estimator)
 
 
 class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):

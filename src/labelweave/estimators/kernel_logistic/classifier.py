@@ -28,7 +28,7 @@ from labelweave.estimators.kernel_logistic.data import LikelihoodData, read_like
 from labelweave.estimators.kernel_logistic.fit import FitSettings, FittedLikelihood, LikelihoodFit
 from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
-from labelweave.estimators.kernel_logistic.progress import LikelihoodProgress
+from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.threshold_rules import THRESHOLD_RULES
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
@@ -326,15 +326,16 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._forget_expansion()
         blocks = self._blocks(data, seed)
         iterations = self.max_learning_iter if blocks else 0
-        progress = LikelihoodProgress(self, self.tol, iterations, has_part=self._holds_out)
+        arguments = FitArguments(X, y, sample_weight)
+        progress = FitProgress(self, arguments, tol=self.tol, searches=iterations, has_part=self._holds_out)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, iterations))
             learned, start = task.learn(blocks) if blocks else (None, None)
             result = self._fit(task, features, (learned, start), progress)
-        progress.close()
         self.hyperparameters_ = family.values(family.start if learned is None else learned.theta)
         self._keep(result, learned)
+        progress.close()
         return self
 
     @property
@@ -404,9 +405,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         cv = reusable_splits(self.cv)
         return [LearningBlock(rows, held_out_rows(cv, rows, data.targets, seed)) for rows in drawn]
 
-    def _settings(
-        self, progress: LikelihoodProgress, workers: Workers, seed: int, iterations: int
-    ) -> FitSettings:
+    def _settings(self, progress: FitProgress, workers: Workers, seed: int, iterations: int) -> FitSettings:
         return FitSettings(
             tol=self.tol,
             max_iter=self.max_iter,
@@ -417,12 +416,12 @@ class KernelLogisticClassifier(KernelProbabilities):
             memory_budget=self.memory_budget,
             workers=workers,
             seed=seed,
-            on_check=progress.on_check,
+            on_check=progress,
             on_search=progress.on_search,
         )
 
     def _fit(
-        self, task: LikelihoodFit, features: FeatureMatrix, searched: Searched, progress: LikelihoodProgress
+        self, task: LikelihoodFit, features: FeatureMatrix, searched: Searched, progress: FitProgress
     ) -> SolverResult:
         """Choose thresholds, fit with learned hyper-parameters, and keep what makes the scores."""
         data, (learned, start) = task.data, searched

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER, GapProgress
+from labelweave.estimators.base import CALLER
 from labelweave.estimators.label_graph.choice import (
     choose_graph,
     error_costs,
@@ -35,7 +35,7 @@ from labelweave.estimators.label_graph.learning import (
 )
 from labelweave.estimators.label_graph.model import LabelGraphModel
 from labelweave.estimators.label_graph.solver import SOLVERS
-from labelweave.estimators.round_progress import RoundProgress
+from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.model_files import storable
@@ -311,8 +311,10 @@ class LabelGraphClassifier(LabelGraphModel):
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             data = data.rows(np.flatnonzero(weights))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            fitted = self._fit(data, self._settings(data, workers))
+            progress = self._progress(FitArguments(X, y, sample_weight))
+            fitted = self._fit(data, self._settings(data, workers), progress)
         self._keep(fitted, data, features.shape[1])
+        progress.close()
         return self
 
     def _with_constant(self, features: FeatureMatrix) -> FeatureMatrix:
@@ -335,17 +337,22 @@ class LabelGraphClassifier(LabelGraphModel):
             workers=workers,
         )
 
-    def _fit(self, data: GraphData, settings: GraphSettings) -> FittedGraph:
-        if isinstance(self.graph, str) and self.graph == "learn":
-            return self._learn(data, settings)
-        graph = choose_graph(self.graph, data, self._graph_names(data.labels.n_labels))
-        progress: Any = GapProgress(self, self.tol)
-        try:
-            return fit_graph(data, graph, settings, progress)
-        finally:
-            progress.close()
+    @property
+    def _learns_graph(self) -> bool:
+        return isinstance(self.graph, str) and self.graph == "learn"
 
-    def _learn(self, data: GraphData, settings: GraphSettings) -> FittedGraph:
+    def _progress(self, arguments: FitArguments) -> FitProgress:
+        if self._learns_graph:
+            return FitProgress(self, arguments, self.max_rounds + 1)
+        return FitProgress(self, arguments, tol=self.tol)
+
+    def _fit(self, data: GraphData, settings: GraphSettings, progress: FitProgress) -> FittedGraph:
+        if self._learns_graph:
+            return self._learn(data, settings, progress)
+        graph = choose_graph(self.graph, data, self._graph_names(data.labels.n_labels))
+        return fit_graph(data, graph, settings, progress)
+
+    def _learn(self, data: GraphData, settings: GraphSettings, progress: FitProgress) -> FittedGraph:
         if self.max_rounds < 1:
             raise ValueError(
                 f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
@@ -353,15 +360,11 @@ class LabelGraphClassifier(LabelGraphModel):
             )
         search = GraphSearch(self.cliques_per_round, self.clique_size, self.max_rounds, self.graph_tol)
         share = self.validation_fraction or (_USUAL_SHARE if self.early_stopping else None)
-        progress: Any = RoundProgress(self, self.max_rounds + 1)
-        try:
-            if share is None:
-                learned = learn_graph(data, settings, search, progress)
-            else:
-                learned = learn_measured_graph(data, settings, search, progress, share, self.early_stopping)
-            return refit_graph(data, learned, settings) if self.refit else learned
-        finally:
-            progress.close()
+        if share is None:
+            learned = learn_graph(data, settings, search, progress)
+        else:
+            learned = learn_measured_graph(data, settings, search, progress, share, self.early_stopping)
+        return refit_graph(data, learned, settings) if self.refit else learned
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Name the labels of the graph; one label for two classes has the second one's name."""

@@ -21,7 +21,7 @@ from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.low_rank.factor_rank import RANKS
 from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
 from labelweave.estimators.low_rank.model import LowRankModel
-from labelweave.estimators.round_progress import RoundProgress
+from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
@@ -304,20 +304,31 @@ class LowRankClassifier(LowRankModel):
         source, explicit = self._read_kernel(features, seed)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running():
-            self._fit(features, LowRankData(labels, weights, explicit, source), y, workers, seed)
+            data, arguments = (
+                LowRankData(labels, weights, explicit, source),
+                FitArguments(X, y, sample_weight),
+            )
+            self._fit(features, data, arguments, workers, seed)
         return self
 
-    def _fit(self, features: FeatureMatrix, data: LowRankData, y: Any, workers: Workers, seed: int) -> None:
-        progress = RoundProgress(self, self._most_subtasks(data))
+    def _fit(
+        self,
+        features: FeatureMatrix,
+        data: LowRankData,
+        arguments: FitArguments,
+        workers: Workers,
+        seed: int,
+    ) -> None:
+        progress = FitProgress(self, arguments, self._most_subtasks())
         settings = self._settings(data, workers, seed, progress)
-        data, settings, start = self._choose(features, data, y, settings)
+        data, settings, start = self._choose(features, data, arguments.y, settings)
         self.rank_, self.regularization_ = settings.rank, settings.regularization
         part = self._choose_thresholds(features, data, settings, start)
         fitted = _fit_after(part, data, settings, start)
-        progress.close()
         self._keep(fitted, features)
+        progress.close()
 
-    def _most_subtasks(self, data: LowRankData) -> int | None:
+    def _most_subtasks(self) -> int | None:
         learning = self.max_learning_iter if self.hyperparameters == "learn" else 0
         return self.max_iter * (1 + self._holds_out) + learning
 

@@ -255,9 +255,9 @@ class LowRankClassifierCV(LowRankClassifier):
             )
         return sorted(set(values.tolist()), reverse=True)
 
-    def _most_subtasks(self, data: LowRankData) -> int | None:
+    def _most_subtasks(self) -> int | None:
         fits = self._most_fits()
-        return None if fits is None else fits + (super()._most_subtasks(data) or 0)
+        return None if fits is None else fits + (super()._most_subtasks() or 0)
 
     def _most_fits(self) -> int | None:
         """Say how many fits to folds there are at most; None where a splitter makes the folds."""

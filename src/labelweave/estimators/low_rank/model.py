@@ -15,7 +15,7 @@ from labelweave.estimators.base import CALLER
 from labelweave.estimators.low_rank.factor_rank import columns_for_rank, largest_rank
 from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
 from labelweave.estimators.low_rank.learned_ridge import RidgeLearningClassifier
-from labelweave.estimators.round_progress import RoundProgress
+from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
@@ -68,7 +68,7 @@ class LowRankModel(ThresholdedClassifier, RidgeLearningClassifier):
         raise NotImplementedError
 
     def _settings(
-        self, data: LowRankData, workers: Workers, seed: int, progress: RoundProgress
+        self, data: LowRankData, workers: Workers, seed: int, progress: FitProgress
     ) -> LowRankSettings:
         rank, regularization = self._first_choice(data)
         return LowRankSettings(

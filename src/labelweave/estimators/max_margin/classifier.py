@@ -17,8 +17,8 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
-from labelweave.estimators.base import GapProgress
 from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
+from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
 from labelweave.features import FeatureMatrix
@@ -263,16 +263,17 @@ class MaxMarginClassifier(ThresholdedClassifier):
             intercept=self.fit_intercept,
         )
         self._forget_expansion()
-        self._fit(data, weights)
+        progress = FitProgress(
+            self, FitArguments(X, y, sample_weight), tol=self.tol, has_part=self._holds_out
+        )
+        self._fit(data, weights, progress)
+        progress.close()
         return self
 
-    def _fit(self, data: MarginData, weights: Array) -> None:
-        progress = GapProgress(self, self.tol, has_part=self._holds_out)
-        result = self._solve(data, weights, progress)
-        progress.close()
-        self._keep_result(result)
+    def _fit(self, data: MarginData, weights: Array, progress: FitProgress) -> None:
+        self._keep_result(self._solve(data, weights, progress))
 
-    def _solve(self, data: MarginData, weights: Array, progress: GapProgress) -> SolverResult:
+    def _solve(self, data: MarginData, weights: Array, progress: FitProgress) -> SolverResult:
         """Choose thresholds, fit, and keep what makes the scores."""
         features, settings = data.features, self._settings(progress)
         task = MarginTask(data, *self._read_kernel(features, settings.seed), settings)
@@ -291,7 +292,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
         self._keep_scores(whole, features)
         return whole.result
 
-    def _settings(self, progress: GapProgress) -> MarginSettings:
+    def _settings(self, progress: FitProgress) -> MarginSettings:
         return MarginSettings(
             solver=self.solver,
             tol=self.tol,

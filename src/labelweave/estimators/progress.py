@@ -1,0 +1,129 @@
+"""How far a fit is, told to scikit-learn's callbacks: with the solver's records, and with models to score."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["FitArguments", "FitProgress"]
+
+_STEPS_A_DECADE = 10
+
+
+class FitArguments(NamedTuple):
+    """What ``fit`` was called with."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+
+
+class _Metadata(dict[str, Any]):
+    """What callbacks are told of a task: as a dict what a scorer takes, by name also the fields of a record.
+
+    ``ScoringMonitor`` gives ``**metadata`` to its scorers, which take ``sample_weight`` but no ``gap``;
+    ``metadata["gap"]`` and ``metadata.get("gap")`` read it off the record.
+    """
+
+    def __init__(self, sample_weight: Any, record: Any) -> None:
+        super().__init__({} if sample_weight is None else {"sample_weight": sample_weight})
+        self.record = record
+
+    def __missing__(self, name: str) -> Any:
+        if name in getattr(self.record, "_fields", ()):
+            return getattr(self.record, name)
+        raise KeyError(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Look a name up, also among the fields of the record."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+class FitProgress:
+    """Report a fit as subtasks: one for a round, or ten for each tenfold smaller gap.
+
+    rounds: the largest number of subtasks; None if it is not known.
+    tol: the gap at which the fit is done; subtasks then are steps of the gap, and rounds does not count.
+    searches: the most evaluations of a search that comes before the steps of the gap.
+    has_part: whether a fit of a part of the rows comes first; its steps have another name.
+    """
+
+    keep: Callable[[Any], None] | None = None  # gives a copy of the estimator what it predicts with so far
+
+    def __init__(
+        self,
+        estimator: Any,
+        arguments: FitArguments,
+        rounds: int | None = None,
+        *,
+        tol: float | None = None,
+        searches: int = 0,
+        has_part: bool = False,
+    ) -> None:
+        self.estimator, self.arguments = estimator, arguments
+        self.searches, self.done = searches, 0
+        self.steps = 0 if tol is None else max(1, math.ceil(-_STEPS_A_DECADE * math.log10(min(tol, 0.5))))
+        self.name = "duality gap of a part" if has_part else "duality gap"
+        most = rounds if tol is None else self.steps * (1 + has_part) + searches
+        self.context = estimator._init_callback_context(max_subtasks=most)
+        self.context.call_on_fit_task_begin(estimator=estimator, **self._facts(None))
+
+    def __call__(self, record: Any) -> bool:
+        """Note a round or a check of the gap; true if a callback asks to stop."""
+        if not self.steps:
+            return self.subtask("round", record)
+        while self.searches:  # the search ended early
+            self.on_search(None)
+        if math.isnan(record.primal):  # an estimate, which rounding may have made too good
+            return False
+        reached = int(-_STEPS_A_DECADE * math.log10(max(record.gap, 1e-300))) if record.gap < 1 else 0
+        return self._advance(min(self.steps, reached), record)
+
+    def on_search(self, record: Any) -> bool:
+        """Note an evaluation of the cross-validation loss; true if a callback asks to stop."""
+        if self.steps and not self.searches:
+            return False
+        self.searches -= 1
+        return self.subtask("cross-validation", record)
+
+    def end_part(self) -> None:
+        """Go on to the fit of all rows."""
+        self._advance(self.steps, None)  # the part may have ended early
+        self.name, self.done = "duality gap", 0
+
+    def _advance(self, steps: int, record: Any) -> bool:
+        """Report the steps up to a number; only the last one has a model to score."""
+        stop = False
+        while self.done < steps:
+            self.done += 1
+            stop |= self.subtask(self.name, record, has_model=self.done == steps and record is not None)
+        return stop
+
+    def subtask(self, name: str, record: Any = None, *, has_model: bool = True) -> bool:
+        """Report a subtask as done; true if a callback asks to stop."""
+        subtask, facts = self.context.subcontext(task_name=name), self._facts(record)
+        subtask.call_on_fit_task_begin(estimator=self.estimator, **facts)
+        model = self._model if has_model and self.keep else None
+        end = subtask.call_on_fit_task_end
+        return bool(end(estimator=self.estimator, reconstruction_attributes=model, **facts))
+
+    def _model(self) -> dict[str, Any]:
+        model = copy.copy(self.estimator)
+        assert self.keep is not None, "there is a model only where a fit says how to keep it"
+        self.keep(model)
+        return vars(model)
+
+    def close(self) -> None:
+        """End the task; the estimator has all of its fitted attributes."""
+        trace = getattr(self.estimator, "trace_", None)
+        facts = self._facts(trace[-1] if trace else None)
+        self.context.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes={}, **facts)
+
+    def _facts(self, record: Any) -> dict[str, Any]:
+        X, y, sample_weight = self.arguments
+        return {"X": X, "y": y, "metadata": _Metadata(sample_weight, record)}

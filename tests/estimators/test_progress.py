@@ -1,0 +1,99 @@
+"""What scikit-learn's callbacks are told of fits: gaps, training data, and models to score."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.callback import ScoringMonitor
+
+from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave.baselines import PLST, WSABIE, BinaryRelevance
+
+MODELS = {
+    "linear margin": MaxMarginClassifier(tol=1e-3),
+    "kernel margin": MaxMarginClassifier(kernel="rbf", tol=1e-3, threshold="f1"),
+    "logistic": KernelLogisticClassifier(max_learning_iter=3),
+    "low rank": LowRankClassifier(2),
+    "given graph": LabelGraphClassifier(graph="none"),
+    "learned graph": LabelGraphClassifier(max_rounds=2),
+    "relevance": BinaryRelevance(),
+    "label space": PLST(rank=2),
+    "ranking": WSABIE(rank=2, n_epochs=3, random_state=0),
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 5))
+    return X, (X @ random.normal(size=(5, 3)) > 0).astype(int), random.uniform(0.5, 2, 60)
+
+
+class Watch:
+    """A callback that keeps what it is told at the ends of tasks."""
+
+    def __init__(self):
+        self.seen = []
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
+        assert X is not None
+        assert y is not None
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
+        self.seen.append((context, X, y, metadata, fitted_estimator))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_the_scoring_monitor_scores_the_model(name, rows):
+    X, Y, weights = rows
+    monitor = ScoringMonitor(scoring="accuracy")
+    model = MODELS[name].set_callbacks(monitor)
+    try:
+        model.fit(X, Y, sample_weight=weights)
+    finally:
+        model.set_callbacks()
+    scored = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
+    assert scored[(0,)] == pytest.approx(model.score(X, Y, sample_weight=weights))
+    assert all(0 <= score <= 1 for score in scored.values())
+
+
+@pytest.mark.parametrize("name", ["linear margin", "kernel margin", "logistic", "given graph"])
+def test_callbacks_get_the_gap_of_every_step(name, rows):
+    watch = Watch()
+    model = MODELS[name].set_callbacks(watch).fit(*rows[:2])
+    model.set_callbacks()
+    steps = [entry for entry in watch.seen if entry[0].task_name.startswith("duality gap")]
+    gaps = [metadata.get("gap") for _, _, _, metadata, _ in steps]
+    assert len(steps) >= 10
+    known = [gap for gap in gaps if gap is not None]
+    assert len(known) >= len(gaps) / 2  # steps that a part's fit did not take have none
+    assert model.duality_gap_ <= known[-1] <= 10 * model.duality_gap_
+    assert known[0] > known[-1]
+    root, X, y, metadata, fitted = watch.seen[-1]
+    assert root.parent is None
+    assert X is rows[0]
+    assert y is rows[1]
+    assert metadata["gap"] == model.duality_gap_
+    assert metadata["iteration"] == model.trace_[-1].iteration
+    assert metadata.get("colour") is None
+    with pytest.raises(KeyError):
+        metadata["colour"]
+    np.testing.assert_array_equal(fitted.predict(X), model.predict(X))
+
+
+def test_epochs_of_ranking_are_scored_one_by_one(rows):
+    X, Y, _ = rows
+    watch = Watch()
+    model = WSABIE(rank=2, n_epochs=3, random_state=0).set_callbacks(watch).fit(X, Y)
+    for epochs in (1, 2, 3):
+        alone = WSABIE(rank=2, n_epochs=epochs, random_state=0).fit(X, Y)
+        np.testing.assert_array_equal(
+            watch.seen[epochs - 1][-1].decision_function(X), alone.decision_function(X)
+        )
+    assert [entry[0].task_name for entry in watch.seen] == ["epoch"] * 3 + ["fit"]
+    assert watch.seen[0][3]["primal"] == model.trace_[0].primal
