@@ -24,7 +24,7 @@ from labelweave import (
     load,
 )
 from labelweave.baselines import BinaryRelevance
-from labelweave.decisions.held_out import HeldOutScores
+from labelweave.estimators.held_out import HeldOutScores
 
 WRAPPERS = {
     "label": TunedThresholdClassifier,
@@ -248,3 +248,27 @@ def test_folds_may_be_marked_or_numbered(rows):
     marked = TunedThresholdClassifier(MaxMarginClassifier(), cv=[(part != k, part == k) for k in range(3)])
     numbered = TunedThresholdClassifier(MaxMarginClassifier(), cv=PredefinedSplit(part))
     np.testing.assert_array_equal(marked.fit(X, Y).thresholds_, numbered.fit(X, Y).thresholds_)
+
+
+class _GoesOn(MaxMarginClassifier):
+    """A classifier whose fit of all rows can start from the model of a part of them."""
+
+    def _fit_from(self, part, kept_rows, X, y, **fit_params):
+        assert len(kept_rows) < X.shape[0]
+        assert part.n_features_in_ == X.shape[1]
+        self.started_from_ = part, kept_rows, sorted(fit_params)
+        return self.fit(X, y, **fit_params)
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("wrap", [TunedThresholdClassifier, CalibratedLabelClassifier])
+def test_the_second_fit_starts_from_the_first(wrap, cv, rows):
+    X, Y = rows[:2]
+    model = wrap(_GoesOn(), cv=cv).fit(X, Y.toarray(), sample_weight=np.ones(X.shape[0]))
+    part, kept, fit_params = model.estimator_.started_from_
+    share = 0.8 if cv is None else 2 / 3
+    assert len(kept) == pytest.approx(share * X.shape[0], abs=1)
+    assert fit_params == ["sample_weight"]
+    assert not hasattr(part, "started_from_")
+    again = _GoesOn().fit(X[kept], Y[kept].toarray(), sample_weight=np.ones(len(kept)))
+    np.testing.assert_array_equal(part.decision_function(X), again.decision_function(X))

@@ -13,7 +13,7 @@ from labelweave.cli.rank_choice_options import (
     chooses_rank,
     rank_or_share,
 )
-from labelweave.estimators.threshold_rules import THRESHOLD_RULES
+from labelweave.estimators.held_out import THRESHOLD_RULES
 
 __all__ = ["check_low_rank_options", "low_rank_options"]
 

@@ -11,7 +11,7 @@ from labelweave.cli.low_rank_options import check_low_rank_options
 from labelweave.cli.messages import flag_of
 from labelweave.cli.model_flags import MODELS, check_model_flags
 from labelweave.cli.rank_choice_options import chooses_rank
-from labelweave.estimators.threshold_rules import THRESHOLD_RULES
+from labelweave.estimators.held_out import THRESHOLD_RULES
 
 __all__ = ["check_model_options", "logistic_options", "model_options"]
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.decisions.held_out import (
-    HeldOutScores,
     TrainingRows,
     fit_on,
     score_all_rows,
@@ -22,6 +21,7 @@ from labelweave.decisions.held_out import (
     split_rows,
 )
 from labelweave.decisions.label_scores import rows_of, score_blocks
+from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.targets import TargetForm, check_lengths, read_targets
 from labelweave.metrics import subset_accuracy
 from labelweave.model_files import save_object
@@ -94,8 +94,8 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if isinstance(self.cv, str):
             return self._score_all(data)
         splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
-        held = score_held_out(self.estimator, data, splits, self.response_method)
-        self._keep_estimator(fit_on(self.estimator, data))
+        held, part = score_held_out(self.estimator, data, splits, self.response_method)
+        self._keep_estimator(fit_on(self.estimator, data, part=part))
         return held
 
     def _score_all(self, data: TrainingRows) -> HeldOutScores:

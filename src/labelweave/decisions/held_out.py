@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from labelweave.array_types import Array
 from labelweave.decisions.label_scores import score_blocks, take_rows
+from labelweave.estimators.held_out import HeldOutScores, hold_out
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import _safe_split
-from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
+from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
 
 __all__ = [
-    "HeldOutScores",
     "TrainingRows",
     "fit_on",
     "one_split",
@@ -49,16 +48,11 @@ class TrainingRows:
     weights: Array | None
 
 
-@dataclass(frozen=True)
-class HeldOutScores:
-    """Rows with their scores.
+class FittedPart(NamedTuple):
+    """A model and the numbers of the rows it was fitted to."""
 
-    Shapes: labels (m, L), scores (m, L), weights (m,).
-    """
-
-    labels: LabelMatrix
-    scores: Array
-    weights: Array | None
+    model: Any
+    rows: Array
 
 
 def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: int) -> list[Split]:
@@ -70,14 +64,14 @@ def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: in
     Returns rows to fit and rows to score.
     Raises ValueError if a split is no pair of rows that there are, or has no rows to fit or to score.
     """
-    n_rows = len(data.labels)
-    if cv is None or isinstance(cv, Integral):
-        _require_rows(n_rows, 2 if cv is None else int(cv))
-        splitter: Any = IterativeStratifiedShuffleSplit(1, test_size=validation_fraction, random_state=seed)
-        if cv is not None:
-            splitter = IterativeStratifiedKFold(int(cv), random_state=seed, shuffle=True)
-        return _sorted(splits_by(splitter, data.X, data.labels))
-    return _sorted(splits_by(cv, data.X, data.y))
+    if cv is None:
+        _require_rows(len(data.labels), 2)
+        return [hold_out(data.labels, validation_fraction, seed)]
+    targets = data.y
+    if isinstance(cv, Integral):
+        _require_rows(len(data.labels), int(cv))
+        cv, targets = IterativeStratifiedKFold(int(cv), random_state=seed, shuffle=True), data.labels
+    return [(np.sort(train), np.sort(held)) for train, held in splits_by(cv, data.X, targets)]
 
 
 def one_split(n_rows: int, validation_fraction: float, seed: int) -> Split:
@@ -98,15 +92,10 @@ def _require_rows(n_rows: int, least: int) -> None:
         )
 
 
-def _sorted(splits: Iterable[Split]) -> list[Split]:
-    return [(np.sort(train), np.sort(held)) for train, held in splits]
-
-
-def fit_on(estimator: Any, data: TrainingRows, rows: Array | None = None) -> Any:
-    """Fit a clone of an estimator.
-
-    rows: which of them; None for all.
-    """
+def fit_on(
+    estimator: Any, data: TrainingRows, rows: Array | None = None, part: FittedPart | None = None
+) -> Any:
+    """Fit a clone of an estimator to some rows, or to all; it goes on from the model of a part if it can."""
     X, y, weights = data.X, data.y, data.weights
     if rows is not None:
         X, y = _safe_split(estimator, X, None, rows)[0], take_rows(y, rows)
@@ -114,15 +103,20 @@ def fit_on(estimator: Any, data: TrainingRows, rows: Array | None = None) -> Any
     if isinstance(y, LabelMatrix) and not y.has_missing and not hasattr(type(estimator), "label_names_"):
         y = y.positives  # which every scikit-learn classifier of sparse labels takes
     extra = {} if weights is None else {"sample_weight": weights}
-    return clone(estimator).fit(X, y, **extra)
+    whole = clone(estimator)
+    if part is not None and hasattr(whole, "_fit_from"):
+        return whole._fit_from(part.model, part.rows, X, y, **extra)
+    return whole.fit(X, y, **extra)
 
 
-def score_held_out(estimator: Any, data: TrainingRows, splits: list[Split], response: str) -> HeldOutScores:
+def score_held_out(
+    estimator: Any, data: TrainingRows, splits: list[Split], response: str
+) -> tuple[HeldOutScores, FittedPart]:
     """Fit a clone to the one part of every split and score the other.
 
     splits: rows to fit and rows to score.  Where all scores would take more than a gigabyte, only some of
         these rows are scored, evenly drawn.
-    Returns the scores of all splits.
+    Returns the scores of all splits, and the last of the models.
     """
     n_labels = data.labels.n_labels
     most = max(1, _MOST_SCORES // (n_labels * len(splits)))
@@ -131,9 +125,10 @@ def score_held_out(estimator: Any, data: TrainingRows, splits: list[Split], resp
     scores, done = _empty_scores(len(rows), n_labels), 0
     for train, held in splits:
         part = scores[done : done + len(held)]
-        _score_part(fit_on(estimator, data, train), data, (train, held), response, part)
+        fitted = FittedPart(fit_on(estimator, data, train), train)
+        _score_part(fitted.model, data, (train, held), response, part)
         done += len(held)
-    return _with_labels(data, rows, scores)
+    return _with_labels(data, rows, scores), fitted
 
 
 def score_one_split(fitted: Any, data: TrainingRows, split: Split, response: str) -> HeldOutScores:

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
-from labelweave.decisions.held_out import HeldOutScores
 from labelweave.decisions.label_scores import decision_level, label_probabilities
-from labelweave.inference import choose_thresholds, choose_top_k, scores_above_top_k
+from labelweave.estimators.held_out import HeldOutScores, Rule, best_thresholds
+from labelweave.inference import choose_top_k, scores_above_top_k
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
 
@@ -155,24 +155,16 @@ class TunedThresholdClassifier(DecisionClassifier):
         return self
 
     def _choose(self, held: HeldOutScores) -> None:
-        given = (held.labels, held.scores, self.objective)
         for name in ("thresholds_", "pooling_", "k_"):
             self.__dict__.pop(name, None)
         if self.scope == "top_k":
             self.k_, self.objective_value_ = choose_top_k(
-                *given, target=self.target, sample_weight=held.weights
+                held.labels, held.scores, self.objective, target=self.target, sample_weight=held.weights
             )
             return
-        self.thresholds_, self.objective_value_, self.pooling_ = choose_thresholds(
-            *given,
-            scope=self.scope,
-            target=self.target,
-            pooling=self.pooling,
-            sample_weight=held.weights,
-        )
-        if not held.labels.positives.nnz:
-            level = decision_level(self.estimator_, self.response_method)
-            self.thresholds_ = np.full(held.labels.n_labels, level)
+        rule = Rule(self.objective, self.scope, self.pooling, self.target)
+        level = decision_level(self.estimator_, self.response_method)
+        self.thresholds_, self.objective_value_, self.pooling_ = best_thresholds(held, rule, level)
 
     def _decisions(self, scores: Array) -> Array:
         if self.scope == "top_k":

@@ -10,13 +10,12 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
+from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds, hold_out
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.threshold_rules import THRESHOLD_RULES, held_out_thresholds
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import SolverResult, Status
-from labelweave.splits import IterativeStratifiedShuffleSplit
 
 __all__ = ["ThresholdedClassifier", "fit_after"]
 
@@ -111,9 +110,8 @@ class ThresholdedClassifier(KernelClassifier):
         kept, held = self._parts(truth, weights, seed)
         part = fit_part(kept)
         blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
-        self.thresholds_ = held_out_thresholds(
-            self.threshold, truth[held], np.concatenate(blocks), weights[held], self._level
-        )
+        scores = HeldOutScores(truth[held], np.concatenate(blocks), weights[held])
+        self.thresholds_ = best_thresholds(scores, THRESHOLD_RULES[self.threshold], self._level).thresholds
         return part
 
     def _parts(self, labels: LabelMatrix, weights: Array, seed: int) -> tuple[Array, Array]:
@@ -125,9 +123,8 @@ class ThresholdedClassifier(KernelClassifier):
                 f"threshold={self.threshold!r} holds rows out, but would leave none of {len(rows)} to fit; "
                 "give more rows, or a number."
             )
-        splitter = IterativeStratifiedShuffleSplit(1, test_size=n_held, random_state=seed)
-        kept, held = next(splitter.split(rows, labels[rows]))
-        return rows[np.sort(kept)], rows[np.sort(held)]
+        kept, held = hold_out(labels[rows], n_held, seed)
+        return rows[kept], rows[held]
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
         """Score before thresholds: shape (n, columns)."""

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
-from labelweave.estimators.threshold_rules import THRESHOLD_RULES, held_out_thresholds
+from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.metrics import average_auc, f1_score, precision_at_k
@@ -114,7 +114,8 @@ def _thresholds(rows: HeldOutRows, settings: ScoreSettings) -> Array:
     fallback = ENTRY_LOSSES[settings.loss]().threshold
     if isinstance(settings.threshold, str) and settings.threshold in THRESHOLD_RULES:
         scores = np.concatenate([block for _, block in rows.blocks()])
-        return held_out_thresholds(settings.threshold, rows.labels, scores, rows.weights, fallback)
+        held = HeldOutScores(rows.labels, scores, rows.weights)
+        return best_thresholds(held, THRESHOLD_RULES[settings.threshold], fallback).thresholds
     level = fallback if settings.threshold == "auto" else float(settings.threshold)
     return np.full(rows.labels.n_labels, level)
 

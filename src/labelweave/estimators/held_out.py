@@ -1,0 +1,59 @@
+"""Thresholds chosen on rows that a first model did not see: which rows those are, and what is best there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from labelweave.array_types import Array, PerRow, RowsByLabels
+from labelweave.inference import ThresholdChoice, choose_thresholds
+from labelweave.inference.thresholds.objective import ObjectiveName
+from labelweave.labels import LabelMatrix
+from labelweave.splits import IterativeStratifiedShuffleSplit
+
+__all__ = ["THRESHOLD_RULES", "HeldOutScores", "Rule", "best_thresholds", "hold_out"]
+
+
+class Rule(NamedTuple):
+    """What thresholds are to be best for."""
+
+    objective: ObjectiveName
+    scope: Literal["label", "global"] = "label"
+    pooling: float | Literal["auto"] = "auto"
+    target: float | None = None
+
+
+THRESHOLD_RULES = {
+    "f1": Rule("micro_f1", "global"),
+    "micro_f1": Rule("micro_f1"),
+    "macro_f1": Rule("macro_f1"),
+    "example_f1": Rule("example_f1"),
+    "hamming_loss": Rule("hamming_loss"),
+}
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Rows with their scores."""
+
+    labels: LabelMatrix
+    scores: RowsByLabels
+    weights: PerRow | None
+
+
+def hold_out(labels: LabelMatrix, size: float, seed: int) -> tuple[Array, Array]:
+    """Split rows, stratified by labels: those to fit, and a number or share of them to hold out."""
+    splitter = IterativeStratifiedShuffleSplit(1, test_size=size, random_state=seed)
+    kept, held = next(splitter.split(np.arange(len(labels)), labels))
+    return np.sort(kept), np.sort(held)
+
+
+def best_thresholds(held: HeldOutScores, rule: Rule, fallback: float) -> ThresholdChoice:
+    """Choose thresholds; the fallback where no row of positive weight has a label."""
+    choice = choose_thresholds(held.labels, held.scores, **rule._asdict(), sample_weight=held.weights)
+    weights = np.ones(len(held.labels)) if held.weights is None else held.weights
+    if (held.labels.positives.T @ weights).any():
+        return choice
+    return choice._replace(thresholds=np.full(held.labels.n_labels, fallback))
