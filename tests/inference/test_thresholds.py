@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from labelweave import LabelMatrix, metrics
 from labelweave.inference import choose_thresholds, choose_top_k, scores_above_top_k
+from labelweave.inference.thresholds import example_f1
 from reference import threshold_twin as twin
 
 
@@ -51,6 +52,14 @@ def test_no_single_threshold_improves_the_example_f1_score(problem, seed):
             other = choice.thresholds.copy()
             other[label] = threshold
             assert twin.measure("example_f1", signs, scores > other) <= choice.value + 1e-5
+
+
+def test_labels_that_are_sorted_anew_get_the_same_thresholds(monkeypatch):
+    random = np.random.default_rng(0)
+    labels, scores = random.random((300, 7)) < 0.2, random.normal(size=(300, 7)).round(1)
+    kept = choose_thresholds(labels, scores, "example_f1").thresholds
+    monkeypatch.setattr(example_f1, "_KEPT_ENTRIES", 0)
+    np.testing.assert_array_equal(choose_thresholds(labels, scores, "example_f1").thresholds, kept)
 
 
 @pytest.mark.parametrize("name", twin.MEASURES)

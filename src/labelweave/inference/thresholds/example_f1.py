@@ -7,84 +7,109 @@ until none moves.  No turn lowers the mean.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
 import numpy as np
 
-from labelweave.array_types import Array, PerLabel
+from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.label_cuts import threshold_between
-from labelweave.inference.thresholds.objective import f1_of_counts
 
-__all__ = ["ascend_example_f1"]
+__all__ = ["best_for_example_f1"]
 
 
 _MOST_PASSES = 20
 _LEAST_GAIN = 1e-6
+_KEPT_ENTRIES = 2**24  # sorted once and kept, about 200 MB; of more, labels are sorted anew in every pass
 
 
-class _RowCounts:
-    """The rows' counts under the present thresholds."""
+class _RankedLabel(NamedTuple):
+    """The observed rows of a label that has positive ones, from high scores to low ones.
 
-    def __init__(self, table: LabeledScores, thresholds: Array) -> None:
-        self.hits, self.predicted = np.zeros((2, len(table.weights)))
-        self.positives = table.row_positives().astype(np.float64)
-        self.weights = table.weights
-        for lines in table.label_blocks():
-            above = lines.scores > thresholds[lines.which][:, None]
-            self.hits += (above & (lines.signs > 0)).sum(axis=0)
-            self.predicted += above.sum(axis=0)
+    cuts: how many rows are above each cut that may be the best: none, or those down to a positive row.
+    """
 
-    def add(self, rows: Array, is_positive: Array, sign: float) -> None:
-        """Predict a label in some rows, or no longer."""
-        self.predicted[rows] += sign
-        self.hits[rows] += sign * is_positive
+    label: int
+    rows: Array
+    scores: Array
+    is_positive: Array
+    cuts: Array
 
-    def gains(self, rows: Array, is_positive: Array) -> Array:
-        """Say how much the weighted F1 score of each row rises if the label is predicted there too."""
-        hits, predicted, positives = self.hits[rows], self.predicted[rows], self.positives[rows]
-        with_it = f1_of_counts(hits + is_positive, predicted + 1.0, positives)
-        return np.asarray(self.weights[rows] * (with_it - f1_of_counts(hits, predicted, positives)))
+
+class _RowCounts(NamedTuple):
+    """The rows' counts under the present thresholds: 2 hits, and predicted + positive labels."""
+
+    hits: PerRow
+    labels: PerRow
+    weights: PerRow
 
     def total(self) -> float:
         """Add the weighted F1 scores of all rows."""
-        return float(self.weights @ f1_of_counts(self.hits, self.predicted, self.positives))
+        return float(self.weights @ _ratio(self.hits, self.labels))
 
 
-def ascend_example_f1(table: LabeledScores, start: PerLabel) -> tuple[Array, float]:
-    """Improve thresholds label by label.
+def best_for_example_f1(table: LabeledScores, starts: Iterable[PerLabel]) -> PerLabel:
+    """Improve thresholds until no label's alone can be improved; give the best of several starts."""
+    kept = list(_ranked_labels(table)) if table.scores.size <= _KEPT_ENTRIES else None
+    return max((_ascend(table, start, kept) for start in starts), key=lambda ascent: ascent[1])[0]
 
-    thresholds (L,): thresholds at which no label alone can be improved.
-    total: the weighted sum of the rows' F1 scores.
-    Shapes: table (n, L).
-    """
-    thresholds, counts = start.astype(np.float64), _RowCounts(table, start)
+
+def _ranked_labels(table: LabeledScores) -> Iterator[_RankedLabel]:
+    for lines in table.label_blocks():
+        order = np.argsort(lines.scores, axis=1)[:, ::-1].astype(np.int32)
+        for line in np.flatnonzero((lines.signs > 0).any(axis=1)):
+            rows = order[line, : np.count_nonzero(lines.signs[line])]  # unobserved ones are last
+            scores, is_positive = lines.scores[line, rows], lines.signs[line, rows] > 0
+            is_end = np.append(scores[:-1] > scores[1:], True)
+            ends = np.flatnonzero(is_end)
+            has_more = np.diff(np.cumsum(is_positive)[ends], prepend=0) > 0
+            cuts = np.append(0, ends[has_more] + 1)
+            yield _RankedLabel(lines.which.start + int(line), rows, scores, is_positive, cuts)
+
+
+def _ascend(table: LabeledScores, start: PerLabel, kept: list[_RankedLabel] | None) -> tuple[PerLabel, float]:
+    thresholds, counts = start.astype(np.float64), _count(table, start)
     total = counts.total()
     for _ in range(_MOST_PASSES):
-        for lines in table.label_blocks():
-            for number, label in enumerate(range(lines.which.start, lines.which.stop)):
-                thresholds[label] = _moved(
-                    lines.scores[number], lines.signs[number], thresholds[label], counts
-                )
+        for ranked in kept or _ranked_labels(table):
+            thresholds[ranked.label] = _moved(ranked, thresholds[ranked.label], counts)
         before, total = total, counts.total()
         if total - before <= _LEAST_GAIN * max(total, 1.0):
             break
     return thresholds, total
 
 
-def _moved(scores: Array, signs: Array, threshold: float, counts: _RowCounts) -> float:
+def _count(table: LabeledScores, thresholds: PerLabel) -> _RowCounts:
+    hits, labels = np.zeros(len(table.weights)), table.row_positives().astype(np.float64)
+    for lines in table.label_blocks():
+        above = lines.scores > thresholds[lines.which][:, None]
+        hits += 2.0 * (above & (lines.signs > 0)).sum(axis=0)
+        labels += above.sum(axis=0)
+    return _RowCounts(hits, labels, table.weights)
+
+
+def _moved(ranked: _RankedLabel, threshold: float, counts: _RowCounts) -> float:
     """Move a label to its best cut; a cut as good as the present one is no reason to move."""
-    if not (signs > 0).any():
+    n_above = int(np.searchsorted(-ranked.scores, -threshold))
+    rows, twice = ranked.rows[: max(n_above, ranked.cuts[-1])], 2.0 * ranked.is_positive
+    twice = twice[: len(rows)]
+    hits, labels = counts.hits[rows], counts.labels[rows]
+    hits[:n_above] -= twice[:n_above]
+    labels[:n_above] -= 1.0
+    change = counts.weights[rows] * (_ratio(hits + twice, labels + 1.0) - _ratio(hits, labels))
+    gains = np.append(0.0, np.cumsum(change))
+    best = int(ranked.cuts[np.argmax(gains[ranked.cuts])])
+    if gains[best] <= gains[n_above]:
         return threshold
-    rows = np.flatnonzero(signs)
-    rows = rows[np.argsort(scores[rows])[::-1]]
-    ranked, is_positive = scores[rows].astype(np.float64), (signs[rows] > 0).astype(float)
-    n_above = int(np.count_nonzero(ranked > threshold))
-    counts.add(rows[:n_above], is_positive[:n_above], -1.0)
-    gains = np.append(0.0, np.cumsum(counts.gains(rows, is_positive)))
-    is_cut = np.concatenate([[True], ranked[:-1] > ranked[1:], [True]])
-    best = int(np.argmax(np.where(is_cut, gains, -np.inf)))
-    if gains[best] > gains[n_above]:
-        lower = ranked[best] if best < len(ranked) else -np.inf
-        threshold = float(threshold_between(np.asarray(lower), ranked[best - 1])) if best else ranked[0]
-        n_above = best
-    counts.add(rows[:n_above], is_positive[:n_above], 1.0)
-    return threshold
+    changed, sign = slice(min(best, n_above), max(best, n_above)), 1.0 if best > n_above else -1.0
+    counts.hits[rows[changed]] += sign * twice[changed]
+    counts.labels[rows[changed]] += sign
+    if not best:
+        return float(ranked.scores[0])
+    lower = ranked.scores[best] if best < len(ranked.scores) else -np.inf
+    return float(threshold_between(np.float64(lower), np.float64(ranked.scores[best - 1])))
+
+
+def _ratio(hits: Array, labels: Array) -> Array:
+    return np.divide(hits, labels, out=np.zeros_like(hits), where=labels > 0)

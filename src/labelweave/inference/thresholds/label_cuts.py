@@ -68,7 +68,7 @@ class LabelCuts:
         return hits, predicted
 
 
-def threshold_between(lower: Array, upper: Array) -> Array:
+def threshold_between(lower: Array | np.float64, upper: Array | np.float64) -> Array:
     """Choose thresholds half way between two scores, so that only the upper one lies above.
 
     lower: scores not to be predicted; -inf where there is none.
@@ -76,7 +76,7 @@ def threshold_between(lower: Array, upper: Array) -> Array:
     all_above = np.isneginf(lower)
     floor = np.where(all_above, upper - np.maximum(1.0, np.abs(upper)), lower)
     middle = 0.5 * floor + 0.5 * upper
-    return np.where(all_above, floor, np.where(middle < upper, middle, floor))
+    return np.asarray(np.where(all_above, floor, np.where(middle < upper, middle, floor)))
 
 
 def find_label_cuts(table: LabeledScores) -> LabelCuts:

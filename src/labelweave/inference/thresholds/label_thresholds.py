@@ -14,7 +14,7 @@ import numpy as np
 
 from labelweave.array_types import Array, PerLabel
 from labelweave.inference.labeled_scores import LabeledScores
-from labelweave.inference.thresholds.example_f1 import ascend_example_f1
+from labelweave.inference.thresholds.example_f1 import best_for_example_f1
 from labelweave.inference.thresholds.label_cuts import NO_CUT, LabelCuts, find_label_cuts
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 from labelweave.inference.thresholds.shared_threshold import shared_threshold
@@ -55,8 +55,7 @@ def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelTh
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
     own = np.where(cuts.positives > 0, cuts.thresholds(_best_cuts(cuts, objective)), shared)
     if objective.name == "example_f1":
-        starts = own, np.full(table.shape[1], shared)
-        own = max((ascend_example_f1(table, start) for start in starts), key=lambda ascent: ascent[1])[0]
+        own = best_for_example_f1(table, (own, np.full(table.shape[1], shared)))
     return LabelThresholds(own, shared, cuts.positives)
 
 
