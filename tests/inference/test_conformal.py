@@ -6,7 +6,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from labelweave.inference import control_mistakes
-from labelweave.inference.conformal.risk_control import p_values
+from labelweave.inference.conformal import p_values
 
 
 def make_rows(n_rows, n_labels=8, seed=0):

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from labelweave import LabelMatrix, metrics
 from labelweave.inference import choose_thresholds, choose_top_k, scores_above_top_k
-from labelweave.inference.thresholds import example_f1
+from labelweave.inference.thresholds import search
 from reference import threshold_twin as twin
 
 
@@ -58,7 +58,7 @@ def test_labels_that_are_sorted_anew_get_the_same_thresholds(monkeypatch):
     random = np.random.default_rng(0)
     labels, scores = random.random((300, 7)) < 0.2, random.normal(size=(300, 7)).round(1)
     kept = choose_thresholds(labels, scores, "example_f1").thresholds
-    monkeypatch.setattr(example_f1, "_KEPT_ENTRIES", 0)
+    monkeypatch.setattr(search, "_KEPT_ENTRIES", 0)
     np.testing.assert_array_equal(choose_thresholds(labels, scores, "example_f1").thresholds, kept)
 
 
@@ -247,6 +247,6 @@ def test_the_strength_of_pooling_is_for_thresholds_of_labels():
 
 def test_the_strength_of_pooling_is_found_on_some_of_many_labels(monkeypatch):
     labels, _, scores = _far_apart(400)
-    monkeypatch.setattr("labelweave.inference.thresholds.pooling_choice._MOST_ENTRIES", 400 * 4)
+    monkeypatch.setattr("labelweave.inference.thresholds.choice._MOST_ENTRIES", 400 * 4)
     gaps = np.where(np.random.default_rng(1).random(labels.shape) < 0.2, np.nan, labels)
     assert choose_thresholds(gaps, scores, pooling="auto").pooling == 0

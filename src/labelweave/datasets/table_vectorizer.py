@@ -173,13 +173,7 @@ class TableVectorizer:
         return np.array([*names, *self.numeric], dtype=np.str_)
 
     def to_state(self) -> dict[str, Any]:
-        """Give all that makes the fitted object.
-
-        Returns
-        -------
-        dict
-            Plain data and arrays.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         self._check_is_fitted()
         return {
             "text": list(self.text),
@@ -198,18 +192,7 @@ class TableVectorizer:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again.
-
-        Parameters
-        ----------
-        state : dict
-            What :meth:`to_state` gave.
-
-        Returns
-        -------
-        TableVectorizer
-            One that transforms in the same way.
-        """
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         options = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")
         made = cls(
             state["text"], state["categorical"], state["numeric"], **{key: state[key] for key in options}

@@ -205,13 +205,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         save_object(path, self)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns
-        -------
-        dict
-            Parameters, the fitted estimator and fitted attributes.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         parameters = self.get_params(deep=False)
         del parameters["estimator"]
         if not isinstance(parameters["cv"], (Integral, str)):
@@ -238,18 +232,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
-        """Make the fitted model again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        DecisionClassifier
-            The model; ``estimator`` is the fitted one.
-        """
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         model = cls(state["estimator"], **state["parameters"])
         for name, value in state["fitted"].items():
             setattr(model, name, value)

@@ -199,29 +199,12 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         return self._explicit_features(features)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns
-        -------
-        dict
-            The constructor's parameters.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         return dict(self.get_params(deep=False))
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the kernel again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        Kernel
-            The kernel.
-        """
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         return cls(**state)
 
     def __add__(self, other: Any) -> Kernel:

@@ -1,33 +1,48 @@
-"""Choose how scores become probabilities."""
+"""How scores become probabilities: logistic curves or isotonic maps, by their log loss on held-out parts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, Literal, Protocol
 
-from labelweave.inference.calibration.curves import fit_sigmoid
-from labelweave.inference.calibration.method_choice import ProbabilityMap, best_kind
-from labelweave.inference.calibration.steps import fit_isotonic
+import numpy as np
+from scipy.special import xlogy
+
+from labelweave.array_types import Array
+from labelweave.inference.calibration.isotonic import fit_isotonic
+from labelweave.inference.calibration.sigmoid import fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 
-__all__ = ["LabelCalibration", "calibrate_labels"]
+__all__ = ["LabelCalibration", "best_kind", "calibrate_labels"]
 
 
 _MOST_ENTRIES = 2**18  # looked at to choose the kind of maps
+_PARTS = 3
+_FEWEST_ROWS = 10
 
 
-class LabelCalibration(ProbabilityMap, Protocol):
+class LabelCalibration(Protocol):
     """A map from scores to probabilities, label by label, that a model file can keep."""
 
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
+    def probabilities(self, scores: Array) -> Array:
+        """Compute the probability of every label.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, L)
+            Scores.
 
         Returns
         -------
-        dict
-            The map.
+        ndarray of float64, shape (n, L)
+            The probabilities.
         """
+        ...
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         ...
 
 
@@ -91,6 +106,30 @@ def calibrate_labels(
     return fit_sigmoid(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
 
 
-def _both_kinds(table: LabeledScores, *, pooled: bool, min_positives: int) -> list[ProbabilityMap]:
+def _both_kinds(table: LabeledScores, *, pooled: bool, min_positives: int) -> list[LabelCalibration]:
     steps = fit_isotonic(table, min_positives)
     return [steps.curves if pooled else fit_sigmoid(table, pooled=False), steps]
+
+
+def best_kind(table: LabeledScores, fit_kinds: Callable[[LabeledScores], Sequence[LabelCalibration]]) -> int:
+    """Find the kind of maps of the least log loss in a cross-validation of three parts.
+
+    fit_kinds: finds maps of all kinds.
+    Returns the number of the best kind; 0 where there are fewer than ten rows.
+    Shapes: table (n, L).
+    """
+    n_rows = len(table.weights)
+    if n_rows < _FEWEST_ROWS:
+        return 0
+    part = np.random.default_rng(0).permutation(n_rows) % _PARTS
+    losses = []
+    for number in range(_PARTS):
+        rest, held = table.rows(np.flatnonzero(part != number)), table.rows(np.flatnonzero(part == number))
+        losses.append([_log_loss(held, kind.probabilities(held.scores)) for kind in fit_kinds(rest)])
+    return int(np.sum(losses, axis=0).argmin())
+
+
+def _log_loss(table: LabeledScores, probabilities: Array) -> float:
+    signs = table.labels.to_signs()
+    losses = xlogy(signs > 0, probabilities) + xlogy(signs < 0, 1.0 - probabilities)
+    return -float(table.weights @ losses.sum(axis=1))

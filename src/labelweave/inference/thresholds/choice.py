@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.inference.labeled_scores import read_labeled_scores
-from labelweave.inference.thresholds.label_thresholds import find_label_thresholds
-from labelweave.inference.thresholds.objective import ObjectiveName, count_sets, read_objective
-from labelweave.inference.thresholds.pooling_choice import choose_pooling
-from labelweave.inference.thresholds.shared_threshold import shared_threshold
+from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
+from labelweave.inference.thresholds.objective import (
+    Objective,
+    ObjectiveName,
+    SetCounts,
+    count_sets,
+    read_objective,
+)
+from labelweave.inference.thresholds.search import find_label_thresholds, shared_threshold
 from labelweave.inference.thresholds.top_k import best_top_k, scores_above_top_k
 
 __all__ = ["ThresholdChoice", "TopKChoice", "choose_thresholds", "choose_top_k"]
+
+_USUAL = 50.0
+_STRENGTHS = (_USUAL, 0.0, 10.0, 200.0)
+_REPEATS = 2
+_STANDARD_ERRORS = 2.0
+_MOST_ENTRIES = 2**17
+_FEWEST_ROWS = 10
 
 
 class ThresholdChoice(NamedTuple):
@@ -120,7 +132,7 @@ def choose_thresholds(
     strength = _read_pooling(pooling) if scope == "label" and not wanted.target else 0.0
     table = read_labeled_scores(labels, scores, sample_weight)
     if strength is None:
-        strength = choose_pooling(table, wanted)
+        strength = _choose_pooling(table, wanted)
     if scope == "global":
         thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
     else:
@@ -176,3 +188,39 @@ def _read_pooling(pooling: Any) -> float | None:
     if not isinstance(pooling, (int, float, np.number)) or not 0 <= pooling < np.inf:
         raise ValueError(f"pooling is {pooling!r}; give a finite number of at least 0, or 'auto'.")
     return float(pooling)
+
+
+def _choose_pooling(table: LabeledScores, objective: Objective) -> float:
+    """Choose how strongly rare labels are drawn to the threshold of all; of many labels some are looked at.
+
+    Thresholds are chosen on one half of the rows and measured on the other, and the other way round, for a
+    few strengths and two pairs of random halves.  Differences between strengths are small beside their
+    noise, so the usual strength stays unless another is better by twice the standard error of the difference.
+    """
+    part = table.drawn_labels(_MOST_ENTRIES)
+    if table.shape[1] == 1 or len(table.weights) < _FEWEST_ROWS or not part.labels.positives.nnz:
+        return _USUAL
+    generator = np.random.default_rng(0)
+    values = np.array([_cross_fitted(part, objective, generator) for _ in range(_REPEATS)])
+    gains = values - values[:, :1]
+    errors = gains.std(axis=0, ddof=1) / math.sqrt(_REPEATS)
+    is_better = gains.mean(axis=0) > _STANDARD_ERRORS * errors
+    return _STRENGTHS[int(np.argmax(np.where(is_better, gains.mean(axis=0), 0.0)))]
+
+
+def _cross_fitted(table: LabeledScores, objective: Objective, generator: np.random.Generator) -> Array:
+    """Measure every strength, the greater the better, on halves that its thresholds were not chosen on."""
+    order = generator.permutation(len(table.weights))
+    one, other = (table.rows(np.sort(half)) for half in np.array_split(order, 2))
+    counts = [_half_counts(one, other, objective), _half_counts(other, one, objective)]
+    values = [SetCounts.together(pair).measure(objective.name) for pair in zip(*counts, strict=True)]
+    return np.asarray(values) * (-1.0 if objective.name == "hamming_loss" else 1.0)
+
+
+def _half_counts(chosen_on: LabeledScores, other: LabeledScores, objective: Objective) -> list[SetCounts]:
+    found = find_label_thresholds(chosen_on, objective)
+    return [_counts_above(other, found.pooled(strength)) for strength in _STRENGTHS]
+
+
+def _counts_above(table: LabeledScores, thresholds: Array) -> SetCounts:
+    return count_sets(table, lambda rows, block: block > thresholds)

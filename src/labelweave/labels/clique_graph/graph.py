@@ -264,13 +264,7 @@ class CliqueGraph:
         return f"CliqueGraph({self.n_labels} labels, {cliques}; width {self.width})"
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns
-        -------
-        dict
-            Sizes, members, names, weights and signs.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {
             "n_labels": self.n_labels,
             "sizes": np.array([len(clique) for clique in self.cliques], np.int64),
@@ -282,18 +276,7 @@ class CliqueGraph:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the graph again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        CliqueGraph
-            The graph.
-        """
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         ends = np.cumsum(state["sizes"], dtype=np.int64)
         parts = np.split(np.asarray(state["members"]), ends[:-1]) if len(ends) else []
         cliques = [tuple(part.tolist()) for part in parts]

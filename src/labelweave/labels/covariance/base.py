@@ -157,28 +157,11 @@ class LabelCovariance(CovarianceConstructors, ABC):
 
     @abstractmethod
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns
-        -------
-        dict
-            The arguments that make the covariance again.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the covariance again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        LabelCovariance
-            The covariance.
-        """
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         return cls(**state)
 
     def to_dense(self) -> Array:

@@ -180,27 +180,10 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return drawn(self)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns
-        -------
-        dict
-            The pairs of parent and child, and the roots.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {"pairs": [list(pair) for pair in self.pairs()], "roots": self.roots}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the taxonomy again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        Taxonomy
-            The taxonomy.
-        """
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         return cls(state["pairs"], state.get("roots", ()))

@@ -8,7 +8,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.inference.calibration.curves import SigmoidCalibration, fit_sigmoid
+from labelweave.inference.calibration.sigmoid import SigmoidCalibration, fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.model_files import storable
 
@@ -44,18 +44,7 @@ class IsotonicCalibration:
         return np.asarray(np.diff(self.starts)[:-1] == 0)
 
     def probabilities(self, scores: Array) -> Array:
-        """Compute the probability of every label.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n, L)
-            Scores.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, L)
-            The probabilities.
-        """
+        """Compute the probability of every label; see :meth:`LabelCalibration.probabilities`."""
         result = np.empty(scores.shape)
         shared = np.flatnonzero(self.is_shared)
         for part in panels(len(shared), _LABELS_AT_ONCE):
@@ -71,29 +60,12 @@ class IsotonicCalibration:
         return np.interp(scores, self.scores[knots], self.values[knots])
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns
-        -------
-        dict
-            The knots, and the curves of rare labels.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {"starts": self.starts, "scores": self.scores, "values": self.values, "curves": self.curves}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> IsotonicCalibration:
-        """Make the maps again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        IsotonicCalibration
-            The maps.
-        """
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         return cls(**state)
 
 

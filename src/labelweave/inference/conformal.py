@@ -29,7 +29,7 @@ from scipy.special import bdtr
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
-from labelweave.inference.thresholds.label_cuts import ranked_groups
+from labelweave.inference.thresholds.search import ranked_groups
 
 __all__ = ["ConformalThreshold", "Control", "Guarantee", "control_mistakes"]
 

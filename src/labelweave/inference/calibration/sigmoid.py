@@ -1,0 +1,272 @@
+"""Probabilities by a logistic curve a label.
+
+Platt, "Probabilistic outputs for support vector machines", 1999, minimises the log loss of ``p(s) = 1 / (1 +
+exp(-(a s + b)))`` with targets slightly inside 0 and 1.  All labels of a block take damped Newton steps
+together (Lin, Lin and Weng, "A note on Platt's probabilistic outputs", 2007).
+
+Pooled, the curves (a, b) of the labels are draws from one normal distribution, whose mean and covariance are
+found by expectation maximisation with a normal approximation of every label's posterior (empirical
+Bayes).  A label with many positive rows then has its own curve, one with few hardly leaves the
+common one, and how much "few" is follows from how much the labels differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from labelweave.array_types import Array, PerRow
+from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
+from labelweave.model_files import storable
+
+__all__ = ["CurvePrior", "SigmoidCalibration", "fit_curves", "fit_sigmoid"]
+
+_MOST_STEPS = 60
+_MOST_HALVINGS = 25
+_TINY_CURVATURE = 1e-10
+_TOLERANCE = 1e-9
+_MOST_ENTRIES = 400_000
+_FEWEST_LABELS, _MOST_LABELS = 30, 1000
+_MOST_ROUNDS = 30
+_CONVERGED = 1e-2
+_LEAST_VARIANCE = 1e-4
+
+
+@storable("SigmoidCalibration")
+class SigmoidCalibration:
+    """A curve ``p = 1 / (1 + exp(-(slope s + intercept)))`` for the scores s of every label.
+
+    Parameters
+    ----------
+    slopes : ndarray of float64, shape (L,)
+        The slopes.
+    intercepts : ndarray of float64, shape (L,)
+        The intercepts.
+    """
+
+    def __init__(self, slopes: Array, intercepts: Array) -> None:
+        self.slopes, self.intercepts = slopes, intercepts
+
+    def log_odds(self, scores: Array) -> Array:
+        """Compute log(p / (1 - p)), in the shape of p; see :meth:`LabelCalibration.probabilities`."""
+        return np.asarray(self.slopes * scores + self.intercepts)
+
+    def probabilities(self, scores: Array) -> Array:
+        """Compute the probability of every label; see :meth:`LabelCalibration.probabilities`."""
+        return np.asarray(expit(self.log_odds(scores)))
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        return {"slopes": self.slopes, "intercepts": self.intercepts}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> SigmoidCalibration:
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        return cls(**state)
+
+
+def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
+    """Fit the curves of all labels, some labels at a time.
+
+    pooled: whether labels share what they have in common: a prior, and Platt's targets of all labels together
+        in the place of their own.
+    Shapes: table (n, L).
+    """
+    center, size = scale = _center_and_size(table)
+    common = _targets_of_all(table)
+    prior = _learn_prior(table, scale, common) if pooled else CurvePrior.flat()
+    curves = np.empty((table.shape[1], 2))
+    for lines in table.label_blocks():
+        targets = np.tile(common, (len(lines.signs), 1))
+        if not pooled:
+            targets = _smoothed_targets(*((lines.signs == sign) @ table.weights for sign in (1, -1)))
+        start = np.tile(prior.mean, (len(targets), 1))
+        scaled = _standardised(lines, scale)
+        curves[lines.which] = fit_curves(scaled, table.weights, targets, prior, start)[0]
+    slopes = curves[:, 0] / size
+    return SigmoidCalibration(slopes, curves[:, 1] - slopes * center)
+
+
+def _center_and_size(table: LabeledScores) -> tuple[float, float]:
+    """Compute the mean of the observed scores and their spread about it."""
+    entries, total, _ = _moments(table, 0.0)
+    if not entries:
+        return 0.0, 1.0
+    center = total / entries
+    # about the mean: rounding leaves nothing of a small difference of large squares
+    spread = float(np.sqrt(_moments(table, center)[2] / entries))
+    return center, spread if spread > 1e-12 * abs(center) else 1.0
+
+
+def _moments(table: LabeledScores, center: float) -> tuple[float, float, float]:
+    """Count the observed entries and add their differences to a center and the squares of these, weighted."""
+    sums = np.zeros(3)
+    for lines in table.row_blocks():
+        seen = lines.signs != 0
+        away = np.where(seen, lines.scores, center).astype(np.float64) - center
+        weights = table.weights[lines.which]
+        sums += weights @ seen.sum(axis=1), weights @ away.sum(axis=1), weights @ np.square(away).sum(axis=1)
+    entries, total, squares = sums.tolist()
+    return entries, total, squares
+
+
+def _targets_of_all(table: LabeledScores) -> Array:
+    """Compute Platt's targets from the rows of all labels together: shape (1, 2)."""
+    counts = np.zeros((2, 1))
+    for lines in table.row_blocks():
+        for number, sign in enumerate((1, -1)):
+            counts[number] += (lines.signs == sign).sum(axis=1) @ table.weights[lines.which]
+    return _smoothed_targets(*counts)
+
+
+@dataclass(frozen=True)
+class CurvePrior:
+    """A normal distribution of (slope, intercept).
+
+    precision (2, 2): the inverse of its covariance; zeros for no prior.
+    Shapes: mean (2,).
+    """
+
+    mean: Array
+    precision: Array
+
+    @classmethod
+    def flat(cls) -> CurvePrior:
+        """Make a prior that says nothing."""
+        return cls(np.zeros(2), np.zeros((2, 2)))
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The penalised loss of the curves of a block of labels."""
+
+    lines: ScoreLines
+    weights: Array
+    targets: Array
+    prior: CurvePrior
+
+    def part(self, which: Array) -> _Fit:
+        lines = ScoreLines(self.lines.which, self.lines.scores[which], self.lines.signs[which])
+        return _Fit(lines, self.weights, self.targets[which], self.prior)
+
+    def derivatives(self, curves: Array) -> tuple[Array, Array, Array]:
+        """Compute losses (b,), gradients (b, 2) and Hessians (b, 2, 2)."""
+        from labelweave._loops.sigmoid_sums import sigmoid_sums
+
+        sums = np.empty((len(curves), 6))
+        sigmoid_sums(self.lines.scores, self.lines.signs, self.weights, curves, self.targets, sums)
+        away = curves - self.prior.mean
+        pull = away @ self.prior.precision
+        hessians = sums[:, [3, 4, 4, 5]].reshape(-1, 2, 2) + self.prior.precision
+        return sums[:, 0] + 0.5 * (pull * away).sum(axis=1), sums[:, 1:3] + pull, hessians
+
+
+def _smoothed_targets(positives: Array, negatives: Array) -> Array:
+    """Ask for Platt's 1 / (N- + 2) and (N+ + 1) / (N+ + 2).
+
+    positives (b,): positive rows of every label.
+    Returns (b, 2): the probabilities to ask for in negative and in positive rows.
+    Shapes: negatives (b,).
+    """
+    return np.column_stack([1.0 / (negatives + 2.0), (positives + 1.0) / (positives + 2.0)])
+
+
+def fit_curves(
+    lines: ScoreLines, weights: PerRow, targets: Array, prior: CurvePrior, start: Array
+) -> tuple[Array, Array]:
+    """Minimise the penalised log loss of every label.
+
+    lines (b, n): labels with their scores, which should be of the size of 1.
+    targets (b, 2): the probabilities to ask for in negative and in positive rows.
+    prior: the prior of all labels.
+    start (b, 2): slopes and intercepts to start from.
+    hessians (b, 2, 2): second derivatives of the penalised loss there.
+    Shapes: curves (b, 2).
+    """
+    whole = _Fit(lines, weights, targets, prior)
+    curves = start.astype(np.float64)
+    hessians = np.empty((len(curves), 2, 2))
+    active = np.arange(len(curves))
+    fit, (losses, gradients, seconds) = whole, whole.derivatives(curves)
+    for _ in range(_MOST_STEPS):
+        hessians[active] = seconds
+        directions = _newton_directions(gradients, seconds)
+        slopes = (directions * gradients).sum(axis=1)
+        going = -slopes > _TOLERANCE * (1.0 + np.abs(losses))
+        if not going.any():
+            break
+        active, fit = active[going], fit.part(going)
+        curves[active] = _line_search(fit, curves[active], losses[going], directions[going], slopes[going])
+        losses, gradients, seconds = fit.derivatives(curves[active])
+    return curves, hessians
+
+
+def _newton_directions(gradients: Array, hessians: Array) -> Array:
+    size = np.trace(hessians, axis1=1, axis2=2) + 1.0
+    lifted = hessians + (_TINY_CURVATURE * size)[:, None, None] * np.eye(2)
+    return -np.linalg.solve(lifted, gradients[..., None])[..., 0]
+
+
+def _line_search(fit: _Fit, curves: Array, losses: Array, directions: Array, slopes: Array) -> Array:
+    """Halve the steps of those labels whose loss they do not lower enough."""
+    steps = np.ones(len(curves))
+    waiting = np.arange(len(curves))
+    for _ in range(_MOST_HALVINGS):
+        trial = curves[waiting] + steps[waiting, None] * directions[waiting]
+        found = fit.part(waiting).derivatives(trial)[0]
+        bad = ~(found <= losses[waiting] + 1e-4 * steps[waiting] * slopes[waiting])
+        waiting = waiting[bad]
+        if not len(waiting):
+            break
+        steps[waiting] *= 0.5
+    else:
+        steps[waiting] = 0.0  # as low as rounding lets it be
+    return np.asarray(curves + steps[:, None] * directions)
+
+
+def _learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Array) -> CurvePrior:
+    """Learn the common distribution of the labels' curves.
+
+    table (n, L): labels and scores; at most 1,000 labels, drawn evenly, are looked at.
+    scale: center and size of the scores, which are taken out.
+    targets (1, 2): the probabilities to ask for in negative and in positive rows.
+    Returns the distribution, for standardised scores.
+    """
+    lines = _drawn_labels(table, scale)
+    mean, covariance = _common_curve(lines, table.weights, targets), np.eye(2)
+    curves, targets = (np.tile(one, (len(lines.scores), 1)) for one in (mean, targets))
+    for _ in range(_MOST_ROUNDS):
+        prior = CurvePrior(mean, np.linalg.inv(covariance))
+        curves, hessians = fit_curves(lines, table.weights, targets, prior, curves)
+        before, mean = mean, curves.mean(axis=0)
+        away = curves - mean
+        covariance = away.T @ away / len(curves) + np.linalg.inv(hessians).mean(axis=0)
+        covariance += _LEAST_VARIANCE * np.eye(2)
+        if np.abs(mean - before).max() < _CONVERGED * (1.0 + np.abs(mean).max()):
+            break
+    return CurvePrior(mean, np.linalg.inv(covariance))
+
+
+def _standardised(lines: ScoreLines, scale: tuple[float, float]) -> ScoreLines:
+    """Take center and size out of scores; unobserved ones become 0."""
+    center, size = scale
+    scores = np.where(lines.signs == 0, 0.0, (lines.scores - center) / size)
+    return ScoreLines(lines.which, scores, lines.signs)
+
+
+def _drawn_labels(table: LabeledScores, scale: tuple[float, float]) -> ScoreLines:
+    part = table.drawn_labels(min(_MOST_ENTRIES, _MOST_LABELS * table.shape[0]), _FEWEST_LABELS)
+    blocks = list(part.label_blocks())
+    scores, signs = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("scores", "signs"))
+    return _standardised(ScoreLines(slice(0, len(scores)), scores, signs), scale)
+
+
+def _common_curve(lines: ScoreLines, weights: Array, targets: Array) -> Array:
+    """Fit one curve to all labels together."""
+    every = ScoreLines(slice(0, 1), lines.scores.reshape(1, -1), lines.signs.reshape(1, -1))
+    weak = CurvePrior(np.zeros(2), 1e-3 * np.eye(2))
+    weights = np.tile(weights, len(lines.scores))
+    return np.asarray(fit_curves(every, weights, targets, weak, np.zeros((1, 2)))[0][0])

@@ -1,0 +1,374 @@
+"""The thresholds that are best for a measure, of every label and of all.
+
+Predicting one more row that is not positive raises none of the objectives.  So only cuts right below a
+positive row can be best, and there are no more of them than positive entries.
+
+Micro-averaged F1 with a threshold a label is a ratio of sums over labels, ``2 sum(hits) / sum(predicted +
+positives)``.  For a given value F of it, ``sum(2 hits - F (predicted + positives))`` falls apart into labels,
+each with an exact best cut, and the ratio is the greatest one when that best sum is 0 (Dinkelbach 1967).
+Setting F to the ratio of the cuts just found, and cutting again, raises F until it is the greatest one.
+
+A row's F1 score depends on all its labels, so for its mean labels cannot be cut one by one.  With the others
+fixed the best cut of a label is found exactly in one sweep over its sorted rows; labels take turns
+until none moves.  No turn lowers the mean.
+
+One threshold for all labels: how an objective changes along candidates is added up over blocks, and nothing
+of the size of all scores is sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from labelweave.array_types import Array, PerLabel, PerRow
+from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
+from labelweave.inference.thresholds.objective import Objective, f1_of_counts
+
+__all__ = [
+    "NO_CUT",
+    "LabelCuts",
+    "LabelThresholds",
+    "best_for_example_f1",
+    "find_label_cuts",
+    "find_label_thresholds",
+    "ranked_groups",
+    "shared_threshold",
+    "threshold_between",
+]
+
+NO_CUT = -1
+_MOST_PASSES = 20
+_LEAST_GAIN = 1e-6
+_KEPT_ENTRIES = 2**24  # sorted once and kept, about 200 MB; of more, labels are sorted anew in every pass
+
+
+@dataclass(frozen=True)
+class LabelThresholds:
+    """The labels' own thresholds and the one of all.
+
+    own: the best thresholds of the labels; the shared one where a label has no positive row.
+    shared: the best threshold for all labels.
+    positives: positive rows of every label, weighted.
+    """
+
+    own: PerLabel
+    shared: float
+    positives: PerLabel
+
+    def pooled(self, strength: float) -> PerLabel:
+        """Draw labels with few positive rows to the shared threshold.
+
+        strength: A label with so many positive rows lies half way; 0 leaves labels alone.
+        """
+        if not strength:
+            return self.own
+        trust = self.positives / (self.positives + strength)
+        return np.asarray(trust * self.own + (1.0 - trust) * self.shared)
+
+
+def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelThresholds:
+    """Find the best threshold of every label, and of all.
+
+    objective: what they shall be best for.
+    Shapes: table (n, L).
+    """
+    shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
+    own = np.where(cuts.positives > 0, cuts.thresholds(_best_cuts(cuts, objective)), shared)
+    if objective.name == "example_f1":
+        own = best_for_example_f1(table, (own, np.full(table.shape[1], shared)))
+    return LabelThresholds(own, shared, cuts.positives)
+
+
+def _best_cuts(cuts: LabelCuts, objective: Objective) -> Array:
+    """Find the best cut of every label; for the rows' F1 score, that of micro-averaged F1."""
+    if objective.name in ("micro_f1", "example_f1"):
+        return _micro_f1_cuts(cuts)
+    values = objective.of_counts(cuts.hits, cuts.predicted, cuts.positives[cuts.label])
+    return cuts.best(values, objective.of_nothing)
+
+
+def _micro_f1_cuts(cuts: LabelCuts) -> Array:
+    positives, reached = cuts.positives.sum(), -1.0
+    chosen = np.full(len(cuts.positives), NO_CUT)
+    while True:
+        found = cuts.best(2.0 * cuts.hits - max(reached, 0.0) * cuts.predicted)
+        hits, predicted = (counts.sum() for counts in cuts.counts(found))
+        ratio = float(f1_of_counts(hits, predicted, positives))
+        if ratio <= reached:
+            return chosen
+        chosen, reached = found, ratio
+
+
+@dataclass(frozen=True)
+class LabelCuts:
+    """The cuts of all labels, those of a label together and from high scores to low ones.
+
+    upper (m,): the lowest score above the cut.
+    lower (m,): the highest observed score below it; -inf if there is none.
+    positives: positive rows of every label, weighted.
+    highest: the highest observed score of every label; -inf if there is none.
+    Shapes: label (m,), hits (m,), predicted (m,).
+    """
+
+    label: Array
+    upper: Array
+    lower: Array
+    hits: Array
+    predicted: Array
+    positives: PerLabel
+    highest: PerLabel
+
+    def best(self, values: Array, without: Array | float = 0.0) -> PerLabel:
+        """Find the cut of the greatest value of every label, the highest one among equals.
+
+        values (m,): what each cut is worth.
+        without (L,): what it is worth to predict no row.
+        """
+        greatest = np.full(len(self.positives), without, dtype=np.float64)
+        np.maximum.at(greatest, self.label, values)
+        worse = np.broadcast_to(without, greatest.shape)
+        places = np.flatnonzero((values == greatest[self.label]) & (values > worse[self.label]))
+        chosen = np.full(len(greatest), NO_CUT)
+        chosen[self.label[places[::-1]]] = places[::-1]
+        return chosen
+
+    def thresholds(self, chosen: PerLabel) -> PerLabel:
+        """Put a threshold into each chosen cut, or on the highest score where nothing is predicted."""
+        thresholds = self.highest.copy()
+        cut = chosen != NO_CUT
+        thresholds[cut] = threshold_between(self.lower[chosen[cut]], self.upper[chosen[cut]])
+        return thresholds
+
+    def counts(self, chosen: PerLabel) -> tuple[Array, Array]:
+        """Count what the chosen cuts predict.
+
+        Shapes: hits (L,), predicted (L,).
+        """
+        hits, predicted = (np.append(counts, 0.0)[chosen] for counts in (self.hits, self.predicted))
+        return hits, predicted
+
+
+def threshold_between(lower: Array | np.float64, upper: Array | np.float64) -> Array:
+    """Choose thresholds half way between two scores, so that only the upper one lies above.
+
+    lower: scores not to be predicted; -inf where there is none.
+    """
+    all_above = np.isneginf(lower)
+    floor = np.where(all_above, upper - np.maximum(1.0, np.abs(upper)), lower)
+    middle = 0.5 * floor + 0.5 * upper
+    return np.asarray(np.where(all_above, floor, np.where(middle < upper, middle, floor)))
+
+
+def find_label_cuts(table: LabeledScores) -> LabelCuts:
+    """Sort the scores of every label once and keep the cuts below its positive rows."""
+    parts = [_cuts_of(lines, table.weights) for lines in table.label_blocks()]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    label, upper, lower, hits, predicted, highest = columns
+    return LabelCuts(label, upper, lower, hits, predicted, table.positive_weights(), highest)
+
+
+def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Array, Array]:
+    """Sort every line by score and count from the top; equal scores go together.
+
+    lines (b, n): labels with their rows, or rows with their labels.
+    weights: weights of the entries of a line.
+    hits (b, n): weights of the positive entries up to here.
+    predicted (b, n): weights of the observed entries up to here.
+    is_end (b, n): whether the next score is lower, or there is none, and this one was observed.
+    Shapes: ranked (b, n).
+    """
+    order = np.argsort(lines.scores, axis=1)[:, ::-1]
+    ranked = np.take_along_axis(lines.scores, order, axis=1)
+    signs = np.take_along_axis(lines.signs, order, axis=1)
+    row_weights = weights[order]
+    hits = np.cumsum(np.where(signs > 0, row_weights, 0.0), axis=1)
+    predicted = np.cumsum(np.where(signs != 0, row_weights, 0.0), axis=1)
+    is_end = np.empty(ranked.shape, bool)
+    is_end[:, -1] = True
+    np.greater(ranked[:, :-1], ranked[:, 1:], out=is_end[:, :-1])
+    return ranked, hits, predicted, is_end & (signs != 0)
+
+
+def _cuts_of(lines: ScoreLines, weights: Array) -> tuple[Array, ...]:
+    ranked, hits, predicted, is_end = ranked_groups(lines, weights)
+    label, place = np.nonzero(is_end)
+    found = hits[label, place]
+    before = np.where(np.append(True, label[1:] != label[:-1])[: len(label)], 0.0, np.roll(found, 1))
+    keep = found > before
+    label, place = label[keep], place[keep]
+    below = np.pad(ranked, ((0, 0), (0, 1)), constant_values=-np.inf)[label, place + 1]
+    return (
+        label + lines.which.start,
+        ranked[label, place].astype(np.float64),
+        below.astype(np.float64),
+        found[keep],
+        predicted[label, place],
+        ranked[:, 0].astype(np.float64),
+    )
+
+
+def shared_threshold(table: LabeledScores, objective: Objective) -> float:
+    """Find the best threshold for all labels.
+
+    objective: what it shall be best for.  Precision and recall are those of all entries together.
+    Returns scores above are positive; the highest one if nothing is to be predicted.
+    Shapes: table (n, L).
+    """
+    candidates = _positive_scores(table)
+    values = _values(table, objective, candidates) if len(candidates) else np.full(1, -np.inf)
+    best = len(values) - 1 - int(np.argmax(values[::-1]))  # the highest among equals
+    if values[best] <= objective.of_nothing:
+        return float(table.scores.max())
+    lower = max(_highest_below(lines.scores, candidates[best]) for lines in table.row_blocks())
+    return float(threshold_between(np.asarray(lower), np.asarray(candidates[best])))
+
+
+def _positive_scores(table: LabeledScores) -> Array:
+    """List the distinct scores of positive entries, in ascending order."""
+    positives = table.labels.positives
+    rows = np.repeat(np.arange(len(table.weights)), table.row_positives())
+    scores = table.scores[rows, positives.indices]
+    return np.unique(scores[table.weights[rows] > 0].astype(np.float64))
+
+
+def _values(table: LabeledScores, objective: Objective, candidates: Array) -> Array:
+    if objective.name == "macro_f1":
+        lines, weights, each = table.label_blocks(), table.weights, np.ones(table.shape[1])
+        return _summed_f1(lines, weights, (table.positive_weights(), each), candidates)
+    if objective.name == "example_f1":
+        lines, weights = table.row_blocks(), np.ones(table.shape[1])
+        return _summed_f1(lines, weights, (table.row_positives(), table.weights), candidates)
+    hits, predicted = np.zeros((2, len(candidates)))
+    for block in table.row_blocks():
+        weights = np.broadcast_to(table.weights[block.which][:, None], block.signs.shape)
+        for counts, kept in ((hits, block.signs > 0), (predicted, block.signs != 0)):
+            _add_steps(counts, candidates, block.scores[kept], weights[kept])
+    positives = float(table.positive_weights().sum())
+    return objective.of_counts(_from_above(hits), _from_above(predicted), positives)
+
+
+def _summed_f1(
+    blocks: Iterable[ScoreLines], weights: Array, per_line: tuple[Array, Array], candidates: Array
+) -> Array:
+    """Add the F1 scores of all lines, labels or rows, at every candidate."""
+    positives, line_weights = per_line
+    steps = np.zeros(len(candidates))
+    for lines in blocks:
+        ranked, hits, predicted, is_end = ranked_groups(lines, weights)
+        line, place = np.nonzero(is_end)
+        number = line + lines.which.start
+        f1 = f1_of_counts(hits[line, place], predicted[line, place], positives[number])
+        is_first = np.diff(line, prepend=-1) != 0
+        change = f1 - np.where(is_first, 0.0, np.roll(f1, 1))
+        _add_steps(steps, candidates, ranked[line, place], change * line_weights[number])
+    return _from_above(steps)
+
+
+def _add_steps(steps: Array, candidates: Array, scores: Array, changes: Array) -> None:
+    """Add each change at the greatest candidate that does not exceed its score."""
+    place = np.searchsorted(candidates, scores, side="right") - 1
+    inside = place >= 0
+    steps += np.bincount(place[inside], changes[inside], minlength=len(steps))
+
+
+def _from_above(steps: Array) -> Array:
+    return np.asarray(np.cumsum(steps[::-1])[::-1])
+
+
+def _highest_below(scores: Array, bound: float) -> float:
+    return float(np.max(scores, where=scores < bound, initial=-np.inf))
+
+
+class _RankedLabel(NamedTuple):
+    """The observed rows of a label that has positive ones, from high scores to low ones.
+
+    cuts: how many rows are above each cut that may be the best: none, or those down to a positive row.
+    """
+
+    label: int
+    rows: Array
+    scores: Array
+    is_positive: Array
+    cuts: Array
+
+
+class _RowCounts(NamedTuple):
+    """The rows' counts under the present thresholds: 2 hits, and predicted + positive labels."""
+
+    hits: PerRow
+    labels: PerRow
+    weights: PerRow
+
+    def total(self) -> float:
+        """Add the weighted F1 scores of all rows."""
+        return float(self.weights @ _ratio(self.hits, self.labels))
+
+
+def best_for_example_f1(table: LabeledScores, starts: Iterable[PerLabel]) -> PerLabel:
+    """Improve thresholds until no label's alone can be improved; give the best of several starts."""
+    kept = list(_ranked_labels(table)) if table.scores.size <= _KEPT_ENTRIES else None
+    return max((_ascend(table, start, kept) for start in starts), key=lambda ascent: ascent[1])[0]
+
+
+def _ranked_labels(table: LabeledScores) -> Iterator[_RankedLabel]:
+    for lines in table.label_blocks():
+        order = np.argsort(lines.scores, axis=1)[:, ::-1].astype(np.int32)
+        for line in np.flatnonzero((lines.signs > 0).any(axis=1)):
+            rows = order[line, : np.count_nonzero(lines.signs[line])]  # unobserved ones are last
+            scores, is_positive = lines.scores[line, rows], lines.signs[line, rows] > 0
+            is_end = np.append(scores[:-1] > scores[1:], True)
+            ends = np.flatnonzero(is_end)
+            has_more = np.diff(np.cumsum(is_positive)[ends], prepend=0) > 0
+            cuts = np.append(0, ends[has_more] + 1)
+            yield _RankedLabel(lines.which.start + int(line), rows, scores, is_positive, cuts)
+
+
+def _ascend(table: LabeledScores, start: PerLabel, kept: list[_RankedLabel] | None) -> tuple[PerLabel, float]:
+    thresholds, counts = start.astype(np.float64), _count(table, start)
+    total = counts.total()
+    for _ in range(_MOST_PASSES):
+        for ranked in kept or _ranked_labels(table):
+            thresholds[ranked.label] = _moved(ranked, thresholds[ranked.label], counts)
+        before, total = total, counts.total()
+        if total - before <= _LEAST_GAIN * max(total, 1.0):
+            break
+    return thresholds, total
+
+
+def _count(table: LabeledScores, thresholds: PerLabel) -> _RowCounts:
+    hits, labels = np.zeros(len(table.weights)), table.row_positives().astype(np.float64)
+    for lines in table.label_blocks():
+        above = lines.scores > thresholds[lines.which][:, None]
+        hits += 2.0 * (above & (lines.signs > 0)).sum(axis=0)
+        labels += above.sum(axis=0)
+    return _RowCounts(hits, labels, table.weights)
+
+
+def _moved(ranked: _RankedLabel, threshold: float, counts: _RowCounts) -> float:
+    """Move a label to its best cut; a cut as good as the present one is no reason to move."""
+    n_above = int(np.searchsorted(-ranked.scores, -threshold))
+    rows, twice = ranked.rows[: max(n_above, ranked.cuts[-1])], 2.0 * ranked.is_positive
+    twice = twice[: len(rows)]
+    hits, labels = counts.hits[rows], counts.labels[rows]
+    hits[:n_above] -= twice[:n_above]
+    labels[:n_above] -= 1.0
+    change = counts.weights[rows] * (_ratio(hits + twice, labels + 1.0) - _ratio(hits, labels))
+    gains = np.append(0.0, np.cumsum(change))
+    best = int(ranked.cuts[np.argmax(gains[ranked.cuts])])
+    if gains[best] <= gains[n_above]:
+        return threshold
+    changed, sign = slice(min(best, n_above), max(best, n_above)), 1.0 if best > n_above else -1.0
+    counts.hits[rows[changed]] += sign * twice[changed]
+    counts.labels[rows[changed]] += sign
+    if not best:
+        return float(ranked.scores[0])
+    lower = ranked.scores[best] if best < len(ranked.scores) else -np.inf
+    return float(threshold_between(np.float64(lower), np.float64(ranked.scores[best - 1])))
+
+
+def _ratio(hits: Array, labels: Array) -> Array:
+    return np.divide(hits, labels, out=np.zeros_like(hits), where=labels > 0)
