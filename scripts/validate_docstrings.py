@@ -25,7 +25,7 @@ from numpydoc.validate import validate
 import labelweave
 
 _ROOT = Path(__file__).resolve().parents[1]
-_POINTER = re.compile(r"see :(?:meth|func|class):`([\w.]+)`")
+_POINTER = re.compile(r"see\s+:(?:meth|func|class):`([\w.]+)`")
 _LEFT_TO_ANOTHER = frozenset({"PR01", "RT01"})
 _UNKNOWN_LINE = 1
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from labelweave.array_types import Array, PerRow
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
-from labelweave.metrics._class_values import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
+from labelweave.metrics._classes import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
 from labelweave.metrics._inputs import read_scores, read_targets
 
 __all__ = [

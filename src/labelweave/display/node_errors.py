@@ -11,7 +11,7 @@ from labelweave.array_types import Array, Floats
 from labelweave.display.given_labels import named_labels, names_of
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import Taxonomy
-from labelweave.metrics._class_values import NOT_A_CLASS, class_codes, read_predicted, read_values
+from labelweave.metrics._classes import NOT_A_CLASS, class_codes, read_predicted, read_values
 from labelweave.metrics._inputs import read_predictions
 
 __all__ = ["NodeErrors", "node_errors"]

@@ -16,7 +16,7 @@ from labelweave.array_types import Array
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import subset_accuracy
-from labelweave.metrics._top_labels import largest_labels
+from labelweave.metrics.top_k import largest_labels
 from labelweave.model_files import save_object
 from labelweave.sklearn_compat import CallbackSupportMixin
 from labelweave.solvers import SolverResult, Status, TraceRecord

@@ -1,9 +1,11 @@
 """Metrics for label sets, rankings and classes; in every one an unobserved entry is never counted."""
 
-from labelweave.metrics.area_under_curve import average_auc
-from labelweave.metrics.calibration_error import expected_calibration_error
-from labelweave.metrics.class_ranking import error_reject_curve, mean_reciprocal_rank
-from labelweave.metrics.class_summary import class_summary
+from labelweave.metrics.class_metrics import (
+    error_reject_curve,
+    mean_reciprocal_rank,
+    parent_accuracy,
+    taxonomic_loss,
+)
 from labelweave.metrics.label_sets import (
     f1_score,
     hamming_loss,
@@ -11,10 +13,14 @@ from labelweave.metrics.label_sets import (
     recall_score,
     subset_accuracy,
 )
-from labelweave.metrics.logarithmic_loss import log_loss
-from labelweave.metrics.ranking import coverage_error, label_ranking_average_precision, ranking_loss
-from labelweave.metrics.summary import score_table
-from labelweave.metrics.taxonomic import parent_accuracy, taxonomic_loss
+from labelweave.metrics.probabilities import expected_calibration_error, log_loss
+from labelweave.metrics.rankings import (
+    average_auc,
+    coverage_error,
+    label_ranking_average_precision,
+    ranking_loss,
+)
+from labelweave.metrics.summary import class_summary, score_table
 from labelweave.metrics.top_k import (
     ndcg_at_k,
     precision_at_k,

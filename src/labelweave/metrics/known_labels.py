@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.metrics._class_values import as_text, read_values
+from labelweave.metrics._classes import as_text, read_values
 
 __all__ = ["Unknown", "classes_of_labels", "known_classes", "known_labels"]
 

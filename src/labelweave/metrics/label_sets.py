@@ -1,21 +1,28 @@
 """Metrics of predicted label sets: Hamming loss, subset accuracy, precision, recall, F1.
 
-All of them are made of three counts over observed entries: true positives,
-predicted positives and actual positives, added up by label or by example.
+All are made of counts over observed entries: hits, predicted and actual positives, by label or by example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave.array_types import Floats
-from labelweave.metrics._entry_counts import EntryCounts, label_counts, row_counts
-from labelweave.metrics._inputs import mean_of_defined, read_targets, read_weights
+from labelweave.labels import LabelMatrix
+from labelweave.metrics._inputs import (
+    mean_of_defined,
+    read_predictions,
+    read_targets,
+    read_weights,
+    row_observed_counts,
+)
 
 __all__ = ["f1_score", "hamming_loss", "precision_score", "recall_score", "subset_accuracy"]
+
 
 Average = Literal["micro", "macro", "example", "samples"] | None
 
@@ -54,27 +61,13 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
 def subset_accuracy(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) -> float:
     """Compute the share of examples whose observed entries are all predicted correctly.
 
-    An unobserved entry is not compared; examples without an observed entry are
-    left out of the mean.
-
-    Parameters
-    ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    Y_pred : DataFrame, sparse matrix or array-like of shape (n, L)
-        Predicted labels, 0/1 or -1/1, without missing entries.
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+    An unobserved entry is not compared; examples without an observed entry are left out of the mean.  For
+    parameters and errors see :func:`hamming_loss`.
 
     Returns
     -------
     float
         The accuracy, from 0 to 1 (best).
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, Y_pred has missing entries or nothing was observed.
     """
     targets = read_targets(Y_true)
     counts = row_counts(targets, Y_pred)
@@ -92,36 +85,16 @@ def precision_score(
 ) -> float | Floats:
     """Compute the share of predicted positives that are positive.
 
-    An unobserved entry is in no count.  Labels (macro) and examples (example)
-    without an observed entry are left out of the mean.
-
-    Parameters
-    ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    Y_pred : DataFrame, sparse matrix or array-like of shape (n, L)
-        Predicted labels, 0/1 or -1/1, without missing entries.
-    average : {"micro", "macro", "example", "samples"} or None, default="micro"
-        Over all entries, over labels, over examples ("samples" is the same), or
-        one value a label.
-    zero_division : {0.0, 1.0, nan}, default=0.0
-        The value where nothing is predicted; NaN leaves it out of the mean.
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+    ``zero_division`` is the value where nothing is predicted.  For the rest see :func:`f1_score`.
 
     Returns
     -------
     float or ndarray of float64, shape (L,)
-        The precision, from 0 to 1 (best); an array, NaN at labels without an
-        observed entry, if average is None.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, Y_pred has missing entries or nothing was observed.
+        The precision, from 0 to 1 (best); an array, NaN at labels without an observed entry, if average is
+        None.
     """
     counts, weights = _counts_for(Y_true, Y_pred, average, sample_weight)
-    return _averaged(counts, weights, average, zero_division, _precision_parts)
+    return _averaged(counts.hit, counts.predicted, counts, weights, average, zero_division)
 
 
 def recall_score(
@@ -134,36 +107,15 @@ def recall_score(
 ) -> float | Floats:
     """Compute the share of positives that are predicted.
 
-    An unobserved entry is in no count.  Labels (macro) and examples (example)
-    without an observed entry are left out of the mean.
-
-    Parameters
-    ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    Y_pred : DataFrame, sparse matrix or array-like of shape (n, L)
-        Predicted labels, 0/1 or -1/1, without missing entries.
-    average : {"micro", "macro", "example", "samples"} or None, default="micro"
-        Over all entries, over labels, over examples ("samples" is the same), or
-        one value a label.
-    zero_division : {0.0, 1.0, nan}, default=0.0
-        The value where nothing is positive; NaN leaves it out of the mean.
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+    ``zero_division`` is the value where nothing is positive.  For the rest see :func:`f1_score`.
 
     Returns
     -------
     float or ndarray of float64, shape (L,)
-        The recall, from 0 to 1 (best); an array, NaN at labels without an
-        observed entry, if average is None.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, Y_pred has missing entries or nothing was observed.
+        The recall, from 0 to 1 (best); an array, NaN at labels without an observed entry, if average is None.
     """
     counts, weights = _counts_for(Y_true, Y_pred, average, sample_weight)
-    return _averaged(counts, weights, average, zero_division, _recall_parts)
+    return _averaged(counts.hit, counts.positive, counts, weights, average, zero_division)
 
 
 def f1_score(
@@ -186,11 +138,9 @@ def f1_score(
     Y_pred : DataFrame, sparse matrix or array-like of shape (n, L)
         Predicted labels, 0/1 or -1/1, without missing entries.
     average : {"micro", "macro", "example", "samples"} or None, default="micro"
-        Over all entries, over labels, over examples ("samples" is the same), or
-        one value a label.
+        Over all entries, over labels, over examples ("samples" is the same), or one value a label.
     zero_division : {0.0, 1.0, nan}, default=0.0
-        The value where nothing is positive or predicted; NaN leaves it out of
-        the mean.
+        The value where nothing is positive or predicted; NaN leaves it out of the mean.
     sample_weight : array-like of shape (n,) or None, default=None
         One weight a row, by default ones.
 
@@ -206,22 +156,8 @@ def f1_score(
         If the shapes disagree, Y_pred has missing entries or nothing was observed.
     """
     counts, weights = _counts_for(Y_true, Y_pred, average, sample_weight)
-    return _averaged(counts, weights, average, zero_division, _f1_parts)
-
-
-Parts = Callable[[EntryCounts], tuple[Floats, Floats]]
-
-
-def _precision_parts(counts: EntryCounts) -> tuple[Floats, Floats]:
-    return counts.hit, counts.predicted
-
-
-def _recall_parts(counts: EntryCounts) -> tuple[Floats, Floats]:
-    return counts.hit, counts.positive
-
-
-def _f1_parts(counts: EntryCounts) -> tuple[Floats, Floats]:
-    return 2 * counts.hit, counts.predicted + counts.positive
+    named = counts.predicted + counts.positive
+    return _averaged(2 * counts.hit, named, counts, weights, average, zero_division)
 
 
 def _counts_for(
@@ -243,14 +179,61 @@ def _counts_for(
 
 
 def _averaged(
-    counts: EntryCounts, weights: Floats, average: Average, zero_division: float, parts: Parts
+    numerator: Floats,
+    denominator: Floats,
+    counts: EntryCounts,
+    weights: Floats,
+    average: Average,
+    zero_division: float,
 ) -> float | Floats:
     if not isinstance(zero_division, (int, float)) or not (
         zero_division in (0, 1) or np.isnan(zero_division)
     ):
         raise ValueError(f"zero_division is {zero_division!r}; it must be 0.0, 1.0 or nan.")
-    numerator, denominator = parts(counts)
     values = np.full(len(numerator), float(zero_division))
     np.divide(numerator, denominator, out=values, where=denominator > 0)
     values[counts.observed == 0] = np.nan
     return cast(Floats, values) if average is None else mean_of_defined(values, weights)
+
+
+@dataclass(frozen=True)
+class EntryCounts:
+    """Observed entries that are hit, predicted, positive, and all of them, one number a line."""
+
+    hit: Floats
+    predicted: Floats
+    positive: Floats
+    observed: Floats
+
+    @property
+    def wrong(self) -> Floats:
+        """Count the entries predicted wrongly."""
+        return self.predicted + self.positive - 2 * self.hit
+
+    def total(self) -> EntryCounts:
+        """Add up all lines into one."""
+        return EntryCounts(*(counts.sum(keepdims=True) for counts in astuple(self)))
+
+
+def row_counts(targets: LabelMatrix, Y_pred: Any) -> EntryCounts:
+    """Count by example."""
+    hit, predicted, positive = (np.diff(pattern.indptr) for pattern in _patterns(targets, Y_pred))
+    counts = (hit, predicted, positive, row_observed_counts(targets))
+    return EntryCounts(*(count.astype(np.float64) for count in counts))
+
+
+def label_counts(targets: LabelMatrix, Y_pred: Any, weights: Floats) -> EntryCounts:
+    """Count by label, every entry with the weight of its row."""
+    hit, predicted, positive = (pattern.T @ weights for pattern in _patterns(targets, Y_pred))
+    if targets.observed is None:
+        return EntryCounts(hit, predicted, positive, np.full(targets.n_labels, weights.sum()))
+    return EntryCounts(hit, predicted, positive, abs(targets.observed).T @ weights)
+
+
+def _patterns(targets: LabelMatrix, Y_pred: Any) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array]:
+    """Find the observed entries that are hit, predicted and positive."""
+    predicted = read_predictions(Y_pred, targets)
+    hit = targets.positives.multiply(predicted).tocsr()
+    if targets.observed is not None:
+        predicted = predicted.multiply(abs(targets.observed)).tocsr()
+    return hit, predicted, targets.positives

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.metrics import accuracy_score
 
-from labelweave.labels import LabelMatrix
+from labelweave.array_types import Array
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.metrics._classes import NOT_A_CLASS, ClassRows, class_codes, read_class_rows, read_predicted
 from labelweave.metrics._inputs import (
     Scores,
     check_k,
@@ -17,14 +21,20 @@ from labelweave.metrics._inputs import (
     read_scores,
     read_targets,
 )
-from labelweave.metrics._score_groups import per_line
-from labelweave.metrics._top_labels import top_hits
-from labelweave.metrics.area_under_curve import area_under_curve, average_auc
+from labelweave.metrics.class_metrics import parent_accuracy, reciprocal_ranks, taxonomic_loss
 from labelweave.metrics.label_sets import f1_score, hamming_loss, subset_accuracy
-from labelweave.metrics.ranking import average_precision, coverage, pairs_out_of_order
-from labelweave.metrics.top_k import row_gains, row_precisions
+from labelweave.metrics.probabilities import class_log_loss
+from labelweave.metrics.rankings import (
+    area_under_curve,
+    average_auc,
+    average_precision,
+    coverage,
+    pairs_out_of_order,
+    per_line,
+)
+from labelweave.metrics.top_k import row_gains, row_precisions, top_hits
 
-__all__ = ["score_table"]
+__all__ = ["class_summary", "score_table"]
 
 
 def score_table(
@@ -48,11 +58,10 @@ def score_table(
     Returns
     -------
     dict of str to float
-        From the label sets "hamming_loss", "subset_accuracy", "micro_f1",
-        "macro_f1" and "example_f1"; with scores also "precision@1", "ndcg@1" and
-        so on for each k, "auc_label", "auc_example", "ranking_loss",
-        "coverage_error" and "label_ranking_average_precision".  NaN where no
-        label or example defines the metric.
+        From the label sets "hamming_loss", "subset_accuracy", "micro_f1", "macro_f1" and "example_f1"; with
+        scores also "precision@1", "ndcg@1" and so on for each k, "auc_label", "auc_example", "ranking_loss",
+        "coverage_error" and "label_ranking_average_precision".  NaN where no label or example defines the
+        metric.
 
     Raises
     ------
@@ -107,3 +116,90 @@ def _rank_table(targets: LabelMatrix, scores: Scores) -> dict[str, float]:
     weights = np.ones(len(targets))
     means = {name: mean_of_defined(row, weights) for name, row in zip(names, by_row, strict=True)}
     return {"auc_label": average_auc(targets, scores, average="label")} | means
+
+
+def class_summary(
+    y_true: Any,
+    probabilities: Any,
+    classes: Sequence[Any] | Array | None = None,
+    *,
+    taxonomy: Taxonomy | None = None,
+    y_pred: Any | None = None,
+    sample_weight: Any | None = None,
+) -> dict[str, float]:
+    """Collect the usual metrics of class probabilities and of the classes predicted from them.
+
+    Rows whose class was not observed are left out of all; with a taxonomy, rows whose truth is an inner node
+    are left out of the accuracy and the mean reciprocal rank.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True classes, None or NaN where not observed; with a taxonomy also inner nodes.
+    probabilities : DataFrame or array-like of shape (n, C)
+        Probabilities of the classes; every row sums to 1.
+    classes : sequence of length C or None, default=None
+        The class of each column, by default a frame's columns, else 0, 1, ...
+    taxonomy : Taxonomy or None, default=None
+        A tree in which every class is a node.
+    y_pred : array-like of shape (n,) or None, default=None
+        Predicted classes, by default the most probable ones.
+    sample_weight : array-like of shape (n,) or None, default=None
+        One weight a row, by default ones.
+
+    Returns
+    -------
+    dict of str to float
+        "accuracy", "mean_reciprocal_rank" and "log_loss", with a taxonomy also
+        "taxonomic_loss" and "parent_accuracy".  NaN where no row defines the metric.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, a row is no distribution, a truth is neither among the classes nor a node, a
+        prediction is not among the classes or nothing was observed.
+
+    Examples
+    --------
+    >>> from labelweave.metrics import class_summary
+    >>> class_summary(["a", "b"], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"])["accuracy"]
+    0.5
+    """
+    given = read_class_rows(y_true, probabilities, classes, sample_weight, taxonomy)
+    predicted = _predicted_codes(given, y_pred)
+    exact = given.of_known_class()
+    table = {
+        "accuracy": _accuracy(given, predicted),
+        "mean_reciprocal_rank": mean_of_defined(reciprocal_ranks(exact), exact.weights),
+        "log_loss": class_log_loss(given, taxonomy),
+    }
+    if taxonomy is None:
+        return table
+    names = [given.classes[code] for code in predicted]
+    by_tree = {"taxonomic_loss": taxonomic_loss, "parent_accuracy": parent_accuracy}
+    weights = given.weights
+    return table | {
+        name: metric(given.values, names, taxonomy, sample_weight=weights) for name, metric in by_tree.items()
+    }
+
+
+def _predicted_codes(given: ClassRows, y_pred: Any | None) -> npt.NDArray[np.intp]:
+    """Number the predicted classes of the counted rows."""
+    if y_pred is None:
+        return given.per_row(lambda block, _: block.argmax(axis=1))
+    values = read_predicted(y_pred, len(given.table))
+    codes = class_codes(values, given.classes)
+    other = np.flatnonzero(codes == NOT_A_CLASS)
+    if len(other):
+        raise ValueError(
+            f"y_pred at row {other[0]} is {values[other[0]]!r}, which is not among the {len(given.classes)} "
+            "classes; give one of them."
+        )
+    return codes[given.numbers]
+
+
+def _accuracy(given: ClassRows, predicted: npt.NDArray[np.intp]) -> float:
+    known = given.codes >= 0
+    if not known.any():
+        return float("nan")
+    return float(accuracy_score(given.codes[known], predicted[known], sample_weight=given.weights[known]))

@@ -1,40 +1,47 @@
 """Metrics of the k best-scored labels: precision, discounted gain and propensity-scored precision.
 
-Propensities follow Jain, Prabhu and Varma, "Extreme multi-label loss functions
-for recommendation, tagging, ranking and other missing label applications"
-(KDD 2016); the normalisation is the Extreme Classification
-Repository's.
+Ties go to the lower label index.  A score of -inf, like an entry that a sparse score matrix does not store,
+offers no label, so its place stays empty.  Propensities follow Jain, Prabhu and Varma, "Extreme multi-label
+loss functions for recommendation, tagging, ranking and other missing label applications" (KDD 2016); the
+normalisation is the Extreme Classification Repository's.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 
 from labelweave.array_types import Floats
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import (
+    Scores,
     check_k,
     mean_of_defined,
     read_scores,
     read_targets,
     read_weights,
+    row_blocks,
     row_observed_counts,
+    signs_at,
     stored_rows,
 )
-from labelweave.metrics._top_labels import TopHits, top_hits
 
 __all__ = ["ndcg_at_k", "precision_at_k", "propensities", "propensity_scored_precision_at_k"]
+
+
+Integers = npt.NDArray[np.int64]
 
 
 def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any | None = None) -> float:
     """Compute the mean share of positives among the k best-scored labels of an example.
 
-    Unobserved labels are removed from an example's ranking before its top k is
-    taken; an example with fewer than k observed labels is divided by their
-    number, one with none is left out of the mean.  Ties go to the lower label
-    index.  A place for which no label is offered counts as a miss.
+    Unobserved labels are removed from an example's ranking before its top k is taken; an example with fewer
+    than k observed labels is divided by their number, one with none is left out of the mean.  Ties go to the
+    lower label index.  A place for which no label is offered counts as a miss.
 
     Parameters
     ----------
@@ -56,8 +63,7 @@ def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any |
     Raises
     ------
     ValueError
-        If the shapes disagree, scores hold NaN, k is out of range or nothing
-        was observed.
+        If the shapes disagree, scores hold NaN, k is out of range or nothing was observed.
     """
     targets = read_targets(Y_true)
     k = check_k(k, targets)
@@ -68,34 +74,15 @@ def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any |
 def ndcg_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any | None = None) -> float:
     """Compute the mean discounted gain of the k best-scored labels over the best possible one.
 
-    A positive at place i = 1, ..., k gains 1 / log2(i + 1).  Unobserved labels
-    are removed from an example's ranking before its top k is taken; an example
-    with no observed positive counts 0, as in scikit-learn, one with no observed
-    label is left out of the mean.  Ties go to the lower label index (scikit-learn
-    averages over them by default).
-
-    Parameters
-    ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    scores : DataFrame, sparse matrix or array-like of shape (n, L)
-        The higher the better.  A score of -inf, and in a sparse matrix an entry
-        that is not stored, offers no label and ranks below all others.
-    k : int, default=5
-        How many labels are taken, from 1 to L.
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+    A positive at place i = 1, ..., k gains 1 / log2(i + 1).  Unobserved labels are removed from an example's
+    ranking before its top k is taken; an example with no observed positive counts 0, as in scikit-learn, one
+    with no observed label is left out of the mean.  Ties go to the lower label index (scikit-learn averages
+    over them by default).  For parameters and errors see :func:`precision_at_k`.
 
     Returns
     -------
     float
         The normalised gain, from 0 to 1 (best).
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, scores hold NaN, k is out of range or nothing
-        was observed.
     """
     targets = read_targets(Y_true)
     k = check_k(k, targets)
@@ -106,9 +93,8 @@ def ndcg_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any | None
 def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
     """Estimate the probability that a label which applies was written down.
 
-    Jain et al. (2016): p_l = 1 / (1 + C (N_l + b)^-a) with
-    C = (log N - 1) (b + 1)^a, where N_l counts the positives of label l and N
-    the examples.  Unobserved entries are no positives, and examples without an
+    Jain et al. (2016): p_l = 1 / (1 + C (N_l + b)^-a) with C = (log N - 1) (b + 1)^a, where N_l counts the
+    positives of label l and N the examples.  Unobserved entries are no positives, and examples without an
     observed entry are not in N.  C is 0 at least, so p_l is 1 for N below 3.
 
     Parameters
@@ -141,22 +127,18 @@ def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
 def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, k: int = 5) -> float:
     """Compute precision at k with rare labels weighted up, over the best possible value.
 
-    Every positive in the top k gains 1 / p_l; the sum over all examples is
-    divided by the sum that the best ranking reaches, as in the Extreme
-    Classification Repository.  Unobserved labels are removed from an example's
-    ranking before its top k is taken, and from the best ranking.  Ties go to the
-    lower label index.
+    Every positive in the top k gains 1 / p_l; the sum over all examples is divided by the sum that the best
+    ranking reaches, as in the Extreme Classification Repository.  Unobserved labels are removed from an
+    example's ranking before its top k is taken, and from the best ranking.  Ties go to the lower label index.
 
     Parameters
     ----------
     Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
+        True labels, as for :func:`precision_at_k`.
     scores : DataFrame, sparse matrix or array-like of shape (n, L)
-        The higher the better.  A score of -inf, and in a sparse matrix an entry
-        that is not stored, offers no label and ranks below all others.
+        The higher the better, as for :func:`precision_at_k`.
     propensity : array-like of shape (L,)
-        The labels' propensities, as :func:`propensities` gives them from the
-        training labels.
+        The labels' propensities, as :func:`propensities` gives them from the training labels.
     k : int, default=5
         How many labels are taken, from 1 to L.
 
@@ -168,8 +150,8 @@ def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, 
     Raises
     ------
     ValueError
-        If the shapes disagree, scores hold NaN, k is out of range, a propensity
-        is not above 0 and at most 1, or nothing was observed.
+        If the shapes disagree, scores hold NaN, k is out of range, a propensity is not above 0 and at most 1,
+        or nothing was observed.
     """
     targets = read_targets(Y_true)
     k = check_k(k, targets)
@@ -180,12 +162,7 @@ def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, 
 
 
 def row_precisions(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
-    """Compute precision at k of every row, NaN where nothing was observed.
-
-    hits: the positives among the top k, or among more.
-    k: how many labels are taken.
-    Shapes: result (n,).
-    """
+    """Compute precision at k of every row from hits at k or more places, NaN where nothing was observed."""
     seen = np.minimum(row_observed_counts(targets), k)
     correct = hits.first(k).row_sums(len(targets))
     precisions = np.full(len(targets), np.nan)
@@ -194,12 +171,7 @@ def row_precisions(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
 
 
 def row_gains(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
-    """Compute the normalised discounted gain at k of every row, NaN where nothing was observed.
-
-    hits: the positives among the top k, or among more.
-    k: how many labels are taken.
-    Shapes: result (n,).
-    """
+    """Compute normalised gains of rows from hits at k or more places, NaN where nothing was observed."""
     discounts = 1 / np.log2(np.arange(k) + 2)
     hits = hits.first(k)
     gains = hits.row_sums(len(targets), discounts[hits.places])
@@ -232,3 +204,75 @@ def _read_propensity(propensity: Any, targets: LabelMatrix) -> Floats:
             f"propensity of label {label} is {values[label]}; propensities must be above 0 and at most 1."
         )
     return values
+
+
+@dataclass(frozen=True)
+class TopHits:
+    """The positives among the top k: row, label and place (0 is the best) of each."""
+
+    rows: Integers
+    labels: Integers
+    places: Integers
+
+    def first(self, k: int) -> TopHits:
+        """Keep the hits at the first k places."""
+        kept = self.places < k
+        return TopHits(self.rows[kept], self.labels[kept], self.places[kept])
+
+    def row_sums(self, n_rows: int, gains: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float64]:
+        """Add up the gains of every row's hits, by default one a hit."""
+        return np.bincount(self.rows, weights=gains, minlength=n_rows).astype(np.float64)
+
+
+def top_hits(targets: LabelMatrix, scores: Scores, k: int) -> TopHits:
+    """Find the positives among the k best-scored observed labels of every row."""
+    find = _top_of_sparse if sp.issparse(scores) else _top_of_dense
+    blocks = [_hits(targets[rows], *find(targets[rows], scores[rows], k)) for rows in row_blocks(scores)]
+    starts = [rows.start for rows in row_blocks(scores)]
+    return TopHits(
+        np.concatenate([block.rows + start for block, start in zip(blocks, starts, strict=True)]),
+        np.concatenate([block.labels for block in blocks]),
+        np.concatenate([block.places for block in blocks]),
+    )
+
+
+def _hits(targets: LabelMatrix, rows: Integers, labels: Integers, places: Integers) -> TopHits:
+    positive = signs_at(targets, rows, labels) > 0
+    return TopHits(rows[positive], labels[positive], places[positive])
+
+
+def _top_of_dense(
+    targets: LabelMatrix, scores: npt.NDArray[Any], k: int
+) -> tuple[Integers, Integers, Integers]:
+    if targets.has_missing:
+        scores = np.where(targets.to_signs() == 0, -np.inf, scores)
+    labels = largest_labels(scores, k)
+    offered = np.take_along_axis(scores, labels, axis=1) > -np.inf
+    rows, places = np.nonzero(offered)
+    return rows, labels[offered], places
+
+
+def largest_labels(scores: npt.NDArray[Any], k: int) -> Integers:
+    """Find the k largest of every row in falling order, ties by rising index."""
+    n_labels = scores.shape[1]
+    # a partition breaks ties as it likes, so take only the k-th value from it
+    threshold = np.partition(scores, n_labels - k, axis=1)[:, [n_labels - k]]
+    chosen = scores > threshold
+    tied = scores == threshold
+    places = k - chosen.sum(axis=1, keepdims=True)
+    chosen |= tied & (np.cumsum(tied, axis=1, dtype=np.int32) <= places)
+    labels = np.nonzero(chosen)[1].reshape(len(scores), k)
+    order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(labels, order, axis=1)
+
+
+def _top_of_sparse(targets: LabelMatrix, scores: sp.csr_array, k: int) -> tuple[Integers, Integers, Integers]:
+    rows, labels, values = stored_rows(scores), scores.indices.astype(np.int64), scores.data
+    if targets.has_missing:
+        seen = signs_at(targets, rows, labels) != 0
+        rows, labels, values = rows[seen], labels[seen], values[seen]
+    order = np.lexsort((labels, -values, rows))
+    counts = np.bincount(rows, minlength=len(targets))
+    places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = places < k
+    return rows[kept], labels[order][kept], places[kept]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelweave.array_types import Array, PerLabel
-from labelweave.metrics._score_groups import per_line, transposed
-from labelweave.metrics.area_under_curve import area_under_curve
+from labelweave.metrics.rankings import area_under_curve, per_line, transposed
 from labelweave.report.outcomes import Outcomes
 
 __all__ = ["LabelNumbers", "label_numbers", "weakest_labels"]

@@ -1,22 +1,22 @@
-"""The log loss of probabilities, for one class a row and for many labels a row."""
+"""Metrics of probabilities: log loss of classes and labels, and distance to the frequencies they announce."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, Floats
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.metrics._class_rows import ClassRows, read_class_rows
-from labelweave.metrics._class_values import NOT_A_CLASS, as_text
-from labelweave.metrics._inputs import read_scores, read_targets, read_weights, row_blocks
+from labelweave.metrics._classes import NOT_A_CLASS, ClassRows, as_text, read_class_rows
+from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, read_weights, row_blocks
 
-__all__ = ["log_loss"]
+__all__ = ["expected_calibration_error", "log_loss"]
 
 
 def log_loss(
@@ -29,21 +29,18 @@ def log_loss(
 ) -> float:
     """Compute the mean negative log likelihood of the observed classes or labels, in nats.
 
-    With one class a row it is the mean of -log P(true class) over the rows whose
-    class was observed.  With many labels a row it is the mean of the binary log
-    loss over all observed entries.  As in scikit-learn, probabilities are
-    clipped to the smallest step of their floating type away from 0 and 1.
+    With one class a row it is the mean of -log P(true class) over the rows whose class was observed.  With
+    many labels a row it is the mean of the binary log loss over all observed entries.  As in scikit-learn,
+    probabilities are clipped to the smallest step of their floating type away from 0 and 1.
 
     Parameters
     ----------
     y_true : array-like of shape (n,); or array-like, DataFrame, sparse or LabelMatrix of shape (n, L)
-        True classes, None or NaN where not observed; or labels, 0/1 or -1/1, NaN
-        where not observed.
+        True classes, None or NaN where not observed; or labels, 0/1 or -1/1, NaN where not observed.
     probabilities : DataFrame or array-like of shape (n, C) or (n, L)
         Of the classes, every row with the sum 1; or of the labels, each from 0 to 1.
     classes : sequence of length C or None, default=None
-        The class of each column, by default a frame's columns, else 0, 1, ...;
-        only for one class a row.
+        The class of each column, by default a frame's columns, else 0, 1, ...; only for one class a row.
     taxonomy : Taxonomy or None, default=None
         With it a true class may be an inner node, whose probability is that of all
         classes below it; only for one class a row.
@@ -82,11 +79,7 @@ def log_loss(
 
 
 def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
-    """Compute the log loss of one class a row.
-
-    taxonomy: the tree, if truths may be inner nodes.
-    Raises ValueError if no class lies below an inner node.
-    """
+    """Compute the log loss of one class a row; refuse an inner node with no class below it."""
     masses = given.per_row(lambda block, codes: block[np.arange(len(codes)), np.maximum(codes, 0)])
     if taxonomy is not None:
         for node in dict.fromkeys(given.values[given.codes == NOT_A_CLASS].tolist()):
@@ -157,3 +150,81 @@ def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
     return float(
         sklearn_log_loss(positive, values, normalize=False, sample_weight=weights, labels=[False, True])
     )
+
+
+def expected_calibration_error(
+    Y_true: Any,
+    probabilities: Any,
+    *,
+    n_bins: Any = 15,
+    average: Literal["micro", "macro"] | None = "micro",
+) -> float | Floats:
+    """Compute the mean distance between probabilities and the frequencies of what they announce.
+
+    Entries are sorted into bins of equal width by their probability.  In each bin the mean probability is
+    compared with the share of positive entries; the distances are averaged with the bins' sizes
+    as weights (Naeini, Cooper and Hauskrecht, AAAI 2015).  An unobserved entry is in no bin.
+
+    Parameters
+    ----------
+    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+        True labels, 0/1 or -1/1, NaN where not observed.
+    probabilities : DataFrame or array-like of shape (n, L)
+        Of the labels, each from 0 to 1.
+    n_bins : int, default=15
+        The number of bins.
+    average : {"micro", "macro"} or None, default="micro"
+        Over all entries together, the mean over labels, or one value a label.  Where most entries are
+        negative and safely so, as with hundreds of labels, all of them are small.
+
+    Returns
+    -------
+    float or ndarray of float64, shape (L,)
+        The error, from 0 (best) to 1; an array, NaN at labels without an observed entry, if average is None.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, a probability is outside 0 to 1 or nothing was observed.
+
+    Examples
+    --------
+    >>> from labelweave.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([[1], [1], [0], [1]], [[0.9], [0.9], [0.9], [0.9]]), 2)
+    0.15
+    """
+    if average not in ("micro", "macro", None):
+        raise ValueError(f"average is {average!r}; it must be 'micro', 'macro' or None.")
+    if not isinstance(n_bins, Integral) or n_bins < 1:
+        raise ValueError(f"n_bins is {n_bins!r}; it must be a whole number of at least 1.")
+    targets = read_targets(Y_true)
+    if sp.issparse(probabilities):
+        probabilities = probabilities.toarray()
+    table = _read_label_probabilities(probabilities, targets)
+    sums = np.zeros((3, targets.n_labels, int(n_bins)))  # of entries, probabilities and positives
+    for rows in row_blocks(table):
+        _add_to_bins(sums, table[rows].astype(np.float64), targets[rows].to_signs())
+    if average == "micro":
+        return float(_error(sums.sum(axis=1, keepdims=True))[0])
+    errors = _error(sums)
+    return errors if average is None else mean_of_defined(errors, np.ones(len(errors)))
+
+
+def _add_to_bins(sums: Floats, block: Floats, signs: npt.NDArray[np.int8]) -> None:
+    n_bins = sums.shape[2]
+    place = np.minimum((block * n_bins).astype(np.intp), n_bins - 1)
+    flat = (np.arange(block.shape[1]) * n_bins + place).ravel()
+    seen = (signs != 0).astype(float)
+    for number, weights in enumerate((seen, seen * block, signs > 0)):
+        found = np.bincount(flat, weights.ravel(), minlength=sums[number].size)
+        sums[number] += found.reshape(sums[number].shape)
+
+
+def _error(sums: Floats) -> Floats:
+    """Add up the bins' distances of every line: shape (lines,)."""
+    counts, probabilities, positives = sums
+    total = counts.sum(axis=1)
+    distances = np.abs(probabilities - positives).sum(axis=1)
+    errors = np.full(len(total), np.nan)
+    np.divide(distances, total, out=errors, where=total > 0)
+    return errors

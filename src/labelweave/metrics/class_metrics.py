@@ -1,0 +1,232 @@
+"""Metrics of one class a row: rank of the true class, error against rejection, and losses on a taxonomy.
+
+Scores of Seeger (2008), sections 6.1 and 6.2, and Cai and Hofmann (2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.array_types import Array, Floats
+from labelweave.labels import Taxonomy
+from labelweave.metrics._classes import ClassRows, as_text, read_class_rows, read_predicted, read_values
+from labelweave.metrics._inputs import mean_of_defined, read_weights
+
+__all__ = ["error_reject_curve", "mean_reciprocal_rank", "parent_accuracy", "taxonomic_loss"]
+
+
+def mean_reciprocal_rank(
+    y_true: Any,
+    probabilities: Any,
+    classes: Sequence[Any] | Array | None = None,
+    *,
+    sample_weight: Any | None = None,
+) -> float:
+    """Compute the mean of 1 / rank of the true class among the classes by falling probability.
+
+    Called precision by Seeger (2008, section 6.1).  Ties count against the model: the rank is the number of
+    classes that are at least as probable as the true one. Rows whose class was not observed are left out.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True classes, None or NaN where not observed.
+    probabilities : DataFrame or array-like of shape (n, C)
+        Probabilities of the classes; every row sums to 1.
+    classes : sequence of length C or None, default=None
+        The class of each column, by default a frame's columns, else 0, 1, ...
+    sample_weight : array-like of shape (n,) or None, default=None
+        One weight a row, by default ones.
+
+    Returns
+    -------
+    float
+        The mean, above 0 and at most 1 (best).
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, a row is no distribution, a truth is not among the
+        classes or nothing was observed.
+
+    Examples
+    --------
+    >>> from labelweave.metrics import mean_reciprocal_rank
+    >>> mean_reciprocal_rank(["a", "b", None], [[0.9, 0.1], [0.7, 0.3], [0.5, 0.5]], ["a", "b"])
+    0.75
+    """
+    given = read_class_rows(y_true, probabilities, classes, sample_weight)
+    return mean_of_defined(reciprocal_ranks(given), given.weights)
+
+
+def reciprocal_ranks(given: ClassRows) -> Floats:
+    """Compute 1 / rank of the true class of every row, whose truth is one of the classes."""
+    return np.asarray(1.0 / given.per_row(_worst_ranks))
+
+
+def error_reject_curve(
+    y_true: Any,
+    probabilities: Any,
+    classes: Sequence[Any] | Array | None = None,
+    *,
+    sample_weight: Any | None = None,
+) -> tuple[Floats, Floats]:
+    """Compute the error on the rows that are predicted as ever more uncertain rows are rejected.
+
+    Rows are rejected in the order of their largest probability (Seeger 2008, section 6.2, figures 3 and 4),
+    equally certain ones together; the prediction is the most probable class, ties going to the lower column.
+    Rows whose class was not observed are left out.  For parameters and errors see
+    :func:`mean_reciprocal_rank`.
+
+    Returns
+    -------
+    rejected_fraction : ndarray of float64, shape (points,)
+        The share of rejected rows, by weight, rising from 0; below 1, for the last point keeps the most
+        certain rows.
+    error : ndarray of float64, shape (points,)
+        The share of wrong predictions among the other rows.
+
+    Examples
+    --------
+    >>> from labelweave.metrics import error_reject_curve
+    >>> probabilities = [[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.3, 0.7]]
+    >>> rejected_fraction, error = error_reject_curve([0, 0, 1, 1], probabilities)
+    >>> rejected_fraction.tolist()
+    [0.0, 0.25, 0.5, 0.75]
+    >>> error.tolist()
+    [0.25, 0.0, 0.0, 0.0]
+    """
+    given = read_class_rows(y_true, probabilities, classes, sample_weight)
+    certainty = given.per_row(lambda block, _: block.max(axis=1))
+    wrong = given.per_row(lambda block, codes: block.argmax(axis=1) != codes)
+    levels, level_of_row = np.unique(certainty, return_inverse=True)
+    weight = np.bincount(level_of_row, given.weights, minlength=len(levels))
+    errors = np.bincount(level_of_row, given.weights * wrong, minlength=len(levels))
+    # sums from the certain end, so that where no row is wrong the error is exactly 0
+    kept, kept_errors = np.cumsum(weight[::-1])[::-1], np.cumsum(errors[::-1])[::-1]
+    return np.maximum(0.0, 1.0 - kept / kept[0]), kept_errors / kept
+
+
+def _worst_ranks(block: Array, codes: npt.NDArray[np.intp]) -> Array:
+    own = np.take_along_axis(block, codes[:, None], axis=1)
+    return np.asarray((block >= own).sum(axis=1))
+
+
+def taxonomic_loss(
+    y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any | None = None
+) -> float:
+    """Compute the mean of half the path length between the true and the predicted node.
+
+    Between two leaves of the same parent it is 1, between two leaves of equal depth the number of levels up
+    to their common ancestor.  Truths and predictions may be inner nodes, by the same formula: a prediction m
+    levels below a truth that is known down to an inner node only costs m / 2, whichever it is.  Rows whose
+    truth was not observed are left out.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Names of nodes, None or NaN where not observed.
+    y_pred : array-like of shape (n,)
+        Names of nodes.
+    taxonomy : Taxonomy
+        The tree.
+    sample_weight : array-like of shape (n,) or None, default=None
+        One weight a row, by default ones.
+
+    Returns
+    -------
+    float
+        The loss, in levels of the tree, at least 0 (best).
+
+    Raises
+    ------
+    ValueError
+        If the lengths disagree, a name is no node, a prediction is missing or nothing was observed.
+
+    Examples
+    --------
+    >>> from labelweave import Taxonomy
+    >>> from labelweave.metrics import taxonomic_loss
+    >>> pairs = [("all", "cat"), ("all", "dog"), ("dog", "poodle"), ("dog", "boxer")]
+    >>> taxonomic_loss(["poodle", "poodle", None], ["boxer", "cat", "cat"], Taxonomy(pairs))
+    1.25
+    """
+    truths, predictions, weights = _read_nodes(y_true, y_pred, taxonomy, sample_weight)
+    true_names, rows = np.unique(truths, return_inverse=True)
+    predicted_names, columns = np.unique(predictions, return_inverse=True)
+    distances = taxonomy.distances(true_names.tolist(), predicted_names.tolist())
+    return mean_of_defined(distances[rows, columns], weights)
+
+
+def parent_accuracy(
+    y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any | None = None
+) -> float:
+    """Compute the share of rows whose prediction has the same parent as the truth.
+
+    A class without a parent is a group of its own.  A truth at an inner node tells the parent if all leaves
+    below it have the same one; if it does not, the parent was not observed and the row is left out, like rows
+    without a truth.  A prediction at an inner node is read likewise, and is wrong if it tells none. For
+    parameters and errors see :func:`taxonomic_loss`.
+
+    Returns
+    -------
+    float
+        The share, from 0 to 1 (best); NaN if no truth tells its parent.
+
+    Examples
+    --------
+    >>> from labelweave import Taxonomy
+    >>> from labelweave.metrics import parent_accuracy
+    >>> pairs = [("all", "cat"), ("all", "dog"), ("dog", "poodle"), ("dog", "boxer")]
+    >>> parent_accuracy(["poodle", "cat", "dog"], ["boxer", "boxer", "boxer"], Taxonomy(pairs))
+    0.6666666666666666
+    """
+    truths, predictions, weights = _read_nodes(y_true, y_pred, taxonomy, sample_weight)
+    parents = {str(name): _told_parent(str(name), taxonomy) for name in np.unique([*truths, *predictions])}
+    right = [
+        np.nan if parents[truth] is None else float(parents[truth] == parents[prediction])
+        for truth, prediction in zip(truths, predictions, strict=True)
+    ]
+    return mean_of_defined(np.asarray(right, np.float64), weights)
+
+
+def _told_parent(name: str, taxonomy: Taxonomy) -> str | None:
+    """Find the one parent of all leaves below a node; a leaf without one is its own group."""
+    leaves = taxonomy.leaves_below(name)
+    above = taxonomy.parents_of(leaves)
+    parents = {leaf if parent is None else parent for leaf, parent in zip(leaves, above, strict=True)}
+    return parents.pop() if len(parents) == 1 else None
+
+
+def _read_nodes(
+    y_true: Any, y_pred: Any, taxonomy: Taxonomy, sample_weight: Any | None
+) -> tuple[Array, Array, Floats]:
+    """Read names of nodes and weights, of the rows with a truth only."""
+    truths = read_values(y_true, "y_true")
+    predictions = read_predicted(y_pred, len(truths))
+    weights = read_weights(sample_weight, truths)
+    seen = (truths != None) & (weights > 0)  # noqa: E711
+    if not seen.any():
+        raise ValueError(
+            f"y_true of {len(truths)} rows has no observed class in a row with a positive weight, so "
+            "there is nothing to score; give at least one."
+        )
+    names = [
+        _as_nodes(column, given, taxonomy) for column, given in ((truths, "y_true"), (predictions, "y_pred"))
+    ]
+    return names[0][seen], names[1][seen], weights[seen]
+
+
+def _as_nodes(values: Array, given: str, taxonomy: Taxonomy) -> Array:
+    names = [as_text(value) for value in values]
+    for row, name in enumerate(names):
+        if name is not None and name not in taxonomy:
+            raise ValueError(
+                f"{given} at row {row} is {values[row]!r}, which is no node of the taxonomy; give names of "
+                f"its {len(taxonomy)} nodes."
+            )
+    return np.asarray(names, dtype=object)

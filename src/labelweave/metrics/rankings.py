@@ -1,0 +1,266 @@
+"""Metrics of whole rankings, equal to scikit-learn's where all is observed.
+
+A line is what a ranking is made of: the labels of one example or, with the targets transposed, the examples
+of one label.  All statistics follow from the counts of positives and negatives in each group of tied scores,
+so dense and sparse scores meet here.  Ties are counted against the model: a negative with the score of a
+positive ranks before it; only in the area under the curve a tie counts one half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.array_types import Floats
+from labelweave.labels import LabelMatrix
+from labelweave.metrics._inputs import (
+    Scores,
+    mean_of_defined,
+    read_scores,
+    read_targets,
+    read_weights,
+    row_blocks,
+    row_observed_counts,
+    signs_at,
+    stored_rows,
+)
+
+__all__ = ["average_auc", "coverage_error", "label_ranking_average_precision", "ranking_loss"]
+
+
+Counts = npt.NDArray[np.int64]
+
+
+def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any | None = None) -> float:
+    """Compute the mean share of (positive, negative) label pairs that are not in order.
+
+    A tie counts as not in order.  Only pairs of observed labels are counted;
+    an example whose observed labels are all positive or all negative counts 0,
+    as in scikit-learn; one with no observed label is left out of the mean.
+
+    Parameters
+    ----------
+    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+        True labels, 0/1 or -1/1, NaN where not observed.
+    scores : DataFrame, sparse matrix or array-like of shape (n, L)
+        The higher the better.  A score of -inf, and in a sparse matrix an entry
+        that is not stored, ranks below all others; those entries are tied.
+    sample_weight : array-like of shape (n,) or None, default=None
+        One weight a row, by default ones.
+
+    Returns
+    -------
+    float
+        The loss, from 0 (best) to 1.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, scores hold NaN or nothing was observed.
+    """
+    return _row_mean(Y_true, scores, sample_weight, pairs_out_of_order)
+
+
+def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any | None = None) -> float:
+    """Compute how far down the ranking one must go, on average, to meet every positive.
+
+    A rank is the number of observed labels with the same or a higher score.  An example with no observed
+    positive counts 0, as in scikit-learn; one with no observed label is left out of the mean.  For parameters
+    and errors see :func:`ranking_loss`.
+
+    Returns
+    -------
+    float
+        The number of labels; the mean number of positives is the best.
+    """
+    return _row_mean(Y_true, scores, sample_weight, coverage)
+
+
+def label_ranking_average_precision(Y_true: Any, scores: Any, *, sample_weight: Any | None = None) -> float:
+    """Compute the mean, over an example's positives, of the precision down to that positive's rank.
+
+    A rank is the number of observed labels with the same or a higher score.  An example with no observed
+    positive counts 1, as in scikit-learn; one with no observed label is left out of the mean.  For parameters
+    and errors see :func:`ranking_loss`.
+
+    Returns
+    -------
+    float
+        The precision, above 0 and at most 1 (best).
+    """
+    return _row_mean(Y_true, scores, sample_weight, average_precision)
+
+
+def pairs_out_of_order(groups: ScoreGroups) -> Floats:
+    """Compute the ranking loss of every line, NaN where nothing was observed."""
+    pairs = groups.line_sums(groups.positives) * groups.line_sums(groups.negatives)
+    lost = groups.line_sums(groups.positives * groups.at_or_above(groups.negatives))
+    loss = np.divide(lost, pairs, out=np.zeros(len(pairs)), where=pairs > 0)
+    return _where_observed(groups, loss)
+
+
+def coverage(groups: ScoreGroups) -> Floats:
+    """Compute the worst rank of a positive of every line: 0 without any, NaN where nothing was observed."""
+    ranks = groups.at_or_above(groups.positives + groups.negatives)
+    worst = np.maximum.reduceat(np.where(groups.positives > 0, ranks, 0), groups.line_starts)
+    return _where_observed(groups, worst.astype(np.float64))
+
+
+def average_precision(groups: ScoreGroups) -> Floats:
+    """Compute the mean precision at the positives of every line: 1 without any, NaN if nothing was seen."""
+    ranks = groups.at_or_above(groups.positives + groups.negatives)
+    precision = groups.at_or_above(groups.positives) / np.maximum(ranks, 1)
+    totals = groups.line_sums(groups.positives)
+    sums = groups.line_sums(groups.positives * precision)
+    mean = np.divide(sums, totals, out=np.ones(len(totals)), where=totals > 0)
+    return _where_observed(groups, mean)
+
+
+def _where_observed(groups: ScoreGroups, values: Floats) -> Floats:
+    return np.where(groups.line_sums(groups.positives + groups.negatives) > 0, values, np.nan)
+
+
+def _row_mean(Y_true: Any, scores: Any, sample_weight: Any | None, statistic: Statistic) -> float:
+    targets = read_targets(Y_true)
+    weights = read_weights(sample_weight, targets)
+    return mean_of_defined(per_line(targets, read_scores(scores, targets), statistic)[0], weights)
+
+
+def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] = "label") -> float:
+    """Average the area under the ROC curve over labels or over examples.
+
+    Only pairs of observed entries are counted.  Labels (or examples) without an observed positive or without
+    an observed negative have no area and are left out of the mean.
+
+    Parameters
+    ----------
+    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+        True labels, as for :func:`ranking_loss`.
+    scores : DataFrame, sparse matrix or array-like of shape (n, L)
+        The higher the better, as for :func:`ranking_loss`.
+    average : {"label", "example"}, default="label"
+        Rank the examples for each label, or the labels for each example.
+
+    Returns
+    -------
+    float
+        The mean area, from 0 to 1 (best); NaN if no label (example) has one.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, scores hold NaN or nothing was observed.
+    """
+    if average not in ("label", "example"):
+        raise ValueError(f"average is {average!r}; it must be 'label' or 'example'.")
+    targets = read_targets(Y_true)
+    values = read_scores(scores, targets)
+    if average == "label":
+        targets, values = transposed(targets, values)
+    areas = per_line(targets, values, area_under_curve)[0]
+    return mean_of_defined(areas, np.ones(len(areas)))
+
+
+def area_under_curve(groups: ScoreGroups) -> npt.NDArray[np.float64]:
+    """Compute the area of every line, NaN where there is no pair."""
+    pairs = groups.line_sums(groups.positives) * groups.line_sums(groups.negatives)
+    won = groups.line_sums(groups.positives * (2 * groups.below(groups.negatives) + groups.negatives))
+    areas = np.full(len(pairs), np.nan)
+    np.divide(won, 2 * pairs, out=areas, where=pairs > 0)
+    return areas
+
+
+@dataclass(frozen=True)
+class ScoreGroups:
+    """Groups of tied scores, line after line, scores ascending within a line.
+
+    Every line has at least one group; unobserved entries are in no count.
+    """
+
+    line_starts: Counts
+    positives: Counts
+    negatives: Counts
+
+    def line_sums(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Sum over the groups of every line."""
+        return np.add.reduceat(values, self.line_starts)
+
+    def below(self, values: Counts) -> Counts:
+        """Sum over the groups of the same line that have a lower score."""
+        before = np.cumsum(values) - values
+        sizes = np.diff(self.line_starts, append=len(values))
+        return before - np.repeat(before[self.line_starts], sizes)
+
+    def at_or_above(self, values: Counts) -> Counts:
+        """Sum over the groups of the same line that have this or a higher score."""
+        sizes = np.diff(self.line_starts, append=len(values))
+        return np.repeat(self.line_sums(values), sizes) - self.below(values)
+
+
+Statistic = Callable[[ScoreGroups], npt.NDArray[np.float64]]
+
+
+def per_line(targets: LabelMatrix, scores: Scores, *statistics: Statistic) -> list[npt.NDArray[np.float64]]:
+    """Compute statistics of every row, block by block, from one sort."""
+    build = _sparse_groups if sp.issparse(scores) else _dense_groups
+    blocks = (build(targets[rows], scores[rows]) for rows in row_blocks(scores))
+    columns = zip(*([statistic(groups) for statistic in statistics] for groups in blocks), strict=True)
+    return [np.concatenate(column) for column in columns]
+
+
+def transposed(targets: LabelMatrix, scores: Scores) -> tuple[LabelMatrix, Scores]:
+    """Turn labels into lines."""
+    observed = None if targets.observed is None else targets.observed.T.tocsr()
+    turned = scores.T.tocsr() if sp.issparse(scores) else scores.T
+    return LabelMatrix(targets.positives.T.tocsr(), observed), turned
+
+
+def _dense_groups(targets: LabelMatrix, scores: npt.NDArray[Any]) -> ScoreGroups:
+    order = np.argsort(scores, axis=1)
+    ordered = np.take_along_axis(scores, order, axis=1)
+    # what is unobserved has sign 0 and adds to no count, wherever it is sorted to
+    signs = np.take_along_axis(targets.to_signs(), order, axis=1).ravel()
+    opens = np.ones(ordered.shape, bool)
+    opens[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return _grouped(opens.ravel(), np.cumsum(opens.sum(axis=1)), signs > 0, signs < 0)
+
+
+def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array) -> ScoreGroups:
+    """Group the stored scores; what is not stored is one group at the bottom of its line."""
+    n_lines = len(targets)
+    lines = stored_rows(scores)
+    signs = signs_at(targets, lines, scores.indices)
+    positive_totals = np.diff(targets.positives.indptr)
+    negative_totals = row_observed_counts(targets) - positive_totals
+    positives = _below_stored(signs > 0, lines, positive_totals)
+    negatives = _below_stored(signs < 0, lines, negative_totals)
+    lines = np.concatenate([np.arange(n_lines), lines])
+    values = np.concatenate([np.full(n_lines, -np.inf), scores.data])
+    order = np.lexsort((values, lines))
+    lines, values = lines[order], values[order]
+    opens = np.ones(len(lines), bool)
+    opens[1:] = (lines[1:] != lines[:-1]) | (values[1:] != values[:-1])
+    line_ends = np.cumsum(np.bincount(lines[opens], minlength=n_lines))
+    return _grouped(opens, line_ends, positives[order], negatives[order])
+
+
+def _below_stored(kind: npt.NDArray[np.bool_], lines: Counts, totals: npt.NDArray[Any]) -> Counts:
+    """Put, before the stored entries, what each line has left at entries not stored."""
+    left = totals - np.bincount(lines[kind], minlength=len(totals))
+    return np.concatenate([left, kind]).astype(np.int64)
+
+
+def _grouped(
+    opens: npt.NDArray[np.bool_], line_ends: Counts, positives: npt.NDArray[Any], negatives: npt.NDArray[Any]
+) -> ScoreGroups:
+    starts = np.flatnonzero(opens)
+    return ScoreGroups(
+        line_starts=np.concatenate([[0], line_ends[:-1]]).astype(np.int64),
+        positives=np.add.reduceat(positives, starts, dtype=np.int64),
+        negatives=np.add.reduceat(negatives, starts, dtype=np.int64),
+    )
