@@ -12,8 +12,8 @@ the first cache while sums are kept in registers.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.coordinate_ascent import LOOP
 from labelweave._loops.wide_rows import WIDTH, add_rows
 

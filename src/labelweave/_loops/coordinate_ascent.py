@@ -14,8 +14,8 @@ Rows of ``weights`` are features.  The intercept is a vector of its own.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.margin_steps import add_entry_sums, box_step
 from labelweave._loops.wide_rows import WIDTH, add_rows, add_to_rows, prefetch
 

@@ -12,8 +12,8 @@ Labels stand in blocks of ``WIDTH``: ``weights[b, j]`` is the row of feature j f
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.coordinate_ascent import LOOP, prefetch_example
 from labelweave._loops.wide_rows import WIDTH, add_rows, add_to_rows
 

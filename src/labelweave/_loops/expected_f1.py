@@ -10,7 +10,8 @@ expectation of 1 / (a + number of true labels among the others),
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from labelweave._loops.compiling import njit
 
 __all__ = ["best_sizes"]
 

@@ -14,7 +14,8 @@ AdaGrad takes the root, one a vector.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from labelweave._loops.compiling import njit
 
 __all__ = ["rank_pairs"]
 

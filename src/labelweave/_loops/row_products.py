@@ -8,8 +8,7 @@ caches, and its rows are asked for ahead.
 
 from __future__ import annotations
 
-from numba import njit
-
+from labelweave._loops.compiling import njit
 from labelweave._loops.table_rows import WIDTH, entry_dots, sum_columns
 
 __all__ = ["cut_rows", "multiply_table", "sample_dots"]

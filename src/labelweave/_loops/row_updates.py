@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from labelweave._loops.compiling import njit
 
 __all__ = ["add_multiples", "multiply_and_add_rows"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from labelweave._loops.compiling import njit
 from labelweave._loops.wide_rows import add_rows
 
 __all__ = ["multiply_rows"]

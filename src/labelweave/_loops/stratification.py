@@ -9,7 +9,8 @@ the lower label.  A key only ever falls, by one row at a time.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from labelweave._loops.compiling import njit
 
 __all__ = ["pair_codes", "spread_rows"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from labelweave._loops.compiling import njit
 
 __all__ = ["in_runs", "rows_above"]
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.coordinate_ascent import LOOP
 
 __all__ = [

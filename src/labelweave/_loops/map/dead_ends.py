@@ -8,8 +8,7 @@ positioning", Nature 356, 1992, for two states).  Labels that are decided decide
 
 from __future__ import annotations
 
-from numba import njit
-
+from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import (
     BIT,
     CLIQUE,

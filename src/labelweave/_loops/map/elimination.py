@@ -9,8 +9,8 @@ state to choose from.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import (
     BELIEF,
     END_FACTOR,

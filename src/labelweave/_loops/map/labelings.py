@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import CLIQUE, INNER, LABELS
 
 __all__ = ["improve_part", "score_labels", "table_entry"]

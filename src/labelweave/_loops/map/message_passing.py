@@ -15,8 +15,8 @@ never rises.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import (
     CHANGE,
     CLIQUES,

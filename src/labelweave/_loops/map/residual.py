@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import (
     CLIQUE,
     CLIQUE_MARK,

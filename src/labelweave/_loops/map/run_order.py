@@ -5,8 +5,7 @@ Sets of labels are bits of integers.  The attempt ends where larger tables than 
 
 from __future__ import annotations
 
-from numba import njit
-
+from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import (
     CHOICE_START,
     CLIQUES,

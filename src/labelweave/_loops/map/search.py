@@ -8,8 +8,8 @@ fixed too.  What remains is split on its least decided label, the likelier value
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import (
     CANDIDATE,
     CLIQUE,

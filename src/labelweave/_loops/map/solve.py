@@ -8,8 +8,8 @@ part that is too wide is eliminated with its whole component, if that has an ord
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import (
     BIT,
     CANDIDATE,

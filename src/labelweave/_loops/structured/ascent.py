@@ -11,8 +11,8 @@ which a step solves.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.structured.arrays import CLIQUES, COLUMN, INNER, LABELS, LOOP
 from labelweave._loops.structured.rows import pass_on, state_of
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.structured.arrays import INNER, LABELS, LOOP
 
 __all__ = ["clique_moments", "component_means", "expected_costs", "merge_components", "pair_moments"]

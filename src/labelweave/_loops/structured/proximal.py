@@ -8,8 +8,8 @@ A.2); a step is shortened by ``damping`` instead.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.structured.arrays import COLUMN, INNER, LOOP
 from labelweave._loops.structured.rows import pass_on, state_of
 

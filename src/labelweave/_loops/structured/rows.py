@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from labelweave._loops.compiling import njit
 from labelweave._loops.structured.arrays import CLIQUES, COLUMN, INNER, LABELS, LOOP, MEMBERS
 
 __all__ = ["add_costs", "add_rows", "multiply_rows", "pass_on", "state_of"]

@@ -1,0 +1,63 @@
+"""Numba's ``njit`` with a cache that never stands in the way.
+
+Numba keeps compiled loops in the folder ``NUMBA_CACHE_DIR``, beside their source, or in the user's cache
+folder, the first that can be written, and refuses to make a loop where none can: with a library that an
+administrator installed and an account without a home.  There they go to a private folder for temporary
+files, and where that cannot be had, each process compiles its own.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+__all__ = ["njit"]
+
+
+def njit(**options: Any) -> Callable[[Any], Any]:
+    """Make the decorator that compiles a loop; the options are Numba's."""
+
+    def compiled(function: Any) -> Any:
+        try:
+            return numba.njit(**options)(function)
+        except RuntimeError:  # no folder can be written; raised when the cache is set up, before compiling
+            folder = _private_folder()
+            if folder is None:
+                return numba.njit(**options | {"cache": False})(function)
+        with _cache_folder(folder):
+            return numba.njit(**options)(function)
+
+    return compiled
+
+
+@cache
+def _private_folder() -> str | None:
+    """Find a folder for temporary files that no one else can write: what is read from it is executed."""
+    user = os.getuid() if hasattr(os, "getuid") else None
+    try:
+        folder = Path(tempfile.gettempdir(), f"labelweave-loops-{user}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return None
+    is_mine = user is None or (found.st_uid == user and not found.st_mode & 0o022)
+    return str(folder) if stat.S_ISDIR(found.st_mode) and is_mine else None
+
+
+@contextmanager
+def _cache_folder(folder: str) -> Iterator[None]:
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = folder
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
