@@ -121,8 +121,8 @@ class StepProblem:
     def __init__(self, shape: Shape, dtype: Any, workers: Any) -> None:
         from labelweave.features.factor_maps import SparseMap
         from labelweave.features.sparse_products import SparseProducts
-        from labelweave.problems.factor_step import FactorStep
-        from labelweave.solvers.truncated_gradients import descent
+        from labelweave.problems.low_rank_factors import FactorStep
+        from labelweave.solvers.trust_region_newton import descent
 
         self.shape, self.clock = shape, PartClock()
         pattern = text_pattern(shape.rows, shape.features, shape.words, dtype)
@@ -148,7 +148,7 @@ class StepProblem:
 
     def run(self, iterations: int) -> dict[str, float]:
         """Give the seconds of each part, and of all."""
-        from labelweave.solvers.truncated_gradients import truncated_gradients
+        from labelweave.solvers.trust_region_newton import truncated_gradients
 
         self.clock.seconds.clear()
         start = time.process_time()

@@ -7,8 +7,7 @@ import scipy.sparse as sp
 from labelweave.arrays import Workers
 from labelweave.features.factor_maps import DenseMap, IdentityMap, KernelMap, SparseMap
 from labelweave.features.gram import choose_gram
-from labelweave.features.gram.checks import checked_kernel_matrix
-from labelweave.features.gram.sources import PrecomputedSource
+from labelweave.features.gram.sources import PrecomputedSource, checked_kernel_matrix
 from labelweave.features.sparse_products import SparseProducts
 
 N, WIDTH, RANK = 14, 9, 4
@@ -90,16 +89,16 @@ def test_images_are_products_with_phi(parts, dtype):
 
 
 def test_gradients_are_adjoint_to_images_in_the_inner_product(parts, dtype):
-    """<other, gradient(slopes)> = sum of image(other) * slopes, for every other."""
+    """<other, gradient(derivatives)> = sum of image(other) * derivatives, for every other."""
     made, phi, metric = parts
-    factor, other, slopes = _factors(made.shape, dtype)
-    gradient = made.gradient(slopes)
+    factor, other, derivatives = _factors(made.shape, dtype)
+    gradient = made.gradient(derivatives)
     assert gradient.shape == factor.shape
     assert gradient.dtype == dtype
     # in the space of the kernel the gradient is known up to what K maps to 0
-    assert _close(metric @ gradient, phi.T @ slopes, dtype)
+    assert _close(metric @ gradient, phi.T @ derivatives, dtype)
     along = (other * made.dual(gradient, made.image(gradient))).sum()
-    assert _close(along, (made.image(other) * slopes).sum(), dtype)
+    assert _close(along, (made.image(other) * derivatives).sum(), dtype)
 
 
 def test_inner_products_are_those_of_the_metric(parts, dtype):

@@ -14,8 +14,8 @@ from labelweave.problems.label_entries import (
     EntryTable,
     QuadraticEntries,
     SampledEntries,
-    choose_entries,
 )
+from labelweave.problems.low_rank_factors import choose_entries
 from reference.entry_twins import EntriesTwin
 
 RANK = 3
@@ -98,12 +98,12 @@ def case(test):
 
 
 @case
-def test_values_slopes_and_curvatures_are_those_of_the_twin(entries, twin, image, fixed):
+def test_values_gradients_and_curvatures_are_those_of_the_twin(entries, twin, image, fixed):
     assert entries.shape == twin.signs.shape
     point = entries.at(image, fixed)
     assert np.allclose(point.values, twin.values(image, fixed), rtol=1e-10, atol=1e-12)
     assert np.allclose(entries.values(image, fixed), point.values, rtol=1e-12, atol=1e-13)
-    assert np.allclose(point.slopes, twin.slopes(image, fixed) @ fixed, atol=1e-11)
+    assert np.allclose(point.gradients, twin.gradients(image, fixed) @ fixed, atol=1e-11)
     direction = np.random.default_rng(1).normal(size=image.shape)
     bent = twin.curvatures(image, fixed) * (direction @ fixed.T) @ fixed
     assert np.allclose(point.curve(direction), bent, atol=1e-11)
@@ -115,21 +115,21 @@ def test_values_slopes_and_curvatures_are_those_of_the_twin(entries, twin, image
 def test_derivatives_are_finite_differences(entries, twin, image, fixed):
     direction, step = np.random.default_rng(2).normal(size=image.shape), 1e-6
     ahead, behind = image + step * direction, image - step * direction
-    slopes = (entries.values(ahead, fixed) - entries.values(behind, fixed)) / (2 * step)
+    gradients = (entries.values(ahead, fixed) - entries.values(behind, fixed)) / (2 * step)
     point = entries.at(image, fixed)
-    assert np.allclose((point.slopes * direction).sum(axis=1), slopes, rtol=1e-5, atol=1e-6)
+    assert np.allclose((point.gradients * direction).sum(axis=1), gradients, rtol=1e-5, atol=1e-6)
     if (np.abs(np.abs(image @ fixed.T) - 1) > 1e-4).all():  # away from the hinge's corners
-        bent = (entries.at(ahead, fixed).slopes - entries.at(behind, fixed).slopes) / (2 * step)
+        bent = (entries.at(ahead, fixed).gradients - entries.at(behind, fixed).gradients) / (2 * step)
         assert np.allclose(point.curve(direction), bent, rtol=1e-5, atol=1e-6)
 
 
 @case
-def test_the_slope_operator_is_the_matrix_of_slopes(entries, twin, image, fixed):
-    operator, slopes = entries.slope_operator(image, fixed), twin.slopes(image, fixed)
+def test_the_gradient_operator_is_the_matrix_of_gradients(entries, twin, image, fixed):
+    operator, gradients = entries.gradient_operator(image, fixed), twin.gradients(image, fixed)
     random = np.random.default_rng(3)
-    right, left = random.normal(size=(slopes.shape[1], 2)), random.normal(size=(slopes.shape[0], 2))
-    assert np.allclose(operator.matmul(right), slopes @ right, atol=1e-11)
-    assert np.allclose(operator.adjoint(left), slopes.T @ left, atol=1e-11)
+    right, left = random.normal(size=(gradients.shape[1], 2)), random.normal(size=(gradients.shape[0], 2))
+    assert np.allclose(operator.matmul(right), gradients @ right, atol=1e-11)
+    assert np.allclose(operator.adjoint(left), gradients.T @ left, atol=1e-11)
     for share in (0.0, 0.3, 1.0):
         conjugate = twin.conjugate(image, fixed, share)
         assert operator.conjugate(share) == pytest.approx(conjugate, rel=1e-8, abs=1e-8)
@@ -137,11 +137,11 @@ def test_the_slope_operator_is_the_matrix_of_slopes(entries, twin, image, fixed)
 
 @case
 def test_the_dual_never_exceeds_the_primal(entries, twin, image, fixed):
-    """Fenchel and Young: loss + conjugate = <slopes, scores> at the share 1, no less below."""
-    operator, total = entries.slope_operator(image, fixed), entries.values(image, fixed).sum()
+    """Fenchel and Young: loss + conjugate = <gradients, scores> at the share 1, no less below."""
+    operator, total = entries.gradient_operator(image, fixed), entries.values(image, fixed).sum()
     scores = image @ fixed.T
     along = (operator.matmul(fixed) * image).sum()
-    assert along == pytest.approx((twin.slopes(image, fixed) * scores).sum(), abs=1e-9)
+    assert along == pytest.approx((twin.gradients(image, fixed) * scores).sum(), abs=1e-9)
     size = 1e-9 * (1 + abs(total))
     assert operator.conjugate(1.0) + total == pytest.approx(along, abs=size)
     assert operator.conjugate(0.4) + total >= 0.4 * along - size
@@ -170,11 +170,11 @@ def test_float32_is_close_to_float64(entries, twin, image, fixed):
     else:
         return
     found, true = single.at(*narrow), entries.at(image, fixed)
-    assert found.slopes.dtype == found.weights.dtype == found.curve(narrow[0]).dtype == np.float32
+    assert found.gradients.dtype == found.weights.dtype == found.curve(narrow[0]).dtype == np.float32
     assert found.values.dtype == np.float64
     for one, other in (
         (found.values, true.values),
-        (found.slopes, true.slopes),
+        (found.gradients, true.gradients),
         (found.weights, true.weights),
     ):
         assert np.allclose(one, other, rtol=1e-4, atol=1e-4 * (1 + np.abs(other).max(initial=0)))
@@ -191,9 +191,9 @@ def test_float32_quadratic_entries(negative):
         )
         for dtype in (np.float64, np.float32)
     )
-    assert single.slopes.dtype == np.float32
+    assert single.gradients.dtype == np.float32
     assert np.allclose(single.values, wide.values, rtol=1e-5, atol=1e-5)
-    assert np.allclose(single.slopes, wide.slopes, rtol=1e-5, atol=1e-4)
+    assert np.allclose(single.gradients, wide.gradients, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -209,11 +209,11 @@ def test_threads_change_no_bit(form, loss, threads):
             for part in (entries, getattr(entries, "signs", None), getattr(entries, "positives", None)):
                 if part is not None:
                     part.workers = workers
-            point, operator = entries.at(image, fixed), entries.slope_operator(image, fixed)
+            point, operator = entries.at(image, fixed), entries.gradient_operator(image, fixed)
             found.append(
                 [
                     point.values,
-                    point.slopes,
+                    point.gradients,
                     point.curve(image),
                     operator.matmul(fixed),
                     operator.adjoint(image),
@@ -231,7 +231,7 @@ def test_all_forms_of_one_loss_agree():
     points = [form("squared", signs, weights, 0.7).at(image, fixed) for form in FORMS.values()]
     for point in points[1:]:
         assert np.allclose(point.values, points[0].values)
-        assert np.allclose(point.slopes, points[0].slopes)
+        assert np.allclose(point.gradients, points[0].gradients)
 
 
 def test_the_cheapest_form_is_chosen():

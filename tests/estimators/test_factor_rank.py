@@ -5,7 +5,7 @@ import pytest
 
 from labelweave import LowRankClassifier, LowRankClassifierCV
 from labelweave.baselines import CPLST, PLST, WSABIE
-from labelweave.estimators.low_rank.factor_rank import columns_for_rank, largest_rank
+from labelweave.estimators.low_rank.fit import columns_for_rank, largest_rank
 
 
 @pytest.mark.parametrize(

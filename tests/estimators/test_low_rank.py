@@ -179,7 +179,8 @@ def test_a_model_file_gives_the_same_model(problem, tmp_path, kernel, low_rank, 
     again = labelweave.load(tmp_path / "model.lw")
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.trace_ == model.trace_
+    np.testing.assert_array_equal(again.trace_, model.trace_)  # NaN where there is no dual value
+    assert type(again.trace_[0]) is type(model.trace_[0])
     assert again.get_params() == model.get_params()
 
 
@@ -293,11 +294,11 @@ def test_an_interrupted_fit_keeps_the_best_model_and_says_so(
 ):
     true, calls = getattr(LowRankFactors, half), []
 
-    def interrupted(self, solver):
+    def interrupted(self, *parts):
         calls.append(None)
         if len(calls) == call:
             raise KeyboardInterrupt
-        return true(self, solver)
+        return true(self, *parts)
 
     monkeypatch.setattr(LowRankFactors, half, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the model is the best one so far"):

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, LinearKernel, RBFKernel
-from labelweave.features.gram.checks import (
+from labelweave.features.gram.sources import (
+    KernelSource,
+    PrecomputedSource,
     check_positive_semidefinite,
     checked_kernel_matrix,
     is_known_semidefinite,
 )
-from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 
 X = np.random.default_rng(0).normal(size=(700, 3))
 K = RBFKernel(0.3).block(FeatureMatrix(X), FeatureMatrix(X))

@@ -7,14 +7,12 @@ import scipy.sparse as sp
 from labelweave.arrays import Workers
 from labelweave.features.factor_maps import DenseMap, KernelMap, SparseMap
 from labelweave.features.gram import choose_gram
-from labelweave.features.gram.checks import checked_kernel_matrix
-from labelweave.features.gram.sources import PrecomputedSource
+from labelweave.features.gram.sources import PrecomputedSource, checked_kernel_matrix
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.labels import LabelMatrix
-from labelweave.problems.label_entries import choose_entries
-from labelweave.problems.low_rank_factors import LowRankFactors
+from labelweave.problems.low_rank_factors import LowRankFactors, choose_entries
 from labelweave.solvers import Status
-from labelweave.solvers.alternating_minimization import AlternatingMinimization
+from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
 from labelweave.solvers.trust_region_newton import TrustRegionNewton
 from reference import trace_norm_twin
 from reference.entry_twins import EntriesTwin
@@ -43,7 +41,7 @@ def _pair(X, Y, *, kind="dense", loss="squared", penalty="trace_norm", lam=0.5, 
         source = PrecomputedSource(checked_kernel_matrix(X @ X.T))
         made = KernelMap(choose_gram(source, None, rank, 1e6, workers, dtype=np.dtype(dtype), constant=0.0))
     entries = choose_entries(LabelMatrix.from_any(Y), loss, np.ones(len(Y), dtype), 1.0, workers)
-    return LowRankFactors(entries, made, penalty, lam, random.normal(size=(L, rank)).astype(dtype), workers)
+    return _Pair(entries, made, penalty, lam, random.normal(size=(L, rank)).astype(dtype), workers)
 
 
 def _weights(pair, X, kind):
@@ -51,8 +49,38 @@ def _weights(pair, X, kind):
     return X.T @ pair.feature_factor if kind == "kernel" else pair.feature_factor
 
 
-def _run(pair, rounds, tol=0.0):
-    return AlternatingMinimization(tol, rounds, 500, 20).run(pair)
+class _Pair:
+    """A problem and where its solution is."""
+
+    def __init__(self, *parts):
+        self.problem = LowRankFactors(*parts)
+        self.now = self.problem.start()
+
+    entries = property(lambda self: self.problem.entries)
+    map = property(lambda self: self.problem.map)
+    feature_factor = property(lambda self: self.now.features)
+    label_factor = property(lambda self: self.now.labels)
+    image = property(lambda self: self.now.image)
+
+    def objective(self):
+        return self.problem.objective(self.now)
+
+    def lower_bound(self):
+        return self.problem.lower_bound(self.now)
+
+    def turn(self, method):
+        self.now = getattr(self.problem, method)(self.now)
+
+    def improve(self, half, solver):
+        self.now, found = getattr(self.problem, half)(self.now, solver)
+        return found
+
+
+def _run(pair, rounds, tol=0.0, inner=(500, 20), on_check=None):
+    start = AlternatingState(pair=pair.now)
+    result, state = AlternatingMinimization(tol, rounds, *inner).solve(pair.problem, start, on_check)
+    pair.now = state.pair
+    return result
 
 
 def _started(pair, rounds=2):
@@ -62,18 +90,18 @@ def _started(pair, rounds=2):
 
 @pytest.mark.parametrize("kind", MAPS)
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-@pytest.mark.parametrize("method", ["_suit_labels", "_suit_features"])
+@pytest.mark.parametrize("method", ["_suited_labels", "_suited_features"])
 def test_the_pair_is_turned_without_a_change_of_the_product(kind, penalty, method):
     X, Y = _data(0.3)
     pair = _started(_pair(X, Y, kind=kind, penalty=penalty))
     before, objective = pair.feature_factor @ pair.label_factor.T, pair.objective()
-    getattr(pair, method)()
+    pair.turn(method)
     after = pair.feature_factor @ pair.label_factor.T
     assert np.allclose(after, before, atol=1e-9 * np.abs(before).max())
     assert np.allclose(pair.image, pair.map.image(pair.feature_factor), atol=1e-9)
     assert pair.objective() <= objective * (1 + 1e-7)
     weights = pair.entries.transposed.column_weights[:, None]
-    seen = pair.label_factor if method == "_suit_labels" else np.sqrt(weights) * pair.image
+    seen = pair.label_factor if method == "_suited_labels" else np.sqrt(weights) * pair.image
     gram = seen.T @ seen
     assert np.allclose(gram, np.diag(np.diag(gram)), atol=1e-8 * np.abs(gram).max())
     if penalty == "ridge":
@@ -84,7 +112,7 @@ def test_the_pair_is_turned_without_a_change_of_the_product(kind, penalty, metho
 def test_the_balanced_pair_has_the_least_penalty(kind):
     X, Y = _data()
     pair = _started(_pair(X, Y, kind=kind))
-    pair._suit_labels()
+    pair.turn("_suited_labels")
     weights, labels = _weights(pair, X, kind), pair.label_factor
     sizes = np.linalg.svd(weights @ labels.T, compute_uv=False)
     for factor in (weights, labels):
@@ -98,9 +126,9 @@ def test_features_of_very_different_sizes_lose_nothing(scale, penalty):
     X, Y = _data()
     X = X * np.where(np.arange(D) < 2, scale, 1.0)
     pair = _started(_pair(X, Y, penalty=penalty, lam=1e-3, rank=L))
-    for method in (pair._suit_labels, pair._suit_features):
+    for method in ("_suited_labels", "_suited_features"):
         before = pair.image @ pair.label_factor.T
-        method()
+        pair.turn(method)
         assert np.allclose(pair.image @ pair.label_factor.T, before, atol=1e-7 * np.abs(before).max())
 
 
@@ -111,7 +139,7 @@ def test_dependent_columns_do_no_harm(columns, penalty):
     pair = _pair(X, Y, penalty=penalty, rank=4)
     start = pair.label_factor.copy()
     start[:, 3] = start[:, 2] if columns == "repeated" else 0.0
-    pair = LowRankFactors(pair.entries, pair.map, penalty, 0.5, start, Workers(1))
+    pair = _Pair(pair.entries, pair.map, penalty, 0.5, start, Workers(1))
     trace = _run(pair, 10).trace
     assert np.isfinite(pair.objective())
     assert (np.diff([record.objective for record in trace]) <= 1e-9).all()
@@ -208,7 +236,7 @@ def test_an_interrupt_anywhere_leaves_factors_that_belong_together(monkeypatch, 
         return multiply(self, left, right)
 
     monkeypatch.setattr(Workers, "matmul", interrupted)
-    result = AlternatingMinimization(0.0, 5, 50, 5).run(pair)
+    result = _run(pair, 5, inner=(50, 5))
     monkeypatch.undo()
     assert result.status is Status.INTERRUPTED
     assert np.allclose(pair.image, pair.map.image(pair.feature_factor))
@@ -219,13 +247,16 @@ def test_a_callback_ends_the_run():
     X, Y = _data()
     seen = []
 
-    def stop(record):
+    def stop(record, state):
+        assert state.trace[-1] is record
         seen.append(record)
         return len(seen) == 2
 
-    result = AlternatingMinimization(0.0, 50, 50, 5, stop).run(_pair(X, Y))
+    result = _run(_pair(X, Y), 50, inner=(50, 5), on_check=stop)
     assert result.status is Status.INTERRUPTED
-    assert result.trace == seen
+    assert result.trace[:2] == seen
+    assert result.gap != result.gap  # the end is measured, but there is no dual
+    assert result.trace[2].objective == seen[1].objective
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
@@ -235,10 +266,61 @@ def test_the_labels_half_step_of_full_squared_labels_is_exact_in_one_iteration(i
     weights = np.arange(N) / N if is_weighted else np.ones(N)
     entries = choose_entries(LabelMatrix.from_any(Y), "squared", weights, 1.0, Workers(1))
     start = np.random.default_rng(1).normal(size=(L, 3))
-    pair = LowRankFactors(entries, DenseMap(X, 0.0, Workers(1)), "trace_norm", 0.5, start, Workers(1))
-    pair.improve_features(TrustRegionNewton(1e-3, 1, 100))
-    found = pair.improve_labels(TrustRegionNewton(1e-3, 1, 100))
+    pair = _Pair(entries, DenseMap(X, 0.0, Workers(1)), "trace_norm", 0.5, start, Workers(1))
+    pair.improve("improve_features", TrustRegionNewton(1e-3, 1, 100))
+    found = pair.improve("improve_labels", TrustRegionNewton(1e-3, 1, 100))
     A, D = pair.image, weights[:, None]
     exact = np.linalg.solve(A.T @ (D * A) + 0.5 * np.eye(3), A.T @ (D * Y)).T
     assert found.n_iter == 1
     assert np.allclose(pair.label_factor, exact, atol=1e-9)
+
+
+def _in_a_file(state):
+    return AlternatingState.from_plain(state.to_plain())
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize(("loss", "missing"), [("squared", 0.0), ("logistic", 0.0), ("logistic", 0.6)])
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_run_stopped_at_every_check_goes_on_with_the_same_bits(kind, loss, missing, penalty, dtype):
+    X, Y = _data(missing)
+    whole = _pair(X, Y, kind=kind, loss=loss, penalty=penalty, dtype=dtype)
+    solver = AlternatingMinimization(1e-3, 12, 50, 3)
+    result, end = solver.solve(whole.problem)
+    state = None
+    while True:
+        other = _pair(X, Y, kind=kind, loss=loss, penalty=penalty, dtype=dtype)
+        stopped, state = solver.solve(other.problem, state, lambda *_: True)
+        state = _in_a_file(state)
+        if stopped.status is not Status.INTERRUPTED:
+            break
+    assert stopped.status is result.status
+    assert [record[2:3] + record[5:] for record in stopped.trace] == [
+        record[2:3] + record[5:] for record in result.trace
+    ]
+    for found, expected in zip(state.pair, end.pair, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    again, _ = solver.solve(whole.problem, state)  # killed between the last check and the end
+    assert again.status is result.status
+    assert again.n_iter == result.n_iter
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("rank", [3, L])
+def test_a_settled_pair_is_near_its_optimum_and_dead_columns_begin_anew_where_they_help(loss, rank):
+    X, Y = _data()
+    pair = _pair(X, Y, loss=loss, lam=2.0, rank=rank)
+    _run(pair, 300, 1e-9)
+    pair.turn("settled")
+    objective, fresh = pair.objective(), np.random.default_rng(3).normal(size=(L, rank))
+    wide = _pair(X, Y, loss=loss, lam=2.0, rank=rank)
+    wide.now = wide.problem.revived(pair.now, lambda: fresh)
+    _run(wide, 2, 1e-6)
+    assert wide.objective() <= objective * (1 + 1e-6)
+    less = _pair(X, Y, loss=loss, lam=0.02, rank=rank)  # columns that 2.0 left no room for
+    less.now = less.problem.revived(pair.now, lambda: fresh)
+    _run(less, 300, 1e-9)
+    alone = _pair(X, Y, loss=loss, lam=0.02, rank=rank)
+    _run(alone, 300, 1e-9)
+    assert less.objective() <= alone.objective() * (1 + 1e-3)

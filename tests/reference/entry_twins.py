@@ -32,7 +32,7 @@ class EntriesTwin:
         losses = np.vectorize(LOSSES[self.loss])(self.signs, image @ fixed.T)
         return (self.weights * losses).sum(axis=1)
 
-    def slopes(self, image, fixed):
+    def gradients(self, image, fixed):
         """D of equation 9."""
         signs, scores = self.signs, image @ fixed.T
         if self.loss == "squared":
@@ -51,19 +51,19 @@ class EntriesTwin:
         return self.weights * (signs * scores < 1)
 
     def conjugate(self, image, fixed, share):
-        """The sum of conjugates of ``w loss`` at a share of the slopes, by where each maximum is."""
-        slopes, total = self.slopes(image, fixed), 0.0
+        """The sum of conjugates of ``w loss`` at a share of the gradients, by where each maximum is."""
+        gradients, total = self.gradients(image, fixed), 0.0
         for place in np.ndindex(self.signs.shape):
             sign, weight = self.signs[place], self.weights[place]
             if weight == 0:
                 continue
-            slope = share * slopes[place] / weight
+            gradient = share * gradients[place] / weight
             if self.loss == "squared":
-                best = slope + max(sign, 0)
+                best = gradient + max(sign, 0)
             elif self.loss == "logistic":
-                share_of = np.clip(-sign * slope, 1e-300, 1 - 1e-16)
+                share_of = np.clip(-sign * gradient, 1e-300, 1 - 1e-16)
                 best = -sign * np.log(share_of / (1 - share_of))
             else:
-                best = sign * (1 + sign * slope)
-            total += weight * (slope * best - LOSSES[self.loss](sign, best))
+                best = sign * (1 + sign * gradient)
+            total += weight * (gradient * best - LOSSES[self.loss](sign, best))
         return total

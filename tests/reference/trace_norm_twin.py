@@ -25,7 +25,7 @@ def minimise(X, loss, signs, weights, penalty, n_iter=4000):
     momentum = 1.0
     for _ in range(n_iter):
         last = Z
-        Z = soft_thresholded(ahead - rate * (X.T @ twin.slopes(X @ ahead, eye)), rate * penalty)
+        Z = soft_thresholded(ahead - rate * (X.T @ twin.gradients(X @ ahead, eye)), rate * penalty)
         after = 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
         ahead = Z + (momentum - 1) / after * (Z - last)
         momentum = after

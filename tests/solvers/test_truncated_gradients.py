@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.solvers.truncated_gradients import descent, truncated_gradients
-from labelweave.solvers.trust_region_newton import TrustRegionNewton
+from labelweave.solvers.trust_region_newton import TrustRegionNewton, descent, truncated_gradients
 from reference.quadratic_twin import QuadraticTwin
 
 BLOCKS = ("whole", "rows", "columns")

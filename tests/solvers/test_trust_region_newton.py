@@ -10,8 +10,8 @@ from sklearn.svm import LinearSVC
 from labelweave.arrays import Workers
 from labelweave.features.factor_maps import DenseMap, IdentityMap
 from labelweave.losses.entry_losses import ENTRY_LOSSES
-from labelweave.problems.factor_step import FactorStep
 from labelweave.problems.label_entries import SampledEntries
+from labelweave.problems.low_rank_factors import FactorStep
 from labelweave.solvers.trust_region_newton import TrustRegionNewton
 
 TIGHT = TrustRegionNewton(1e-8, 200, 500)

@@ -13,7 +13,7 @@ from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingD
 from labelweave.baselines.centered_matrix import CenteredMatrix
 from labelweave.baselines.label_directions import leading_directions
 from labelweave.baselines.ridge import Ridge, make_ridge
-from labelweave.estimators.low_rank.factor_rank import RANKS, columns_for_rank
+from labelweave.estimators.low_rank.fit import RANKS, columns_for_rank
 from labelweave.estimators.progress import FitProgress
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import shown_name

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData, with_constant
 from labelweave.baselines.ranking_fit import RankingFit, RankingSettings
-from labelweave.estimators.low_rank.factor_rank import RANKS, columns_for_rank
+from labelweave.estimators.low_rank.fit import RANKS, columns_for_rank
 from labelweave.estimators.progress import FitProgress
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix

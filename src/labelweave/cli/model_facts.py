@@ -131,7 +131,7 @@ def _fit_facts(classifier: Any) -> Facts:
         "gap": None if gap is None else float(gap),
         "seconds": 0.0 if last is None else round(last.time, 3),
         "checks": len(trace),
-        "first_gap": getattr(first, "gap", None),
+        "first_gap": None if first is None or np.isnan(first.gap) else first.gap,
         "objective": objective,
         "gap_summary": gap_words(classifier) if hasattr(classifier, "objective_") else None,
     }

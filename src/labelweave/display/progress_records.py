@@ -64,7 +64,7 @@ def read_trace(name: str, trace: Sequence[Any]) -> Progress:
             "the trace_ of a fitted model."
         )
     rounds, primal = _column(records, *_ROUNDS), _column(records, *_UPPER)
-    gap = _column(records, "gap", "decrease")
+    gap = _column(records, "decrease", "gap")
     return Progress(name, rounds, _column(records, "time"), primal, _column(records, "dual"), gap)
 
 

@@ -84,6 +84,11 @@ class Journal:
         if self.path is not None and time.monotonic() - self.written >= _SECONDS:
             self.write()
 
+    def forget(self, stage: str) -> None:
+        """Drop a stage whose end is a part of another one's state."""
+        self.states.pop(stage, None)
+        self.ends.pop(stage, None)
+
     def write(self) -> None:
         """Replace the file by the present states."""
         assert self.path is not None, "only a journal with a file is written"

@@ -11,12 +11,14 @@ from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.base import LabelClassifier
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
-from labelweave.features.gram.checks import (
+from labelweave.features.gram.sources import (
+    GramSource,
+    KernelSource,
+    PrecomputedSource,
     check_positive_semidefinite,
     checked_kernel_matrix,
     is_known_semidefinite,
 )
-from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource
 from labelweave.sklearn_compat import Interval, StrOptions
 
 __all__ = ["KernelClassifier"]

@@ -33,10 +33,10 @@ class FactorMap(Protocol):
         Shapes: factor (m, k), result (n, k).
         """
 
-    def gradient(self, slopes: Array) -> Array:
-        """Turn slopes at the image into the gradient in the space of the factor.
+    def gradient(self, derivatives: Array) -> Array:
+        """Turn derivatives at the image into the gradient in the space of the factor.
 
-        slopes (n, k): derivatives by the entries of the image.
+        derivatives (n, k): of the objective by the entries of the image.
         Shapes: result (m, k).
         """
 
@@ -64,8 +64,8 @@ class IdentityMap:
     def image(self, factor: Array) -> Array:
         return factor
 
-    def gradient(self, slopes: Array) -> Array:
-        return slopes
+    def gradient(self, derivatives: Array) -> Array:
+        return derivatives
 
     def dual(self, factor: Array, image: Array) -> Array:
         return factor
@@ -88,8 +88,8 @@ class SparseMap:
     def image(self, factor: Array) -> Array:
         return self.products.matmul(factor)
 
-    def gradient(self, slopes: Array) -> Array:
-        return self.products.adjoint(slopes)
+    def gradient(self, derivatives: Array) -> Array:
+        return self.products.adjoint(derivatives)
 
     def dual(self, factor: Array, image: Array) -> Array:
         return factor
@@ -115,8 +115,8 @@ class DenseMap:
     def image(self, factor: Array) -> Array:
         return self.workers.matmul(self.table, factor)
 
-    def gradient(self, slopes: Array) -> Array:
-        return self.workers.inner(self.table, slopes)
+    def gradient(self, derivatives: Array) -> Array:
+        return self.workers.inner(self.table, derivatives)
 
     def dual(self, factor: Array, image: Array) -> Array:
         return factor
@@ -135,8 +135,8 @@ class KernelMap:
     def image(self, factor: Array) -> Array:
         return self.gram.product(factor)
 
-    def gradient(self, slopes: Array) -> Array:
-        return slopes
+    def gradient(self, derivatives: Array) -> Array:
+        return derivatives
 
     def dual(self, factor: Array, image: Array) -> Array:
         return image

@@ -12,14 +12,19 @@ Two penalties:
 
 Lengths of W are those of the features' space, so that a kernel penalises functions.
 
-**Half steps.**  A product has many pairs of factors.  Before each half step one is taken in which the fixed
-factor suits: for the trace norm the pair of least penalty (both factors balanced), for the ridge penalty
-a fixed factor with orthonormal columns, so that the penalty is ``lambda / 2`` times the squared length of
-the one that moves; and both turned so that the columns of what the entries see of the fixed factor are
-orthogonal.  All of it is done on k x k matrices, then each factor is multiplied once.
+**Half steps.**  While one factor is fixed, N, the other one minimises
+
+    sum of entries' losses at (Phi F, N)  +  lambda / 2 <F, F>,
+
+with Phi = X or a kernel for the features' factor, and Phi = 1 on the transposed entries for the labels'
+factor (equations 5 and 6).  A product has many pairs of factors.  Before each half step one is taken in
+which the fixed factor suits: for the trace norm the pair of least penalty (both factors balanced), for the
+ridge penalty a fixed factor with orthonormal columns, so that the penalty is ``lambda / 2`` times the squared
+length of the one that moves; and both turned so that the columns of what the entries see of the fixed factor
+are orthogonal.  All of it is done on k x k matrices, then each factor is multiplied once.
 
 **Certificate.**  Without the bound on the rank the trace norm problem is convex.  With D the matrix of
-slopes, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D||_2 <= lambda``, and
+gradients, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D||_2 <= lambda``, and
 
     dual(t) = - sum of w_ij conjugate(t D_ij / w_ij)
 
@@ -30,40 +35,49 @@ of whatever rank, are better.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 import scipy.sparse.linalg as ssl
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.arrays.tables import add_multiple, column_inner, row_inner, weighted_rows
 from labelweave.features.factor_maps import FactorMap, IdentityMap
-from labelweave.problems.factor_step import FactorStep
-from labelweave.problems.label_entries import LabelEntries
-from labelweave.problems.label_entries.base import weighted_rows
+from labelweave.labels import LabelMatrix
+from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.problems.label_entries import (
+    DenseEntries,
+    EntryTable,
+    LabelEntries,
+    QuadraticEntries,
+    SampledEntries,
+)
+from labelweave.solvers.alternating_minimization import FactorPair
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
-__all__ = ["LowRankFactors", "Penalty"]
+__all__ = ["FactorStep", "LowRankFactors", "Penalty", "StepPoint", "choose_entries"]
 
 Penalty = Literal["trace_norm", "ridge"]
+Blocks = Literal["whole", "rows", "columns"]
 
 _RITZ_TOL = 1e-4
 _DEPENDENT = {8: 1e-14, 4: 1e-10}  # eigenvalues of correlations that are noise, by bytes of an entry
+_DEAD = 1e-3  # times the longest column: shorter ones are begun anew; and what counts as above lambda
 _SMALLEST = 1e-4  # root of a singular value as a share of the largest, below which Gram matrices show noise
 
-
-class _Pair(NamedTuple):
-    """Both factors and the image, replaced together so that an interrupt never leaves halves of two pairs."""
-
-    features: Array
-    image: Array
-    labels: Array
+# observed share above which dense products of all entries take less time: Hessian products meet at 0.4 to 0.5
+# and evaluations beyond it, of 2,000 x 159 entries at rank 64 and x 983 at 200, in float32 and float64
+_DENSE_SHARE = 0.5
 
 
 class LowRankFactors:
-    """The objective, and the pair of factors that an algorithm improves.
+    """The objective of a pair of factors.
 
-    start (L, k): the labels' factor to start from; the features' factor starts at 0.
+    first (L, k): the labels' factor to start from; the features' factor starts at 0.
     Shapes: entries (n, L), factor_map (n, m).
     """
 
@@ -73,138 +87,288 @@ class LowRankFactors:
         factor_map: FactorMap,
         penalty: Penalty,
         regularization: float,
-        start: Array,
+        first: Array,
         workers: Workers,
     ) -> None:
         self.entries, self.map, self.workers = entries, factor_map, workers
         self.penalty, self.regularization = penalty, regularization
+        self.first, self.dtype = first, first.dtype
         self.label_map = IdentityMap(entries.shape[1])
-        rank, dtype = start.shape[1], start.dtype
-        features = np.zeros((factor_map.shape[1], rank), dtype)
-        self._pair = _Pair(features, np.zeros((entries.shape[0], rank), dtype), start.copy())
 
-    @property
-    def feature_factor(self) -> Array:
-        """W, shape (m, k)."""
-        return self._pair.features
+    def start(self) -> FactorPair:
+        rank = self.first.shape[1]
+        shapes = (self.map.shape[1], rank), (self.entries.shape[0], rank)
+        features, image = (np.zeros(shape, self.dtype) for shape in shapes)
+        return FactorPair(features, image, self.first)
 
-    @property
-    def label_factor(self) -> Array:
-        """H, shape (L, k)."""
-        return self._pair.labels
+    def pair_of(self, features: Array) -> FactorPair:
+        """Give the pair of a features' factor and the labels' factor to start from."""
+        return FactorPair(features, self.map.image(features), self.first)
 
-    @property
-    def image(self) -> Array:
-        """Phi W, shape (n, k)."""
-        return self._pair.image
+    def revived(self, pair: FactorPair, fresh: Callable[[], Array]) -> FactorPair:
+        """Begin columns of a settled pair that are near 0 anew, if they could lower the objective.
 
-    def improve_features(self, solver: TrustRegionNewton) -> FactorSolution:
-        """Lower the objective by the features' factor."""
-        self._suit_labels()
-        blocks: Literal["whole", "columns"] = "columns" if self.entries.has_uniform_curvature else "whole"
+        fresh: gives a labels' factor (L, k) to take them from.
+        """
+        lengths = np.linalg.norm(pair.labels, axis=0)
+        dead = lengths <= _DEAD * lengths.max(initial=0.0)
+        if not dead.any() or (self.penalty == "trace_norm" and self._is_widest(pair)):
+            return pair
+        features, image, labels = (factor.copy() for factor in pair)
+        kept, new = labels[:, ~dead], fresh()[:, dead].astype(self.dtype)
+        new -= kept @ np.linalg.lstsq(kept, new, rcond=None)[0]  # columns of a fixed factor are orthogonal
+        features[:, dead], image[:, dead], labels[:, dead] = 0, 0, new
+        return FactorPair(features, image, labels)
+
+    def _is_widest(self, pair: FactorPair) -> bool:
+        """Tell whether no other column would lower the objective."""
+        return self.gradient_length(pair) <= (1 + _DEAD) * self.regularization
+
+    def improve_features(
+        self, pair: FactorPair, solver: TrustRegionNewton
+    ) -> tuple[FactorPair, FactorSolution]:
+        pair = self._suited_labels(pair)
+        blocks: Blocks = "columns" if self.entries.has_uniform_curvature else "whole"
+        step = FactorStep(self.entries, self.map, pair.labels, self.regularization, blocks, self.workers)
+        found = solver.minimise(step, pair.features, pair.image)
+        return FactorPair(found.factor, found.image, pair.labels), found
+
+    def improve_labels(
+        self, pair: FactorPair, solver: TrustRegionNewton
+    ) -> tuple[FactorPair, FactorSolution]:
+        pair = self._suited_features(pair)
         step = FactorStep(
-            self.entries, self.map, self.label_factor, self.regularization, blocks, self.workers
+            self.entries.transposed, self.label_map, pair.image, self.regularization, "rows", self.workers
         )
-        found = solver.minimise(step, self.feature_factor, self.image)
-        self._pair = _Pair(found.factor, found.image, self.label_factor)
-        return found
+        found = solver.minimise(step, pair.labels, pair.labels)
+        return pair._replace(labels=found.factor), found
 
-    def improve_labels(self, solver: TrustRegionNewton) -> FactorSolution:
-        """Lower the objective by the labels' factor."""
-        self._suit_features()
-        step = FactorStep(
-            self.entries.transposed, self.label_map, self.image, self.regularization, "rows", self.workers
-        )
-        found = solver.minimise(step, self.label_factor, self.label_factor)
-        self._pair = self._pair._replace(labels=found.factor)
-        return found
-
-    def refresh(self) -> None:
+    def refreshed(self, pair: FactorPair) -> FactorPair:
         """Compute the image anew."""
-        self._pair = self._pair._replace(image=self.map.image(self.feature_factor))
+        return pair._replace(image=self.map.image(pair.features))
 
-    def objective(self) -> float:
-        """Compute the objective."""
-        loss = float(self.entries.values(self.image, self.label_factor).sum())
-        features, labels = self._feature_gram(), self._label_gram()
+    def objective(self, pair: FactorPair) -> float:
+        loss = float(self.entries.values(pair.image, pair.labels).sum())
+        features, labels = self._feature_gram(pair), self._label_gram(pair)
         if self.penalty == "trace_norm":
             return loss + 0.5 * self.regularization * float(np.trace(features) + np.trace(labels))
         return loss + 0.5 * self.regularization * float((features * labels).sum())
 
-    def lower_bound(self) -> float:
-        """Compute the dual value at the multiple of the slopes that is feasible; trace norm only.
+    def lower_bound(self, pair: FactorPair) -> float:
+        """Compute the dual value at the multiple of the gradients that is feasible; trace norm only.
 
         The square of the spectral norm is computed to a relative accuracy of 1e-4 by Lanczos' method.
 
-        Returns A bound of the objective of all factors of any rank; minus infinity if there is none.
+        Returns a bound of the objective of all factors of any rank; minus infinity if there is none.
         """
         if self.penalty != "trace_norm":
             return -np.inf
-        slopes = self.entries.slope_operator(self.image, self.label_factor)
-        length = self.slope_length()
+        gradients = self.entries.gradient_operator(pair.image, pair.labels)
+        length = self.gradient_length(pair)
         share = 1.0 if length <= self.regularization else self.regularization / length
-        return -slopes.conjugate(share)
+        return -gradients.conjugate(share)
 
-    def slope_length(self) -> float:
-        """Compute the spectral norm of ``Phi^T D``, D the slopes of the losses, from above.
+    def gradient_length(self, pair: FactorPair) -> float:
+        """Compute the spectral norm of ``Phi^T D``, D the gradients of the losses, from above.
 
         With W = 0 it is the least lambda at which the trace norm leaves nothing but 0.
 
         Returns the norm; infinity where it is not found.
         """
-        slopes = self.entries.slope_operator(self.image, self.label_factor)
-        dtype = self.image.dtype
+        gradients = self.entries.gradient_operator(pair.image, pair.labels)
 
         def square(vector: Array) -> Array:
-            column = np.ascontiguousarray(vector.reshape(-1, 1), dtype)
-            through = self.map.image(self.map.gradient(slopes.matmul(column)))
-            return np.asarray(slopes.adjoint(through)).ravel()
+            column = np.ascontiguousarray(vector.reshape(-1, 1), self.dtype)
+            through = self.map.image(self.map.gradient(gradients.matmul(column)))
+            return np.asarray(gradients.adjoint(through)).ravel()
 
-        return float(np.sqrt(max(0.0, _largest_eigenvalue(square, self.entries.shape[1], dtype))))
+        return float(np.sqrt(max(0.0, _largest_eigenvalue(square, self.entries.shape[1], self.dtype))))
 
-    def settle(self) -> None:
+    def settled(self, pair: FactorPair) -> FactorPair:
         """Take the pair of least penalty of a trace norm, the column of the largest singular value first."""
-        if self.feature_factor.any():
-            of_features, of_labels = _balanced(self._feature_gram(), self._label_gram(), self.image.dtype)
-            self._multiply(of_features[:, ::-1], of_labels[:, ::-1])
+        if not pair.features.any():
+            return pair
+        of_features, of_labels = _balanced(self._feature_gram(pair), self._label_gram(pair), self.dtype)
+        return self._multiplied(pair, of_features[:, ::-1], of_labels[:, ::-1])
 
-    def _feature_gram(self) -> Array:
-        dual = self.map.dual(self.feature_factor, self.image)
-        return self.workers.inner(self.feature_factor, dual, np.float64)
+    def _feature_gram(self, pair: FactorPair) -> Array:
+        dual = self.map.dual(pair.features, pair.image)
+        return self.workers.inner(pair.features, dual, np.float64)
 
-    def _label_gram(self) -> Array:
-        return self.workers.inner(self.label_factor, self.label_factor, np.float64)
+    def _label_gram(self, pair: FactorPair) -> Array:
+        return self.workers.inner(pair.labels, pair.labels, np.float64)
 
-    def _suit_labels(self) -> None:
+    def _suited_labels(self, pair: FactorPair) -> FactorPair:
         """Take the pair of factors that suits a fixed factor of the labels."""
-        labels = self._label_gram()
+        labels = self._label_gram(pair)
         if self.penalty == "ridge":
-            of_labels, of_features = _orthonormal(labels, self.image.dtype)
-        elif self.feature_factor.any():
-            of_features, of_labels = _balanced(self._feature_gram(), labels, self.image.dtype)
+            of_labels, of_features = _orthonormal(labels, self.dtype)
         else:
-            of_features = of_labels = np.linalg.eigh(labels)[1]
-        self._multiply(of_features, of_labels)
+            of_features, of_labels = self._balanced(pair, labels)
+        return self._multiplied(pair, of_features, of_labels)
 
-    def _suit_features(self) -> None:
+    def _balanced(self, pair: FactorPair, labels: Array) -> tuple[Array, Array]:
+        """Balance the columns that the features' factor has; turn the others, at 0, on their own."""
+        features = self._feature_gram(pair)
+        begun = np.diag(features) > 0
+        if begun.all():
+            return _balanced(features, labels, self.dtype)
+        turned = np.zeros((2, *labels.shape))
+        for columns, (of_features, of_labels) in (
+            (begun, _balanced(features[begun][:, begun], labels[begun][:, begun], self.dtype)),
+            (~begun, 2 * (np.linalg.eigh(labels[~begun][:, ~begun])[1],)),
+        ):
+            place = np.ix_(columns, columns)
+            turned[0][place], turned[1][place] = of_features, of_labels
+        return turned[0], turned[1]
+
+    def _suited_features(self, pair: FactorPair) -> FactorPair:
         """Take the pair of factors that suits a fixed factor of the features."""
         if self.penalty == "ridge":
-            of_features, of_labels = _orthonormal(self._feature_gram(), self.image.dtype)
+            of_features, of_labels = _orthonormal(self._feature_gram(pair), self.dtype)
         else:
-            of_features = of_labels = np.eye(self.image.shape[1])
-        weighted = weighted_rows(self.image, self.entries.transposed.column_weights)
-        seen = self.workers.inner(self.image, weighted, np.float64)
+            of_features = of_labels = np.eye(pair.image.shape[1])
+        weighted = weighted_rows(pair.image, self.entries.transposed.column_weights)
+        seen = self.workers.inner(pair.image, weighted, np.float64)
         turn = np.linalg.eigh(of_features.T @ seen @ of_features)[1]
-        self._multiply(of_features @ turn, of_labels @ turn)
+        return self._multiplied(pair, of_features @ turn, of_labels @ turn)
 
-    def _multiply(self, of_features: Array, of_labels: Array) -> None:
+    def _multiplied(self, pair: FactorPair, of_features: Array, of_labels: Array) -> FactorPair:
         """Multiply the factors by matrices of which one times the other's transpose is 1."""
-        dtype, multiply = self.image.dtype, self.workers.matmul
-        of_features, of_labels = of_features.astype(dtype), of_labels.astype(dtype)
-        features, image, labels = self._pair
-        self._pair = _Pair(
-            multiply(features, of_features), multiply(image, of_features), multiply(labels, of_labels)
+        multiply = self.workers.matmul
+        of_features, of_labels = of_features.astype(self.dtype), of_labels.astype(self.dtype)
+        return FactorPair(
+            multiply(pair.features, of_features),
+            multiply(pair.image, of_features),
+            multiply(pair.labels, of_labels),
         )
+
+
+class FactorStep:
+    """The objective.
+
+    entries (n, c): the loss, rows on the side of the factor that moves.
+    fixed (c, k): N; N^T C N should be diagonal, with the weights C of the entries' columns, for the
+        preconditioner's sake.
+    blocks: what falls apart: rows where Phi = 1, columns where the curvature is the same for all entries and
+        N^T N is diagonal.
+    Shapes: factor_map (n, m).
+    """
+
+    def __init__(
+        self,
+        entries: LabelEntries,
+        factor_map: FactorMap,
+        fixed: Array,
+        penalty: float,
+        blocks: Blocks,
+        workers: Workers,
+    ) -> None:
+        self.entries, self.map, self.fixed = entries, factor_map, fixed
+        self.penalty, self.blocks, self.workers = penalty, blocks, workers
+        self.spread = column_inner(fixed, weighted_rows(fixed, entries.column_weights), workers)
+
+    @property
+    def is_quadratic(self) -> bool:
+        return self.entries.is_quadratic
+
+    def image(self, factor: Array) -> Array:
+        return self.map.image(factor)
+
+    def evaluate(self, factor: Array, image: Array) -> StepPoint:
+        found = self.entries.at(image, self.fixed)
+        gradient = self.map.gradient(found.gradients)
+        add_multiple(gradient, self.penalty, factor, self.workers)
+        values = self._total(found.values, factor, image)
+        return StepPoint(self, found.curve, values, gradient, self._inverse(found.weights))
+
+    def values(self, factor: Array, image: Array) -> npt.NDArray[np.float64]:
+        return self._total(self.entries.values(image, self.fixed), factor, image)
+
+    def inner(self, left: Array, right: Array, image: Array) -> npt.NDArray[np.float64]:
+        dual = self.map.dual(right, image)
+        if self.blocks == "rows":
+            return row_inner(left, dual, self.workers)[:, None]
+        sums = column_inner(left, dual, self.workers)[None, :]
+        return sums if self.blocks == "columns" else sums.sum(axis=1, keepdims=True)
+
+    def _total(self, losses: Array, factor: Array, image: Array) -> npt.NDArray[np.float64]:
+        """Add the penalty to the losses; of blocks that are columns the first gets all losses."""
+        penalties = 0.5 * self.penalty * self.inner(factor, factor, image)
+        if self.blocks == "rows":
+            return penalties + losses[:, None]
+        penalties[0, 0] += losses.sum()
+        return penalties
+
+    def _inverse(self, weights: Array) -> Array:
+        """Invert an estimate of the Hessian's diagonal; 0 where there is no curvature at all.
+
+        Without a penalty all features are scaled alike: steps then stay in the span of the rows of the
+        features, and of all solutions the one of least norm is found.
+        """
+        dtype = weights.dtype
+        squares = self.map.squares(weights)
+        if self.penalty:
+            diagonal = squares * self.spread.astype(dtype) + dtype.type(self.penalty)
+        else:
+            if self.blocks != "rows":
+                squares = squares.mean(keepdims=True, dtype=np.float64).astype(dtype)
+            there = self.spread > np.finfo(dtype).eps * self.spread.max(initial=0.0)
+            diagonal = squares * np.where(there, self.spread, 0.0).astype(dtype)
+        return np.asarray(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0))
+
+
+@dataclass(frozen=True)
+class StepPoint:
+    """The objective at one factor; see :class:`~labelweave.solvers.factor_problem.FactorPoint`.
+
+    bend: the curvature of the loss; see :class:`label_entries.EntryPoint`.
+    Shapes: gradient (m, k).
+    """
+
+    step: FactorStep
+    bend: Callable[[Array], Array]
+    values: npt.NDArray[np.float64]
+    gradient: Array
+    inverse: Array
+
+    def curve(self, direction: Array, image: Array) -> Array:
+        bent = self.step.map.gradient(self.bend(image))
+        add_multiple(bent, self.step.penalty, direction, self.step.workers)
+        return bent
+
+    def precondition(self, residual: Array) -> Array:
+        return self.inverse * residual
+
+
+def choose_entries(
+    labels: LabelMatrix,
+    loss: str,
+    row_weights: npt.NDArray[Any],
+    negative_weight: float,
+    workers: Workers,
+) -> LabelEntries:
+    """Choose how the loss of a label matrix is computed.
+
+    loss: the loss of an entry.
+    row_weights (n,): weights of the rows, of the type to compute in.
+    negative_weight: what the weights of entries that are not positive are multiplied with.
+    Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
+        where few entries are observed, else :class:`DenseEntries`.
+    """
+    entry_loss = ENTRY_LOSSES[loss]()
+    if labels.observed is None:
+        if entry_loss.is_quadratic:
+            return QuadraticEntries.from_pattern(labels.positives, row_weights, negative_weight, workers)
+        signs = labels.positives
+    else:
+        signs = labels.observed
+        if signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
+            return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers)
+    ones = np.ones(labels.n_labels, row_weights.dtype)
+    lists_all = labels.observed is not None
+    table = EntryTable(sp.csr_array(signs), lists_all, row_weights, ones, negative_weight)
+    return DenseEntries(entry_loss, table, workers)
 
 
 def _orthonormal(gram: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:

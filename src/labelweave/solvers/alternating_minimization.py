@@ -6,16 +6,17 @@ Half steps go on from where the last ones ended, so each need only take off a go
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from labelweave.array_types import Array
+from labelweave.solvers.frame import Round, Solver, State
 from labelweave.solvers.result import Status
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
-__all__ = ["AlternatingMinimization", "AlternatingResult", "FactorPair", "RoundRecord"]
+__all__ = ["AlternatingMinimization", "AlternatingState", "FactorPair", "PairProblem", "RoundRecord"]
 
 # Half steps need not be exact.  Products with the features until the objective is within 1e-3 of the best,
 # on bibtex with rank 0.4 L and the trace norm, by the share of the gradient that a half step leaves:
@@ -26,22 +27,41 @@ _SHARE = 0.3
 _FORCING = 0.3
 
 
-class FactorPair(Protocol):
-    """Two factors that can be improved in turn."""
+class FactorPair(NamedTuple):
+    """Two factors of a product, and what the loss sees of the first one.
 
-    def improve_features(self, solver: TrustRegionNewton) -> FactorSolution:
+    Shapes: features (m, k), image (n, k), labels (L, k).
+    """
+
+    features: Array
+    image: Array
+    labels: Array
+
+
+class PairProblem(Protocol):
+    """An objective of two factors that can be improved in turn."""
+
+    def start(self) -> FactorPair:
+        """Give the factors to begin with."""
+
+    def improve_features(
+        self, pair: FactorPair, solver: TrustRegionNewton
+    ) -> tuple[FactorPair, FactorSolution]:
         """Lower the objective by the features' factor."""
 
-    def improve_labels(self, solver: TrustRegionNewton) -> FactorSolution:
+    def improve_labels(
+        self, pair: FactorPair, solver: TrustRegionNewton
+    ) -> tuple[FactorPair, FactorSolution]:
         """Lower the objective by the labels' factor."""
 
-    def objective(self) -> float:
+    def objective(self, pair: FactorPair) -> float:
         """Compute the objective."""
 
 
 class RoundRecord(NamedTuple):
-    """What is known after a round.
+    """What is known after a round of low-rank learning.
 
+    primal: the objective; there is no dual value or gap of a round, and they are NaN.
     decrease: by how much the round lowered it, as a share of its value; infinite in the first one.
     feature_iterations: iterations of conjugate gradients for the features' factor.
     label_iterations: iterations of conjugate gradients for the labels' factor.
@@ -49,60 +69,75 @@ class RoundRecord(NamedTuple):
 
     iteration: int
     time: float
-    objective: float
+    primal: float
+    dual: float
+    gap: float
     decrease: float
     feature_iterations: int
     label_iterations: int
 
+    @classmethod
+    def of(
+        cls, objective: float, decrease: float, feature_iterations: int, label_iterations: int
+    ) -> RoundRecord:
+        """Note a round; the frame knows its number and time."""
+        return cls(0, 0.0, objective, np.nan, np.nan, decrease, feature_iterations, label_iterations)
 
-class AlternatingResult(NamedTuple):
-    """How a run ended."""
+    @classmethod
+    def read(cls, *values: float) -> RoundRecord:
+        """Make a record of its values; those of earlier model files have no dual value and gap."""
+        known = values if len(values) == len(cls._fields) else (*values[:3], np.nan, np.nan, *values[3:])
+        return cls(*known)  # type: ignore[arg-type]
 
-    status: Status
-    trace: list[RoundRecord]
+    @property
+    def objective(self) -> float:
+        """The objective, which solvers call the primal value."""
+        return self.primal
 
 
-class AlternatingMinimization:
+@dataclass(frozen=True, kw_only=True)
+class AlternatingState(State):
+    """Where a run is.  Radii of trust regions do not go from one half step to the next.
+
+    last: the objective that the next round is compared with.
+    decrease: the last round's.
+    """
+
+    pair: FactorPair
+    last: float = np.inf
+    decrease: float = np.inf
+
+
+State.plain_with(FactorPair, RoundRecord)
+
+
+class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
     """The solver.
 
     tol: the share of the objective by which a round must lower it for another one.
-    max_iter: the largest number of rounds.
     max_inner: iterations of conjugate gradients in a Newton step.
-    max_steps: newton steps in a half step where the loss is not quadratic.
-    on_round: gets every record; a true result ends the run.
+    max_steps: Newton steps in a half step where the loss is not quadratic.
     """
 
-    def __init__(
-        self,
-        tol: float,
-        max_iter: int,
-        max_inner: int,
-        max_steps: int,
-        on_round: Callable[[RoundRecord], bool] | None = None,
-    ) -> None:
+    def __init__(self, tol: float, max_iter: int, max_inner: int, max_steps: int) -> None:
         self.tol, self.max_iter = tol, max_iter
-        self.max_inner, self.max_steps = max_inner, max_steps
-        self.on_round = on_round or (lambda record: False)
+        self.half_steps = TrustRegionNewton(_SHARE, max_steps, max_inner, _FORCING)
 
-    def run(self, pair: FactorPair) -> AlternatingResult:
-        """Improve a pair of factors."""
-        trace: list[RoundRecord] = []
-        begin, last = time.perf_counter(), np.inf
-        solver = TrustRegionNewton(_SHARE, self.max_steps, self.max_inner, _FORCING)
-        try:
-            while len(trace) < self.max_iter:
-                features, labels = pair.improve_features(solver), pair.improve_labels(solver)
-                objective = pair.objective()
-                decrease = (last - objective) / max(abs(objective), 1e-300)
-                seconds = time.perf_counter() - begin
-                trace.append(
-                    RoundRecord(len(trace) + 1, seconds, objective, decrease, features.n_iter, labels.n_iter)
-                )
-                if self.on_round(trace[-1]):
-                    return AlternatingResult(Status.INTERRUPTED, trace)
-                if decrease <= self.tol:
-                    return AlternatingResult(Status.CONVERGED, trace)
-                last = objective
-        except KeyboardInterrupt:
-            return AlternatingResult(Status.INTERRUPTED, trace)
-        return AlternatingResult(Status.ITERATION_LIMIT, trace)
+    def start(self, problem: PairProblem) -> AlternatingState:
+        return AlternatingState(pair=problem.start())
+
+    def round(self, problem: PairProblem, state: AlternatingState) -> Round[AlternatingState]:
+        if state.decrease <= self.tol:  # killed between the last check and the end
+            return Round(state, None, Status.CONVERGED)
+        pair, by_features = problem.improve_features(state.pair, self.half_steps)
+        pair, by_labels = problem.improve_labels(pair, self.half_steps)
+        objective = problem.objective(pair)
+        decrease = (state.last - objective) / max(abs(objective), 1e-300)
+        record = RoundRecord.of(objective, decrease, by_features.n_iter, by_labels.n_iter)
+        state = replace(state, pair=pair, last=objective, decrease=decrease, rounds=state.rounds + 1)
+        return Round(state, record, Status.CONVERGED if decrease <= self.tol else None)
+
+    def certify(
+        self, problem: PairProblem, state: AlternatingState, status: Status
+    ) -> tuple[RoundRecord, Status]:
+        return RoundRecord.of(problem.objective(state.pair), np.nan, 0, 0), status

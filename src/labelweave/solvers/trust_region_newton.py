@@ -1,27 +1,112 @@
 """Minimisation over one factor: conjugate gradients, and TRON where the loss is not quadratic.
 
 Lin, Weng and Keerthi, "Trust region Newton method for large-scale logistic regression", JMLR 9 (2008),
-which Yu et al. (2014, section 3.1) take for the logistic and squared hinge loss.  Blocks that do not see
-each other, such as the rows of the labels' factor, have a radius each.
+which Yu et al. (2014, section 3.1) take for the logistic and squared hinge loss.
+
+A factor is an array of shape (m, k).  A problem may fall apart into *blocks* that do not see each other:
+its rows, its columns, or the whole as a single one.  What is known of a block is an entry of an array of
+shape (m, 1), (1, k) or (1, 1), so that it multiplies a factor as it stands.  Blocks have a radius each.
+
+A step minimises <g, d> + 1/2 <d, H d> by preconditioned conjugate gradients (Steihaug 1983).  A block stops
+when its residual has fallen far enough, or where its path leaves the region.  Lengths are those of the
+preconditioner's inverse, in which the path grows at every step, so they follow by recurrence.  In exact
+arithmetic every iterate lowers the model.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array
-from labelweave.solvers.factor_problem import FactorProblem, Scalars
-from labelweave.solvers.truncated_gradients import TruncatedStep, descent, truncated_gradients
+from labelweave.arrays import Workers
+from labelweave.arrays.tables import add_multiple, multiply_and_add
 
-__all__ = ["FactorSolution", "TrustRegionNewton"]
+__all__ = [
+    "Descent",
+    "FactorPoint",
+    "FactorProblem",
+    "FactorSolution",
+    "Scalars",
+    "TruncatedStep",
+    "TrustRegionNewton",
+    "descent",
+    "truncated_gradients",
+]
 
 _ACCEPTED, _POOR, _GOOD = 1e-4, 0.25, 0.75  # shares of the decrease that the model promised
 _SHRINK, _GROW = 0.25, 4.0
 _NOISE = {8: 1e-12, 4: 1e-7}  # rounding errors of values as a share, by bytes of an entry
 _TINY = 1e-12  # a radius as a share of the first, below which steps are noise
+
+
+Scalars = npt.NDArray[np.float64]  # one number a block
+
+
+class FactorPoint(Protocol):
+    """The objective to second order at one factor."""
+
+    @property
+    def values(self) -> Scalars:
+        """The objective, one number a block."""
+
+    @property
+    def gradient(self) -> Array:
+        """Its gradient, shape (m, k)."""
+
+    def curve(self, direction: Array, image: Array) -> Array:
+        """Multiply by the Hessian.
+
+        Returns (m, k): the product, an array of its own.
+        Shapes: direction (m, k), image (n, k).
+        """
+
+    def precondition(self, residual: Array) -> Array:
+        """Multiply by an approximate inverse of the Hessian, positive definite and self-adjoint.
+
+        Shapes: residual (m, k), result (m, k).
+        """
+
+
+class FactorProblem(Protocol):
+    """A convex objective of one factor."""
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether its second derivatives are the same everywhere."""
+
+    @property
+    def workers(self) -> Workers:
+        """The threads for sums of factors."""
+
+    def image(self, factor: Array) -> Array:
+        """Map a factor to what the loss sees of it.
+
+        Shapes: factor (m, k), result (n, k).
+        """
+
+    def evaluate(self, factor: Array, image: Array) -> FactorPoint:
+        """Give value, gradient and curvature at a factor with a known image.
+
+        Returns the objective to second order.
+        Shapes: factor (m, k), image (n, k).
+        """
+
+    def values(self, factor: Array, image: Array) -> Scalars:
+        """Compute the values alone.
+
+        Shapes: factor (m, k), image (n, k).
+        """
+
+    def inner(self, left: Array, right: Array, image: Array) -> Scalars:
+        """Compute inner products, block by block.
+
+        image (n, k): the image of the right one.
+        Shapes: left, right (m, k).
+        """
 
 
 @dataclass(frozen=True)
@@ -75,53 +160,192 @@ class TrustRegionNewton:
         point = problem.evaluate(factor, image)
         down = descent(problem, point)
         first = down.square
-        state = _State(factor, image, point.values, np.sqrt(first))
+        now = _Trusted(factor, image, point.values, np.sqrt(first))
         n_iter = n_steps = 0
         while n_steps < self.max_steps:
             is_open = down.square > self.tol**2 * first
             if not is_open.any():
                 break
             forcing = np.where(is_open, self.forcing, 1.0)  # a block that is done stays
-            step = truncated_gradients(problem, point, down, forcing, self.max_iter, state.radius)
+            step = truncated_gradients(problem, point, down, forcing, self.max_iter, now.radius)
             n_steps, n_iter = n_steps + 1, n_iter + step.n_iter
-            if state.judge(problem, step):
-                point = problem.evaluate(state.factor, state.image)
+            now, is_lower = _judged(problem, now, step)
+            if is_lower:
+                point = problem.evaluate(now.factor, now.image)
                 down = descent(problem, point)
-            elif state.radius.max() < _TINY * np.sqrt(first).max() or step.decrease.max() <= 0:
+            elif now.radius.max() < _TINY * np.sqrt(first).max() or step.decrease.max() <= 0:
                 break
         share = np.sqrt(np.divide(down.square, first, out=np.zeros_like(first), where=first > 0).max())
-        return FactorSolution(
-            state.factor, state.image, float(state.values.sum()), float(share), n_steps, n_iter
-        )
+        return FactorSolution(now.factor, now.image, float(now.values.sum()), float(share), n_steps, n_iter)
 
 
-class _State:
+@dataclass(frozen=True)
+class _Trusted:
     """A factor with its image and values, and the radii of the regions in which the model is trusted."""
 
-    def __init__(self, factor: Array, image: Array, values: Scalars, radius: Scalars) -> None:
-        self.factor, self.image, self.values, self.radius = factor, image, values, radius
+    factor: Array
+    image: Array
+    values: Scalars
+    radius: Scalars
 
-    def judge(self, problem: FactorProblem, step: TruncatedStep) -> bool:
-        """Take the blocks of a step that lower the objective and set the radii; say whether there are any."""
-        there, its_image = self.factor + step.direction, self.image + step.image
-        found = problem.values(there, its_image)
-        taken = self._trust(step, found)
-        if taken.all():
-            self.factor, self.image, self.values = there, its_image, found
-        elif taken.any():
-            self.factor = np.where(taken, there, self.factor)
-            self.image = np.where(taken, its_image, self.image)
-            self.values = np.where(taken, found, self.values)
-        return bool(taken.any())
 
-    def _trust(self, step: TruncatedStep, found: Scalars) -> npt.NDArray[np.bool_]:
-        """Compare what a step did to what its model promised; say which blocks to take."""
-        noise = _NOISE[self.factor.dtype.itemsize] * np.abs(self.values)
-        promised = np.maximum(step.decrease, 1e-300)
-        ratio = (self.values - found + noise) / (promised + noise)
-        tried = step.decrease > 0
-        shrunk = _SHRINK * np.minimum(self.radius, step.length)
-        self.radius = np.where(tried & (ratio < _POOR), shrunk, self.radius)
-        grown = np.maximum(self.radius, _GROW * step.length)
-        self.radius = np.where(tried & (ratio > _GOOD), grown, self.radius)
-        return np.asarray(tried & (ratio > _ACCEPTED))
+def _judged(problem: FactorProblem, now: _Trusted, step: TruncatedStep) -> tuple[_Trusted, bool]:
+    """Take the blocks of a step that lower the objective and set the radii; say whether there are any."""
+    there, its_image = now.factor + step.direction, now.image + step.image
+    found = problem.values(there, its_image)
+    taken, radius = _compared(now, step, found)
+    if taken.all():
+        return _Trusted(there, its_image, found, radius), True
+    if not taken.any():
+        return replace(now, radius=radius), False
+    kept = _Trusted(
+        np.where(taken, there, now.factor),
+        np.where(taken, its_image, now.image),
+        np.where(taken, found, now.values),
+        radius,
+    )
+    return kept, True
+
+
+def _compared(now: _Trusted, step: TruncatedStep, found: Scalars) -> tuple[npt.NDArray[np.bool_], Scalars]:
+    """Compare what a step did to what its model promised; say which blocks to take, and the radii."""
+    noise = _NOISE[now.factor.dtype.itemsize] * np.abs(now.values)
+    promised = np.maximum(step.decrease, 1e-300)
+    ratio = (now.values - found + noise) / (promised + noise)
+    tried = step.decrease > 0
+    shrunk = _SHRINK * np.minimum(now.radius, step.length)
+    radius = np.where(tried & (ratio < _POOR), shrunk, now.radius)
+    radius = np.where(tried & (ratio > _GOOD), np.maximum(radius, _GROW * step.length), radius)
+    return np.asarray(tried & (ratio > _ACCEPTED)), radius
+
+
+@dataclass(frozen=True)
+class Descent:
+    """The direction of steepest descent where lengths are those of the preconditioner's inverse.
+
+    square: its squared length, which is the gradient's in the norm of the preconditioner.
+    Shapes: direction (m, k), image (n, k).
+    """
+
+    direction: Array
+    image: Array
+    square: Scalars
+
+
+@dataclass(frozen=True)
+class TruncatedStep:
+    """A step.
+
+    decrease: by how much the quadratic model falls.
+    residual: what is left of the residual, the largest share over blocks.
+    Shapes: direction (m, k), image (n, k).
+    """
+
+    direction: Array
+    image: Array
+    decrease: Scalars
+    length: Scalars
+    n_iter: int
+    residual: float
+
+
+def descent(problem: FactorProblem, point: FactorPoint) -> Descent:
+    """Give the direction of steepest descent."""
+    residual = -point.gradient
+    solved = point.precondition(residual)
+    image = problem.image(solved)
+    return Descent(solved, image, np.maximum(problem.inner(residual, solved, image), 0.0))
+
+
+def truncated_gradients(
+    problem: FactorProblem,
+    point: FactorPoint,
+    start: Descent,
+    tol: float | Scalars,
+    max_iter: int,
+    radius: Scalars | None = None,
+) -> TruncatedStep:
+    """Solve for a Newton step approximately.
+
+    start: the direction of steepest descent there.
+    tol: share of the first residual, in the preconditioner's norm, to reach.
+    max_iter: the largest number of iterations.
+    radius: the longest step allowed; None for any.
+    """
+    path = _Path(problem, point, start)
+    targets = np.square(tol) * start.square
+    path.is_open = start.square > targets
+    while path.is_open.any() and path.n_iter < max_iter:
+        path.advance(radius)
+        path.turn(targets)
+    share = _quotient(path.rho, start.square, start.square > 0)
+    return TruncatedStep(
+        path.step,
+        path.moved,
+        path.decrease,
+        np.sqrt(np.maximum(path.square, 0.0)),
+        path.n_iter,
+        float(np.sqrt(np.maximum(share, 0.0).max(initial=0.0))),
+    )
+
+
+class _Path:
+    """Where conjugate gradients are.
+
+    ``square`` is the squared length of the step, ``reach`` that of the direction, ``overlap`` their inner
+    product.
+    """
+
+    def __init__(self, problem: FactorProblem, point: FactorPoint, start: Descent) -> None:
+        self.problem, self.point, self.n_iter = problem, point, 0
+        self.residual = -point.gradient
+        self.direction, self.along = start.direction.copy(), start.image.copy()
+        self.step, self.moved = np.zeros_like(self.direction), np.zeros_like(self.along)
+        self.rho, self.reach = start.square, start.square
+        self.decrease, self.square, self.overlap = (np.zeros_like(start.square) for _ in range(3))
+        self.is_open = start.square > 0
+
+    def advance(self, radius: Scalars | None) -> None:
+        """Go along the direction as far as the model falls, or to the edge of the region."""
+        bent = self.point.curve(self.direction, self.along)
+        energy = self.problem.inner(bent, self.direction, self.along)
+        self.is_open = self.is_open & (energy > 0)
+        rate = _quotient(self.rho, energy, self.is_open)
+        if radius is not None:
+            rate, inside = self._within(rate, radius)
+            self.is_open = self.is_open & inside
+        self.decrease = self.decrease + rate * (self.rho - 0.5 * rate * energy)
+        self.square = self.square + rate * (2 * self.overlap + rate * self.reach)
+        self.overlap = self.overlap + rate * self.reach
+        workers = self.problem.workers
+        add_multiple(self.step, rate, self.direction, workers)
+        add_multiple(self.moved, rate, self.along, workers)
+        add_multiple(self.residual, -rate, bent, workers)
+        self.n_iter += 1
+
+    def turn(self, targets: Scalars) -> None:
+        """Take the next direction, conjugate to all before."""
+        solved = self.point.precondition(self.residual)
+        image = self.problem.image(solved)
+        last, self.rho = self.rho, self.problem.inner(self.residual, solved, image)
+        self.is_open = self.is_open & (self.rho > targets)
+        turn = _quotient(self.rho, last, self.is_open)
+        multiply_and_add(self.direction, turn, solved, self.problem.workers)
+        multiply_and_add(self.along, turn, image, self.problem.workers)
+        self.overlap = turn * self.overlap
+        self.reach = self.rho + turn**2 * self.reach
+
+    def _within(self, rate: Scalars, radius: Scalars) -> tuple[Scalars, npt.NDArray[np.bool_]]:
+        """Shorten steps that would leave the region; say which blocks stay inside."""
+        after: Scalars = self.square + rate * (2 * self.overlap + rate * self.reach)
+        inside = np.asarray(after < radius**2)
+        room = np.maximum(radius**2 - self.square, 0.0)
+        root = np.sqrt(np.maximum(self.overlap**2 + self.reach * room, 0.0))
+        to_the_edge = _quotient(room, self.overlap + root, (self.reach > 0) & (self.overlap + root > 0))
+        return np.where(inside, rate, np.minimum(rate, to_the_edge)), inside
+
+
+def _quotient(numerator: Scalars, denominator: Scalars, where: npt.NDArray[np.bool_]) -> Scalars:
+    """Divide, 0 elsewhere."""
+    where = where & (denominator > 0)
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=where)

@@ -14,12 +14,17 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.low_rank.factor_rank import RANKS
-from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
+from labelweave.estimators.low_rank.fit import (
+    RANKS,
+    FittedFactors,
+    LowRankData,
+    LowRankSettings,
+    ReadyRows,
+    Start,
+    fit_factors,
+)
 from labelweave.estimators.low_rank.model import LowRankModel
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import read_targets
@@ -188,7 +193,7 @@ class LowRankClassifier(LowRankModel):
            [1, 0]])
     """
 
-    _record_type = RoundRecord
+    _record_type = RoundRecord.read
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rank": RANKS,
         "loss": [StrOptions(set(ENTRY_LOSSES))],
@@ -338,7 +343,7 @@ class LowRankClassifier(LowRankModel):
 
     def _choose(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
-    ) -> tuple[LowRankData, LowRankSettings, Array | None]:
+    ) -> tuple[LowRankData, LowRankSettings, Start | None]:
         """Choose from data what is to be chosen: kernel, rank and lambda; give a start, if there is one."""
         if self.hyperparameters == "learn" and (self.loss, self.penalty) != ("squared", "ridge"):
             raise ValueError(
@@ -346,19 +351,19 @@ class LowRankClassifier(LowRankModel):
                 f"{self.loss!r} and {self.penalty!r}; use these, or LowRankClassifierCV, which chooses "
                 "lambda at a kernel so learned."
             )
-        data, settings = self._learn(features, data, settings, reusable_splits(self.cv))
-        return data, settings, None
+        return *self._learn(features, data, settings, self.cv), None
 
 
 def _fit_after(
-    part: FittedFactors | None, data: LowRankData, settings: LowRankSettings, start: Array | None
+    part: FittedFactors | None, data: LowRankData, settings: LowRankSettings, start: Start | None
 ) -> FittedFactors:
     """Fit all rows; an interrupt leaves the model of a part of them, where there is one."""
-    if part is None:
-        return fit_factors(data, settings, start)
-    if part.status is Status.INTERRUPTED:
+    if part is not None and part.status is Status.INTERRUPTED:
         return part
     try:
-        return fit_factors(data, settings, part.label_factor)
+        ready = ReadyRows(data, settings, is_kept=False)
+        return fit_factors(ready, settings, start if part is None else part.end)
     except KeyboardInterrupt:
+        if part is None:
+            raise
         return replace(part, status=Status.INTERRUPTED)

@@ -16,21 +16,29 @@ from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.base import CALLER
 from labelweave.estimators.folds import held_out_rows, reusable_splits
+from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
-from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings
+from labelweave.estimators.low_rank.fit import (
+    FittedFactors,
+    LowRankData,
+    LowRankSettings,
+    Start,
+    continued,
+    first_label_factor,
+)
 from labelweave.estimators.low_rank.held_out_scores import (
     SCORINGS,
     HeldOutRows,
     ScoreSettings,
     held_out_score,
 )
-from labelweave.estimators.low_rank.label_starts import first_label_factor
-from labelweave.estimators.low_rank.path import LowRankPath, PathChoice, continued
+from labelweave.estimators.low_rank.path import LowRankPath, PathFits, PathState
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _safe_indexing
+from labelweave.solvers import Status
 
 __all__ = ["LowRankClassifierCV"]
 
@@ -270,28 +278,31 @@ class LowRankClassifierCV(LowRankClassifier):
 
     def _choose(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
-    ) -> tuple[LowRankData, LowRankSettings, Array | None]:
+    ) -> tuple[LowRankData, LowRankSettings, Start | None]:
         """Choose rank and lambda on folds, after the kernel if that is learned."""
         penalties, cv = self._read_regularizations(), reusable_splits(self.cv)
         data, learned = self._learn(features, data, settings, cv)
         is_learned = learned.regularization != settings.regularization
         is_apt = is_learned and (self.loss, self.penalty) == ("squared", "ridge")
-        choice = PathChoice(
+        fits = PathFits(
+            data,
+            replace(settings, tol=self.path_tol),
             ranks=sorted({self._columns(rank, data) for rank in self._read_ranks()}, reverse=True),
             penalties=penalties,
             extra=learned.regularization if is_apt else None,
             held_out=self._folds(data, cv, settings.seed),
+            score=self._make_score(features, data, y, settings),
         )
         progress: Any = settings.on_round
-        path = LowRankPath(
-            data,
-            replace(settings, tol=self.path_tol),
-            choice,
-            self._make_score(features, data, y, settings),
-            partial(progress.subtask, "fit to a fold"),
+        result, path = settings.journal.run(
+            "path", LowRankPath(), fits, None, lambda record, _: progress.subtask("fit to a fold", record)
         )
-        path.run()
-        self._keep_path(path)
+        is_interrupted = result.status is Status.INTERRUPTED
+        if is_interrupted and np.isnan(path.scores).all():
+            raise KeyboardInterrupt
+        self._keep_path(path, fits.ranks, is_interrupted=is_interrupted)
+        if is_interrupted:  # what follows is not what follows when the path goes on
+            settings = replace(settings, journal=Journal())
         start = self._start(path, data, settings)
         settings = replace(settings, rank=self.best_rank_, regularization=self.best_regularization_)
         self.hyperparameters_["regularization"] = self.best_regularization_
@@ -339,7 +350,7 @@ class LowRankClassifierCV(LowRankClassifier):
                 f"scoring gave {found!r}; a scoring function must give one number, greater is better."
             ) from None
 
-    def _keep_path(self, path: LowRankPath) -> None:
+    def _keep_path(self, path: PathState, tried: list[int], *, is_interrupted: bool) -> None:
         """Keep the table of scores, and choose."""
         done = np.isfinite(path.scores).sum(axis=0)
         if not done.any():
@@ -351,7 +362,7 @@ class LowRankClassifierCV(LowRankClassifier):
             warnings.simplefilter("ignore", RuntimeWarning)  # of means of nothing
             mean, spread = np.nanmean(path.scores, axis=0), np.nanstd(path.scores, axis=0, ddof=0)
         mean = np.where(done == done.max(), mean, np.nan)
-        penalties, ranks = np.meshgrid(path.penalties, path.choice.ranks, indexing="ij")
+        penalties, ranks = np.meshgrid(path.penalties, tried, indexing="ij")
         i, j = self._chosen(mean, spread, penalties, ranks, int(done.max()))
         self.n_splits_ = path.scores.shape[0]
         self.best_rank_, self.best_regularization_ = int(ranks[i, j]), float(penalties[i, j])
@@ -363,10 +374,10 @@ class LowRankClassifierCV(LowRankClassifier):
             "std_test_score": spread.ravel(),
             **{f"split{fold}_test_score": scores.ravel() for fold, scores in enumerate(path.scores)},
             "seconds": np.nansum(path.seconds, axis=0).ravel(),
-            "rounds": np.nansum(path.rounds, axis=0).ravel(),
+            "rounds": np.nansum(path.steps, axis=0).ravel(),
         }
-        self.search_status_ = "interrupted" if path.is_interrupted else "complete"
-        if path.is_interrupted:
+        self.search_status_ = "interrupted" if is_interrupted else "complete"
+        if is_interrupted:
             message = (
                 "The cross-validation was interrupted; the model has the best rank and regularisation of the "
                 "fits that were done."
@@ -385,13 +396,13 @@ class LowRankClassifierCV(LowRankClassifier):
         i, j = places[order[0]]
         return int(i), int(j)
 
-    def _start(self, path: LowRankPath, data: LowRankData, settings: LowRankSettings) -> Array | None:
+    def _start(self, path: PathState, data: LowRankData, settings: LowRankSettings) -> Start | None:
         """Give the labels' factor of a fold for the fit of all rows to go on from."""
         if path.best_factor is None or (self.loss, self.penalty) == ("squared", "ridge"):
             return None
         rank = self.best_rank_
         first = first_label_factor(data.labels, rank, settings.start, settings.seed, data.weights)
-        return continued(path.best_factor, first, rank)
+        return Start(continued(path.best_factor, first, rank))
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
+import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.arrays import Workers
-from labelweave.estimators.low_rank.label_starts import first_label_factor
+from labelweave.estimators.journal import Journal
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import DenseMap, FactorMap, KernelMap, SparseMap
 from labelweave.features.gram import Pivoting, choose_gram
@@ -22,24 +24,56 @@ from labelweave.features.gram.incomplete_cholesky import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.labels import LabelMatrix
-from labelweave.problems.label_entries import LabelEntries, choose_entries
-from labelweave.problems.low_rank_factors import LowRankFactors, Penalty
+from labelweave.problems.label_entries import LabelEntries
+from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, choose_entries
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
+from labelweave.sklearn_compat import Interval
 from labelweave.solvers import Status
-from labelweave.solvers.alternating_minimization import AlternatingMinimization, RoundRecord
+from labelweave.solvers.alternating_minimization import (
+    AlternatingMinimization,
+    AlternatingState,
+    RoundRecord,
+)
 
 __all__ = [
+    "RANKS",
     "FittedFactors",
     "LowRankData",
     "LowRankSettings",
     "ReadyRows",
+    "Start",
+    "columns_for_rank",
+    "continued",
+    "first_label_factor",
     "fit_factors",
+    "largest_rank",
 ]
+
+RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
+"""What scikit-learn's declarative constraints allow as a rank."""
 
 
 _INNER = 200  # iterations of conjugate gradients at most
 _STEPS = 3  # Newton steps in a half step
 _HUGE = {8: 1e100, 4: 1e12}  # entries whose squares, in sums over rows, may overflow; by bytes of an entry
+_SPARE = 10  # columns of a block of singular vectors beyond those that are asked for
+_POWERS = 2
+_DEAD = 1e-3  # times the longest column: shorter ones start anew
+
+
+def columns_for_rank(rank: Any, n_labels: int) -> int:
+    """Turn a rank, a number of columns (int) or a share of the labels (float), into at least one column."""
+    return int(rank) if isinstance(rank, Integral) else max(1, round(rank * n_labels))
+
+
+def largest_rank(n_rows: int, n_features: int | None, n_labels: int, fit_intercept: bool) -> int:
+    """Say which rank a product of factors can have at most; more columns make no other models.
+
+    n_features: explicit features; None for a kernel.
+    fit_intercept: whether there is a constant feature.
+    """
+    width = n_rows if n_features is None else min(n_rows, n_features + fit_intercept)
+    return max(1, min(width, n_labels))
 
 
 @dataclass(frozen=True)
@@ -56,6 +90,7 @@ class LowRankSettings:
     low_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
     memory_budget: megabytes for a kernel matrix.
     on_round: gets every record; a true result ends the fit.
+    journal: keeps the states of the fit's stages.
     """
 
     rank: int
@@ -73,6 +108,7 @@ class LowRankSettings:
     workers: Workers
     seed: int
     on_round: Callable[[RoundRecord], bool]
+    journal: Journal
 
 
 @dataclass(frozen=True)
@@ -96,12 +132,25 @@ class LowRankData:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Factors of another fit to go on from, the most important column first.
+
+    features: the other factor, None to begin it at 0; of features and the constant one, or of rows.
+    Shapes: labels (L, k), features (m, k).
+    """
+
+    labels: Array
+    features: Array | None = None
+
+
+@dataclass(frozen=True)
 class FittedFactors:
     """A fitted model: scores are ``(phi(x) W) H^T + intercepts``.
 
     feature_factor (m, k): W, for features or for the support rows of a kernel.
     support (m,): the support rows, for a kernel.
-    lower_bound: A bound of the objective of factors of any rank; minus infinity if there is none.
+    lower_bound: a bound of the objective of factors of any rank; minus infinity if there is none.
+    end: what another fit goes on from.
     Shapes: label_factor (L, k).
     """
 
@@ -113,6 +162,18 @@ class FittedFactors:
     trace: list[RoundRecord]
     objective: float
     lower_bound: float
+    end: Start
+
+    def spread(self, rows: Array, n_rows: int) -> FittedFactors:
+        """Say which of more rows these were; the others get coefficients of 0."""
+        if self.support is None:
+            return self
+        end = self.end
+        if end.features is not None:
+            features = np.zeros((n_rows, end.features.shape[1]), end.features.dtype)
+            features[rows] = end.features
+            end = Start(end.labels, features)
+        return replace(self, support=rows[self.support], end=end)
 
 
 class ReadyRows:
@@ -168,6 +229,11 @@ class ReadyRows:
             self.data.labels, settings.loss, weights, settings.negative_weight, settings.workers
         )
 
+    def first_factor(self, rank: int) -> Array:
+        """Give the labels' factor that a fit starts from where nothing is known."""
+        data, settings = self.data, self.settings
+        return first_label_factor(data.labels, rank, settings.start, settings.seed, data.weights)
+
     @cached_property
     def ridge(self) -> ReducedRankRidge:
         """The problem as one that has an exact solution."""
@@ -202,40 +268,49 @@ class ReadyRows:
 
 
 def fit_factors(
-    data: LowRankData,
-    settings: LowRankSettings,
-    start: Array | None = None,
-    ready: ReadyRows | None = None,
+    ready: ReadyRows, settings: LowRankSettings, start: Start | None = None, stage: str = "all rows"
 ) -> FittedFactors:
-    """Fit.
-
-    start (L, k): the labels' factor of an earlier fit to go on from.
-    ready: the same rows, for more than one fit.
-    """
-    ready = ReadyRows(data, settings, is_kept=False) if ready is None else ready
+    """Fit rows, as a stage of the journal; an exact fit is none, and needs no start."""
     if ready.is_exact(settings):
         return _fit_exactly(ready, settings)
-    if start is None:
-        start = first_label_factor(data.labels, settings.rank, settings.start, settings.seed, data.weights)
-    pair = LowRankFactors(
+    labels = ready.first_factor(settings.rank) if start is None else _at_rank(start.labels, settings.rank)
+    problem = LowRankFactors(
         ready.entries, ready.factor_map, settings.penalty, settings.regularization,
-        start.astype(settings.dtype), settings.workers,
+        labels.astype(settings.dtype), settings.workers,
     )  # fmt: skip
-    solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS, settings.on_round)
-    status, trace = solver.run(pair)
-    pair.refresh()
-    pair.settle()
-    features, constant_row = _split(pair.feature_factor, ready, settings)
+    solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
+    result, state = settings.journal.run(
+        stage, solver, problem, _resumed(problem, ready, start), lambda record, _: settings.on_round(record)
+    )
+    pair = problem.settled(problem.refreshed(state.pair))
+    features, constant_row = _split(pair.features, ready, settings)
     return FittedFactors(
         feature_factor=np.asarray(features, settings.dtype),
-        label_factor=pair.label_factor,
-        intercepts=np.asarray(constant_row @ pair.label_factor.T, np.float64),
+        label_factor=pair.labels,
+        intercepts=np.asarray(constant_row @ pair.labels.T, np.float64),
         support=ready.active,
-        status=status,
-        trace=trace,
-        objective=pair.objective(),
-        lower_bound=pair.lower_bound(),
+        status=result.status,
+        trace=list(state.trace),
+        objective=problem.objective(pair),
+        lower_bound=problem.lower_bound(pair),
+        end=Start(pair.labels, pair.features if ready.triangle is None else None),
     )
+
+
+def _resumed(problem: LowRankFactors, ready: ReadyRows, start: Start | None) -> AlternatingState | None:
+    """Give the state to begin with, where both factors are known."""
+    if start is None or start.features is None:
+        return None
+    rank = problem.first.shape[1]
+    features = _at_rank(start.features, rank).astype(problem.dtype)
+    pair = problem.revived(problem.pair_of(features), lambda: ready.first_factor(rank))
+    return AlternatingState(pair=pair, last=problem.objective(pair))
+
+
+def _at_rank(factor: Array, rank: int) -> Array:
+    """Keep leading columns, or add columns of zeros."""
+    kept = factor[:, :rank]
+    return np.hstack([kept, np.zeros((len(kept), rank - kept.shape[1]), kept.dtype)])
 
 
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
@@ -243,7 +318,7 @@ def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     found = ready.ridge.fit(settings.regularization, settings.rank)
     features, constant_row = _split(found.features, ready, settings)
     seconds = time.perf_counter() - begin
-    record = RoundRecord(1, seconds, found.objective, np.inf, 0, 0)
+    record = RoundRecord.of(found.objective, np.inf, 0, 0)._replace(iteration=1, time=seconds)
     settings.on_round(record)
     return FittedFactors(
         feature_factor=np.asarray(features, settings.dtype),
@@ -254,6 +329,7 @@ def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
         trace=[record],
         objective=found.objective,
         lower_bound=-np.inf,
+        end=Start(found.labels),
     )
 
 
@@ -278,3 +354,78 @@ def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
             f"X has entries up to {largest:.1e} in size, whose squares may overflow {dtype}; entries up to "
             f"{_HUGE[dtype.itemsize]:.0e} are allowed, so scale the features."
         )
+
+
+def continued(known: Array, first: Array, rank: int) -> Array:
+    """Start from the labels' factor of another fit; columns not there or near 0 come from ``first``."""
+    start = np.array(first[:, :rank], np.float64)
+    lengths = np.linalg.norm(known[:, :rank], axis=0)
+    alive = np.flatnonzero(lengths > _DEAD * lengths.max(initial=0.0))
+    start[:, alive] = known[:, alive]
+    return start
+
+
+def first_label_factor(
+    labels: LabelMatrix, rank: int, start: str, seed: int, weights: Array | None = None
+) -> npt.NDArray[np.float64]:
+    """Give the labels' factor to start from.
+
+    start: leading right singular vectors of the positive entries, or normal random numbers.
+    weights (n,): weights of the rows: a row of weight 2 counts like two rows.
+    Returns (L, k): the factor, no column of it 0.
+    """
+    rng = np.random.default_rng(seed)
+    random = rng.standard_normal((labels.n_labels, rank))
+    if start == "random":
+        return random
+    positives = labels.positives.astype(np.float64)
+    if weights is not None:
+        positives.data *= np.repeat(np.sqrt(weights), np.diff(positives.indptr))
+    if min(positives.shape) <= max(500, 2 * rank):
+        sizes, vectors = _small_svd(positives)
+    else:
+        sizes, vectors = _leading_svd(positives, rank, rng)
+    found = min(rank, len(sizes))
+    factor = np.zeros((labels.n_labels, rank))
+    factor[:, :found] = vectors[:found].T * np.sqrt(sizes[:found])
+    # a column of zeros would stay one
+    empty = np.linalg.norm(factor, axis=0) <= 1e-6 * max(1.0, float(sizes.max(initial=0.0)))
+    factor[:, empty] = 1e-3 * random[:, empty]
+    return factor
+
+
+def _small_svd(positives: sp.csr_array) -> tuple[Array, Array]:
+    """Give all singular values and right vectors, by the smaller of the two Gram matrices."""
+    if positives.shape[1] <= positives.shape[0]:
+        squares, vectors = np.linalg.eigh((positives.T @ positives).toarray())
+        order = np.argsort(-squares)
+        return np.sqrt(np.maximum(squares[order], 0.0)), vectors[:, order].T
+    squares, vectors = np.linalg.eigh((positives @ positives.T).toarray())
+    order = np.argsort(-squares)
+    sizes = np.sqrt(np.maximum(squares[order], 0.0))
+    there = sizes > 1e-7 * sizes.max(initial=0.0)
+    right = positives.T @ (vectors[:, order] * np.divide(1.0, sizes, out=np.zeros_like(sizes), where=there))
+    return sizes * there, np.asarray(right).T
+
+
+def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Give leading singular values and right vectors roughly, by block power iterations.
+
+    A start need not be exact, and the products with a sparse matrix of ones cost little; the
+    factorisations of tall tables that a randomised decomposition takes would cost more than a round.
+    """
+    block = positives.T @ (positives @ rng.standard_normal((positives.shape[1], rank + _SPARE)))
+    for _ in range(_POWERS):
+        block = positives.T @ (positives @ _orthonormalised(block))
+    block = _orthonormalised(block)
+    through = positives @ block
+    squares, turned = np.linalg.eigh(through.T @ through)
+    order = np.argsort(-squares)
+    return np.sqrt(np.maximum(squares[order], 0.0)), (block @ turned[:, order]).T
+
+
+def _orthonormalised(block: Array) -> Array:
+    """Orthonormalise columns by their Gram matrix; those that depend on others become 0."""
+    values, vectors = np.linalg.eigh(block.T @ block)
+    kept = values > 1e-12 * values.max(initial=0.0)
+    return np.asarray(block @ (vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)))

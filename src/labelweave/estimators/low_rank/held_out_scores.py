@@ -19,7 +19,7 @@ from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.metrics import average_auc, f1_score, precision_at_k
-from labelweave.problems.label_entries import choose_entries
+from labelweave.problems.low_rank_factors import choose_entries
 
 __all__ = ["SCORINGS", "HeldOutRows", "ScoreSettings", "held_out_score"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,14 +13,27 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER
-from labelweave.estimators.low_rank.factor_rank import columns_for_rank, largest_rank
-from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, fit_factors
-from labelweave.estimators.low_rank.learned_ridge import RidgeLearningClassifier
+from labelweave.estimators.folds import reusable_splits
+from labelweave.estimators.journal import Journal
+from labelweave.estimators.low_rank.fit import (
+    FittedFactors,
+    LowRankData,
+    LowRankSettings,
+    ReadyRows,
+    Start,
+    columns_for_rank,
+    fit_factors,
+    largest_rank,
+)
+from labelweave.estimators.low_rank.ridge_learning import RidgeLearning, labels_to_split
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
-from labelweave.features import FeatureMatrix
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram.sources import KernelSource
+from labelweave.hyperparameters import LearnedParameters, SearchRecord
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import Penalty
+from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
 __all__ = ["LowRankModel"]
@@ -33,7 +47,7 @@ _ENDINGS = {
 }
 
 
-class LowRankModel(ThresholdedClassifier, RidgeLearningClassifier):
+class LowRankModel(ThresholdedClassifier):
     """Base of low-rank classifiers: scores are ``phi(x) W H^T`` plus intercepts, less thresholds.
 
     A fit sets ``feature_factors_``, ``label_factors_``, ``intercept_`` and ``thresholds_``, and of a kernel
@@ -51,8 +65,19 @@ class LowRankModel(ThresholdedClassifier, RidgeLearningClassifier):
     precision: str
     low_rank: int | None
     memory_budget: float
+    hyperparameters: str
+    cv: Any
+    learning_rows: int | None
+    max_learning_iter: int
     feature_factors_: Array
     label_factors_: Array
+
+    _learning_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hyperparameters": [StrOptions({"fixed", "learn"})],
+        "cv": ["cv_object"],
+        "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
+        "max_learning_iter": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def _columns(self, wanted: Any, data: LowRankData) -> int:
         """Turn a rank or a share of the labels to columns that a product can have."""
@@ -87,6 +112,7 @@ class LowRankModel(ThresholdedClassifier, RidgeLearningClassifier):
             workers=workers,
             seed=seed,
             on_round=progress,
+            journal=Journal(),
         )
 
     @property
@@ -95,13 +121,13 @@ class LowRankModel(ThresholdedClassifier, RidgeLearningClassifier):
         return super()._level if is_given else ENTRY_LOSSES[self.loss]().threshold
 
     def _choose_thresholds(
-        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, start: Array | None
+        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, start: Start | None
     ) -> FittedFactors | None:
         """Keep the thresholds; give the model of a part of the rows if they were chosen on the others."""
 
         def fit_part(kept: Array) -> FittedFactors:
-            part = fit_factors(data.rows(kept), settings, start)
-            part = part if part.support is None else replace(part, support=kept[part.support])
+            ready = ReadyRows(data.rows(kept), settings, is_kept=False)
+            part = fit_factors(ready, settings, start, "part").spread(kept, len(data.labels))
             self._keep_factors(part, features)
             return part
 
@@ -142,3 +168,76 @@ class LowRankModel(ThresholdedClassifier, RidgeLearningClassifier):
             assert explicit is not None, "weights are only kept for explicit features"
             return explicit.matmul(self.feature_factors_)
         return self._times_kernel(features, self.feature_factors_)
+
+    def _learn(
+        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, cv: Any
+    ) -> tuple[LowRankData, LowRankSettings]:
+        """Learn the kernel and lambda, if asked."""
+        kernel = None if self.kernel == "precomputed" else self.kernel_
+        learned = None
+        if self.hyperparameters == "learn":
+            cv = reusable_splits(cv)
+            targets = labels_to_split(data.labels, self._form.kind, cv)
+            learning = self._learning(settings, cv)
+            found = learning.learn(features, data.labels, data.weights, kernel, targets)
+            kernel, learned = found.kernel, found.learned
+            settings = replace(settings, regularization=found.regularization)
+        if learned is not None and kernel is not None:
+            self.kernel_ = kernel
+            source, explicit = KernelSource(kernel, features), kernel.explicit_features(features)
+            data = LowRankData(data.labels, data.weights, explicit, source)
+        self.hyperparameters_ = _values(kernel, settings.regularization)
+        self._keep_learned(learned)
+        return data, settings
+
+    def _learning(self, settings: LowRankSettings, cv: Any) -> RidgeLearning:
+        progress: Any = settings.on_round
+        return RidgeLearning(
+            cv=cv,
+            rows=self.learning_rows,
+            max_iter=self.max_learning_iter,
+            regularization=settings.regularization,
+            constant=settings.constant,
+            negative_weight=settings.negative_weight,
+            memory_budget=settings.memory_budget,
+            workers=settings.workers,
+            seed=settings.seed,
+            on_search=progress.on_search,
+        )
+
+    def _keep_learned(self, learned: LearnedParameters | None) -> None:
+        self.cross_validation_loss_ = np.nan if learned is None else learned.value
+        self.learning_status_ = "fixed" if learned is None else learned.status
+        self.learning_trace_ = [] if learned is None else learned.trace
+        if self.learning_status_ == "interrupted":
+            message = (
+                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER + 1)
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        parameters = super()._storable_parameters()
+        if not (self.cv is None or isinstance(self.cv, Integral)):
+            parameters["cv"] = None  # a splitter has no use after the fit
+        return parameters
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
+        state = super().to_state()
+        state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> LowRankModel:
+        """Make the fitted model again; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
+        model: Any = super().from_state(state)
+        model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
+        return model
+
+
+def _values(kernel: Kernel | None, regularization: float) -> dict[str, float]:
+    """Give lambda and the kernel's continuous parameters by name."""
+    if kernel is None:
+        return {"regularization": regularization}
+    shape = np.exp(kernel.log_parameters()).tolist()
+    return {"regularization": regularization, **dict(zip(kernel.parameter_names(), shape, strict=True))}

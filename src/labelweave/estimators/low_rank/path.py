@@ -7,9 +7,11 @@ the leading columns of the next larger one.  What the rows alone set is made onc
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,164 +21,151 @@ from labelweave.estimators.low_rank.fit import (
     LowRankData,
     LowRankSettings,
     ReadyRows,
+    Start,
+    continued,
     fit_factors,
 )
-from labelweave.estimators.low_rank.label_starts import first_label_factor
 from labelweave.problems.low_rank_factors import LowRankFactors
-from labelweave.solvers import Status
+from labelweave.solvers import Round, Solver, State, Status
 
-__all__ = ["LowRankPath", "PathChoice", "continued", "penalty_grid"]
+__all__ = ["FoldRecord", "LowRankPath", "PathFits", "PathState", "penalty_grid"]
 
 
 _DECADES = 4.0  # between the strongest penalty and the weakest
 _STRONGEST_RIDGE = 100.0  # times the mean squared length of a row
-_DEAD = 1e-3  # times the longest column: shorter ones start anew
 
 
-@dataclass(frozen=True)
-class PathChoice:
-    """What the path goes through.
+class FoldRecord(NamedTuple):
+    """A fit to a fold; primal is minus its score."""
 
+    iteration: int
+    time: float
+    primal: float
+    dual: float
+    gap: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathState(State):
+    """The fits that are done, fold by fold, penalty by penalty, rank by rank.
+
+    scores, seconds, steps (folds, penalties, ranks): of every fit; NaN where there was none.
+    widest, last (L, k): labels' factors of this fold's fits, of the largest rank and of any.
+    best_factor (L, k): the labels' factor of the best model of this fold, and ``best`` the mean score of its
+        rank and penalty.
+    """
+
+    penalties: tuple[float, ...]
+    scores: Array
+    seconds: Array
+    steps: Array
+    widest: Array | None = None
+    last: Array | None = None
+    best_factor: Array | None = None
+    best: float = -np.inf
+
+
+State.plain_with(FoldRecord)
+
+
+@dataclass
+class PathFits:
+    """The fits of a path.
+
+    settings: how to fit; rank and lambda are the path's.
+    ranks: descending.
     penalties: the lambdas, descending; or how many, to be found from the first fold's rows.
     extra: one lambda more, where they are found.
     held_out (n, folds): which rows each fold holds out.
+    score: from a fold's model, its held-out rows and its training rows to a score, greater is better.
     """
 
+    data: LowRankData
+    settings: LowRankSettings
     ranks: list[int]
     penalties: list[float] | int
     extra: float | None
     held_out: Array
+    score: Callable[[FittedFactors, Array, Array], float]
 
+    def __post_init__(self) -> None:
+        self.settings = replace(self.settings, rank=self.ranks[0], on_round=lambda record: False)
+        self._fold = -1
 
-class LowRankPath:
-    """The path.
+    def fold(self, number: int) -> None:
+        """Make ready what the fits to a fold share."""
+        if number != self._fold:
+            held_out = self.held_out.T[number]
+            self.held, self.kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
+            self.ready = ReadyRows(self.data.rows(self.kept), self.settings, is_kept=True)
+            self.first: Array | None = None
+            self._fold = number
 
-    settings: how to fit; rank and lambda are the path's.
-    score: from a fold's model, its held-out rows and its training rows to a score, greater is better.
-    on_fit: called after every fit; a true result ends the path.
-    scores, seconds, rounds (folds, penalties, ranks): of every fit; NaN where there was none.
-    is_interrupted: whether the path ended early.
-    best_factor (L, k): the labels' factor of the best model of the last fold.
-    """
+    def found_penalties(self) -> tuple[float, ...]:
+        """Give the lambdas, found from the rows of the first fold where they are not given."""
+        if not isinstance(self.penalties, int):
+            return tuple(self.penalties)
+        self.fold(0)
+        weights = self.data.weights
+        share = float(weights.sum()) / max(float(weights[self.kept].sum()), 1e-300)
+        return tuple(penalty_grid(self.ready, self.penalties, share, self.extra))
 
-    def __init__(
-        self,
-        data: LowRankData,
-        settings: LowRankSettings,
-        choice: PathChoice,
-        score: Callable[[FittedFactors, Array, Array], float],
-        on_fit: Callable[[], bool],
-    ) -> None:
-        self.data, self.choice, self.score, self.on_fit = data, choice, score, on_fit
-        self.settings = replace(settings, rank=choice.ranks[0], on_round=lambda record: False)
-        self.penalties: list[float] = [] if isinstance(choice.penalties, int) else choice.penalties
-        self._make_tables()
-        self.is_interrupted = False
-        self.best_factor: Array | None = None
-
-    def _make_tables(self) -> None:
-        shape = self.choice.held_out.shape[1], len(self.penalties), len(self.choice.ranks)
-        self.scores, self.seconds, self.rounds = (np.full(shape, np.nan) for _ in range(3))
-
-    def run(self) -> None:
-        """Go through it; an interrupt ends it, unless nothing is known yet.
-
-        Raises KeyboardInterrupt if no model was scored before the interrupt.
-        """
-        try:
-            for fold in range(self.choice.held_out.shape[1]):
-                self._fold(fold)
-                if self.is_interrupted:
-                    break
-        except KeyboardInterrupt:
-            self.is_interrupted = True
-        if self.is_interrupted and np.isnan(self.scores).all():
-            raise KeyboardInterrupt
-
-    def _fold(self, fold: int) -> None:
-        held, kept = (
-            np.flatnonzero(part) for part in (self.choice.held_out.T[fold], ~self.choice.held_out.T[fold])
-        )
-        ready = ReadyRows(self.data.rows(kept), self.settings, is_kept=True)
-        if isinstance(self.choice.penalties, int) and not self.penalties:
-            share = float(self.data.weights.sum()) / max(float(self.data.weights[kept].sum()), 1e-300)
-            self.penalties = penalty_grid(ready, self.choice.penalties, share, self.choice.extra)
-            self._make_tables()
-        starts = _Starts(ready, self.settings)
-        self.best_factor, best = None, -np.inf
-        for i, penalty in enumerate(self.penalties):
-            for j, rank in enumerate(self.choice.ranks):
-                fitted = self._fit(ready, starts, (fold, i, j), rank, penalty)
-                if self.is_interrupted:
-                    return
-                self.scores[fold, i, j] = self.score(fitted, held, kept)
-                mean = float(self.scores[: fold + 1, i, j].mean())
-                if mean > best:
-                    self.best_factor, best = fitted.label_factor, mean
-                if self.on_fit():
-                    self.is_interrupted = True
-                    return
-
-    def _fit(
-        self, ready: ReadyRows, starts: _Starts, place: tuple[int, int, int], rank: int, penalty: float
-    ) -> FittedFactors:
-        settings = replace(self.settings, rank=rank, regularization=penalty)
-        begin = time.perf_counter()
-        start = None if ready.is_exact(settings) else starts.at(rank)
-        fitted = fit_factors(ready.data, settings, start, ready)
-        starts.note(fitted.label_factor)
-        self.is_interrupted = fitted.status is Status.INTERRUPTED
-        if not self.is_interrupted:
-            self.seconds[place], self.rounds[place] = time.perf_counter() - begin, len(fitted.trace)
-        return fitted
-
-
-class _Starts:
-    """The labels' factors from which fits go on."""
-
-    def __init__(self, ready: ReadyRows, settings: LowRankSettings) -> None:
-        self.ready, self.settings = ready, settings
-        self.first: Array | None = None
-        self.widest: Array | None = None
-        self.last: Array | None = None
-
-    def at(self, rank: int) -> Array:
-        """Give a start of some rank."""
+    def start(self, state: PathState, rank: int) -> Start:
+        """Give where a fit of some rank starts."""
         if self.first is None:
-            data, settings = self.ready.data, self.settings
-            self.first = first_label_factor(
-                data.labels, settings.rank, settings.start, settings.seed, data.weights
-            )
-        known = self.widest if rank == self.settings.rank else self.last
-        return self.first[:, :rank] if known is None else continued(known, self.first, rank)
-
-    def note(self, factor: Array) -> None:
-        """Keep the factor of a fit."""
-        self.last = factor
-        if factor.shape[1] == self.settings.rank:
-            self.widest = factor
+            self.first = self.ready.first_factor(self.settings.rank)
+        known = state.widest if rank == self.settings.rank else state.last
+        return Start(self.first[:, :rank] if known is None else continued(known, self.first, rank))
 
 
-def continued(known: Array, first: Array, rank: int) -> Array:
-    """Make a start from the factor of another fit.
+class LowRankPath(Solver[PathFits, PathState]):
+    """The path; every fit is a round, and while it lasts a stage of its own in the journal."""
 
-    known (L, k): the labels' factor, the most important column first.
-    first (L, at least rank): where a fit starts otherwise.
-    Returns (L, rank): the leading columns; those that are there no more, or are near 0, come from ``first``.
-    """
-    start = np.array(first[:, :rank], np.float64)
-    lengths = np.linalg.norm(known[:, :rank], axis=0)
-    alive = np.flatnonzero(lengths > _DEAD * lengths.max(initial=0.0))
-    start[:, alive] = known[:, alive]
-    return start
+    tol, max_iter = 0.0, sys.maxsize
+
+    def start(self, problem: PathFits) -> PathState:
+        penalties = problem.found_penalties()
+        shape = problem.held_out.shape[1], len(penalties), len(problem.ranks)
+        scores, seconds, steps = (np.full(shape, np.nan) for _ in range(3))
+        return PathState(penalties=penalties, scores=scores, seconds=seconds, steps=steps)
+
+    def round(self, problem: PathFits, state: PathState) -> Round[PathState]:
+        if state.rounds == state.scores.size:  # killed between the last fit and the end
+            return Round(state, None, Status.CONVERGED)
+        fold, i, j = place = np.unravel_index(state.rounds, state.scores.shape)
+        problem.fold(int(fold))
+        if i == j == 0:
+            state = replace(state, widest=None, last=None, best_factor=None, best=-np.inf)
+        begin, stage = time.perf_counter(), f"fit {state.rounds} of the path"
+        rank, settings = problem.ranks[j], problem.settings
+        settings = replace(settings, rank=rank, regularization=state.penalties[i])
+        start = None if problem.ready.is_exact(settings) else problem.start(state, rank)
+        fitted = fit_factors(problem.ready, settings, start, stage)
+        if fitted.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        state.seconds[place], state.steps[place] = time.perf_counter() - begin, len(fitted.trace)
+        state.scores[place] = problem.score(fitted, problem.held, problem.kept)
+        settings.journal.forget(stage)
+        state = self._noted(problem, state, fitted, float(state.scores[: fold + 1, i, j].mean()))
+        record = FoldRecord(0, 0.0, -float(state.scores[place]), np.nan, np.nan)
+        return Round(state, record, Status.CONVERGED if state.rounds == state.scores.size else None)
+
+    def _noted(self, problem: PathFits, state: PathState, fitted: FittedFactors, mean: float) -> PathState:
+        factor = fitted.label_factor
+        widest = factor if factor.shape[1] == problem.settings.rank else state.widest
+        state = replace(state, rounds=state.rounds + 1, widest=widest, last=factor)
+        return replace(state, best_factor=factor, best=mean) if mean > state.best else state
+
+    def certify(self, problem: PathFits, state: PathState, status: Status) -> tuple[FoldRecord, Status]:
+        return FoldRecord(0, 0.0, np.nan, np.nan, np.nan), status
 
 
 def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None) -> list[float]:
     """Find lambdas from the data: four decades, evenly in the logarithm.
 
-    For the trace norm the largest is the spectral norm of ``Phi^T D`` with D the slopes of the losses at 0:
-    from there on nothing but 0 is left.  For the ridge penalty it is a hundred times the mean
-    squared length of a row.
+    For the trace norm the largest is the spectral norm of ``Phi^T D`` with D the gradients of the losses at
+    0: from there on nothing but 0 is left.  For the ridge penalty it is a hundred times the mean squared
+    length of a row.
 
     count: how many, at least 1.
     share: how much more all rows weigh.
@@ -184,10 +173,10 @@ def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None
     length = 0.0
     if ready.settings.penalty == "trace_norm":
         zero = np.zeros((ready.data.labels.n_labels, 1), ready.settings.dtype)
-        pair = LowRankFactors(
+        problem = LowRankFactors(
             ready.entries, ready.factor_map, "trace_norm", 1.0, zero, ready.settings.workers
         )
-        length = share * pair.slope_length()
+        length = share * problem.gradient_length(problem.start())
     if not (0 < length < np.inf):
         weight = float(ready.data.weights.mean()) or 1.0
         length = _STRONGEST_RIDGE * weight * (ready.mean_square or 1.0)

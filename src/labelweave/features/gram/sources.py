@@ -1,4 +1,7 @@
-"""Where the entries of a kernel matrix come from: a kernel between rows, or a matrix that was given."""
+"""Where the entries of a kernel matrix come from: a kernel between rows, or a matrix that was given.
+
+What users give is checked to be a kernel: square, symmetric, positive semi-definite.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,23 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, RowsByRows
+from labelweave.arrays import Workers, panels
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels import Kernel
+from labelweave.features.kernels import CallableKernel, Kernel
 
-__all__ = ["GramSource", "KernelSource", "PrecomputedSource", "RowsOfSource"]
+__all__ = [
+    "GramSource",
+    "KernelSource",
+    "PrecomputedSource",
+    "RowsOfSource",
+    "check_positive_semidefinite",
+    "checked_kernel_matrix",
+    "is_known_semidefinite",
+]
+
+_SAMPLE = 1000  # rows; eigenvalues of so many take a tenth of a second
+_TOLERANCE = 1e-6  # of the largest entry or eigenvalue: kernels computed in float32 pass
 
 
 class GramSource(Protocol):
@@ -89,3 +104,62 @@ class RowsOfSource:
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         return self.source.diagonal()[self.kept]
+
+
+def is_known_semidefinite(kernel: Kernel) -> bool:
+    """Tell whether a kernel is made of the library's own, which are positive semi-definite.
+
+    Returns false if any part of it is a function or a class of the user's.
+    """
+    parts = [kernel, *(part for part in kernel.get_params().values() if isinstance(part, Kernel))]
+    own = (type(part).__module__.startswith("labelweave.") for part in parts)
+    return all(own) and not any(isinstance(part, CallableKernel) for part in parts)
+
+
+def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:
+    """Check the shape and symmetry of a kernel matrix.
+
+    matrix: the kernel between all training rows.
+    Raises ValueError if it is not square or not symmetric, naming an entry.
+    """
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"X has shape {matrix.shape} but kernel='precomputed' needs the square kernel matrix of the "
+            "training rows; precomputed kernel matrices should be square."
+        )
+    for rows in panels(len(matrix)):
+        part = matrix[rows]
+        difference = np.abs(part - matrix[:, rows].T)
+        allowed = _TOLERANCE * max(float(np.abs(part).max(initial=0.0)), np.finfo(float).tiny)
+        if difference.max(initial=0.0) > allowed:
+            i, j = np.unravel_index(int(difference.argmax()), difference.shape)
+            i += rows.start
+            raise ValueError(
+                f"The precomputed kernel is not symmetric: entry ({i}, {j}) is {matrix[i, j]:g} and "
+                f"({j}, {i}) is {matrix[j, i]:g}; give (K + K.T) / 2 if that is rounding."
+            )
+    return matrix
+
+
+def check_positive_semidefinite(source: GramSource, seed: int) -> None:
+    """Look for directions in which a kernel is negative, among a sample of the rows.
+
+    Raises ValueError if the kernel of the sample is not symmetric or has a negative eigenvalue.
+    """
+    chosen = np.random.default_rng(seed).permutation(source.n_rows)[:_SAMPLE]
+    corner = source.block(chosen, chosen, np.float64)
+    size = max(float(np.abs(corner).max(initial=0.0)), np.finfo(float).tiny)
+    asymmetry = float(np.abs(corner - corner.T).max(initial=0.0))
+    if asymmetry > _TOLERANCE * size:
+        raise ValueError(
+            f"The kernel is not symmetric: swapping two rows changes its value by {asymmetry:.3g}; a kernel "
+            "k needs k(a, b) = k(b, a)."
+        )
+    with Workers().running():
+        values = np.linalg.eigvalsh((corner + corner.T) / 2)
+    if values.min(initial=0.0) < -_TOLERANCE * max(size, float(values.max(initial=0.0))):
+        raise ValueError(
+            f"The kernel is not positive semi-definite: among {len(corner)} rows its smallest eigenvalue is "
+            f"{values.min():.3g}; add at least that much to its diagonal, clip its negative eigenvalues, or "
+            "use another kernel."
+        )

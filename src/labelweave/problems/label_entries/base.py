@@ -15,9 +15,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array, PerRow
+from labelweave.array_types import Array
 
-__all__ = ["Array", "EntryPoint", "LabelEntries", "SlopeOperator", "weighted_rows"]
+__all__ = ["Array", "EntryPoint", "GradientOperator", "LabelEntries"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class EntryPoint:
     """The loss, to second order, at one image.
 
     values (rows,): the loss of each row.
-    slopes (rows, k): derivatives by the image: D H with D_ij = w_ij loss'(s_ij) (equation 9).
+    gradients (rows, k): derivatives by the image: D H with D_ij = w_ij loss'(s_ij) (equation 9).
     curve: from a direction B of shape (rows, k) to U H of shape (rows, k), with U_ij = w_ij loss''(s_ij) b_i
         . h_j (equation 10).
     weights (rows,): sums of second derivatives over each row, as shares of the sum of ``column_weights``; for
@@ -33,14 +33,14 @@ class EntryPoint:
     """
 
     values: npt.NDArray[np.float64]
-    slopes: Array
+    gradients: Array
     curve: Callable[[Array], Array]
     weights: Array
 
 
 @dataclass(frozen=True)
-class SlopeOperator:
-    """The matrix D of slopes of all entries, and the conjugate losses at its multiples.
+class GradientOperator:
+    """The matrix D of gradients of all entries, and the conjugate losses at its multiples.
 
     matmul: from v of shape (columns, p) to D v of shape (rows, p).
     adjoint: from u of shape (rows, p) to D^T u of shape (columns, p).
@@ -78,18 +78,9 @@ class LabelEntries(Protocol):
         Shapes: fixed (columns, k), result (rows,).
         """
 
-    def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
-        """Give the matrix of slopes as an operator.
+    def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
+        """Give the matrix of gradients as an operator.
 
         image (rows, k): the image of the factor that moves.
         Shapes: fixed (columns, k).
         """
-
-
-def weighted_rows(table: Array, weights: PerRow) -> Array:
-    """Multiply every row of a table by its weight.
-
-    Returns (n, k): the product; the table itself where all weights are 1.
-    Shapes: table (n, k).
-    """
-    return table if (weights == 1).all() else table * weights[:, None]

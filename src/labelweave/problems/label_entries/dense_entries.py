@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator
+from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 
 __all__ = ["DenseEntries", "EntryTable"]
 
@@ -94,7 +94,7 @@ class DenseEntries:
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         n_rows, dtype = len(image), image.dtype
-        values, slopes, means = np.empty(n_rows), np.empty_like(image), np.empty(n_rows, dtype)
+        values, gradients, means = np.empty(n_rows), np.empty_like(image), np.empty(n_rows, dtype)
         keeps = dtype.itemsize * n_rows * self.shape[1] <= self.budget
         kept: dict[int, Array] = {}
         across = np.ascontiguousarray(fixed.T)
@@ -104,7 +104,7 @@ class DenseEntries:
             signs, weights = self.table.block(block)
             scores = image[block] @ across
             values[block] = (weights * self.loss.value(signs, scores)).sum(axis=1, dtype=np.float64)
-            slopes[block] = (weights * self.loss.slope(signs, scores)) @ fixed
+            gradients[block] = (weights * self.loss.slope(signs, scores)) @ fixed
             curvature = weights * self.loss.curvature(signs, scores)
             means[block] = curvature.sum(axis=1) / total
             if keeps:
@@ -117,7 +117,7 @@ class DenseEntries:
             return np.asarray(weights * self.loss.curvature(signs, image[block] @ across))
 
         self.workers.each(one, self.blocks)
-        return EntryPoint(values, slopes, self._curve(curvature, fixed, across), means)
+        return EntryPoint(values, gradients, self._curve(curvature, fixed, across), means)
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
         values = np.empty(len(image))
@@ -131,7 +131,7 @@ class DenseEntries:
         self.workers.each(one, self.blocks)
         return values
 
-    def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
+    def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         across = np.ascontiguousarray(fixed.T)
 
         def at(block: slice) -> tuple[Array, Array, Array]:
@@ -140,26 +140,26 @@ class DenseEntries:
 
         def matmul(right: Array) -> Array:
             def part(block: slice) -> Array:
-                _, weights, slopes = at(block)
-                return np.asarray((weights * slopes) @ right)
+                _, weights, gradients = at(block)
+                return np.asarray((weights * gradients) @ right)
 
             return np.concatenate(self._parts(part))
 
         def adjoint(left: Array) -> Array:
             def part(block: slice) -> Array:
-                _, weights, slopes = at(block)
-                return np.asarray((weights * slopes).T @ left[block])
+                _, weights, gradients = at(block)
+                return np.asarray((weights * gradients).T @ left[block])
 
             return np.asarray(sum(self._parts(part)))
 
         def conjugate(share: float) -> float:
             def part(block: slice) -> float:
-                signs, weights, slopes = at(block)
-                return float((weights * self.loss.conjugate(signs, share * slopes)).sum(dtype=np.float64))
+                signs, weights, gradients = at(block)
+                return float((weights * self.loss.conjugate(signs, share * gradients)).sum(dtype=np.float64))
 
             return float(sum(self._parts(part)))
 
-        return SlopeOperator(matmul, adjoint, conjugate)
+        return GradientOperator(matmul, adjoint, conjugate)
 
     def _curve(
         self, curvature: Callable[[slice], Array], fixed: Array, across: Array

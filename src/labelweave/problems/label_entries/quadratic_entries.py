@@ -17,9 +17,9 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
-from labelweave.features.inner_products import row_inner
+from labelweave.arrays.tables import row_inner, weighted_rows
 from labelweave.features.sparse_products import SparseProducts
-from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator, weighted_rows
+from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 
 __all__ = ["QuadraticEntries"]
 
@@ -81,11 +81,11 @@ class QuadraticEntries:
         gram = self._gram(fixed)
         scale = self.row_weights[:, None]
         values, pulled = self._values(image, fixed, gram)
-        slopes = self.workers.matmul(image, gram)
-        slopes -= pulled
+        gradients = self.workers.matmul(image, gram)
+        gradients -= pulled
         if self.background != 1.0:
-            slopes += self._on_positives(image, fixed)
-        slopes *= scale
+            gradients += self._on_positives(image, fixed)
+        gradients *= scale
 
         def curve(direction: Array) -> Array:
             bent = self.workers.matmul(direction, gram)
@@ -94,12 +94,12 @@ class QuadraticEntries:
             bent *= scale
             return bent
 
-        return EntryPoint(values, slopes, curve, self._mean_curvature())
+        return EntryPoint(values, gradients, curve, self._mean_curvature())
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
         return self._values(image, fixed, self._gram(fixed))[0]
 
-    def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
+    def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         scores = self.positives.sampled(image, fixed)
         weight, b = self.weighted.values, self.background
         correction = self.positives.with_values(weight * ((1 - b) * scores - 1))
@@ -117,17 +117,17 @@ class QuadraticEntries:
         def conjugate(share: float) -> float:
             return self._conjugate(share, image, fixed, scores.astype(np.float64))
 
-        return SlopeOperator(matmul, adjoint, conjugate)
+        return GradientOperator(matmul, adjoint, conjugate)
 
     def _conjugate(self, share: float, image: Array, fixed: Array, scores: Array) -> float:
         """Add up the conjugates: of the background everywhere, and what positive entries have instead."""
         b = self.background
-        # weight b, slope t s: b (t s)^2 / 2, which a row's Gram matrix adds up for all entries
+        # weight b, gradient t s: b (t s)^2 / 2, which a row's Gram matrix adds up for all entries
         bent = self.workers.matmul(image, self._gram(fixed))
         every = 0.5 * share**2 * row_inner(bent, image, self.workers)
-        # weight 1, slope t (s - 1) of the target 1
-        slopes = share * (scores - 1)
-        own = slopes * (0.5 * slopes + 1) - 0.5 * b * np.square(share * scores)
+        # weight 1, gradient t (s - 1) of the target 1
+        gradients = share * (scores - 1)
+        own = gradients * (0.5 * gradients + 1) - 0.5 * b * np.square(share * scores)
         rows = sp.csr_array(
             (self.weighted.values * own, self.positives.indices, self.positives.indptr), shape=self.shape
         )

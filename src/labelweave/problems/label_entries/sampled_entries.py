@@ -1,6 +1,6 @@
 """Any loss over listed entries only: missing labels (Yu et al. 2014, Algorithm 1).
 
-Every operation walks the observed entries: scores a_i . h_j by sampled products, slopes and curvatures
+Every operation walks the observed entries: scores a_i . h_j by sampled products, gradients and curvatures
 entry by entry, and sums of the fixed factor by sparse products.
 """
 
@@ -14,7 +14,7 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries.base import EntryPoint, SlopeOperator
+from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 
 __all__ = ["SampledEntries"]
 
@@ -68,7 +68,7 @@ class SampledEntries:
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         scores = self.signs.sampled(image, fixed)
-        slopes = self._with(self.weights * self.loss.slope(self.signs.values, scores))
+        gradients = self._with(self.weights * self.loss.slope(self.signs.values, scores))
         curvature = self.weights * self.loss.curvature(self.signs.values, scores)
 
         def curve(direction: Array) -> Array:
@@ -77,21 +77,21 @@ class SampledEntries:
             return self._with(moved).matmul(fixed)
 
         weights = self._row_sums(curvature) / self._total
-        return EntryPoint(self._values(scores), slopes.matmul(fixed), curve, weights.astype(image.dtype))
+        return EntryPoint(self._values(scores), gradients.matmul(fixed), curve, weights.astype(image.dtype))
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
         return self._values(self.signs.sampled(image, fixed))
 
-    def slope_operator(self, image: Array, fixed: Array) -> SlopeOperator:
+    def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         signs = self.signs.values
-        slopes = self.loss.slope(signs, self.signs.sampled(image, fixed))
-        matrix = self._with(self.weights * slopes)
+        gradients = self.loss.slope(signs, self.signs.sampled(image, fixed))
+        matrix = self._with(self.weights * gradients)
 
         def conjugate(share: float) -> float:
-            values = self.weights * self.loss.conjugate(signs, share * slopes)
+            values = self.weights * self.loss.conjugate(signs, share * gradients)
             return float(values.sum(dtype=np.float64))
 
-        return SlopeOperator(matrix.matmul, matrix.adjoint, conjugate)
+        return GradientOperator(matrix.matmul, matrix.adjoint, conjugate)
 
     def _with(self, values: Array) -> SparseProducts:
         return self.signs.with_values(values)

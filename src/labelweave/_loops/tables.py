@@ -1,10 +1,12 @@
-"""Updates of tables in place, one factor for a row, a column or all."""
+"""Tables in one pass over their memory: updates in place, and inner products in double precision."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from labelweave._loops.compiling import njit
 
-__all__ = ["add_multiples", "multiply_and_add_rows"]
+__all__ = ["add_column_products", "add_multiples", "multiply_and_add_rows", "row_product_sums"]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -22,6 +24,7 @@ def add_multiples(target, factors, vector):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def multiply_and_add_rows(target, factors, vector):  # type: ignore[no-untyped-def]
+    """Compute ``target = factors * target + vector``; factors as in :func:`add_multiples`."""
     for i in range(target.shape[0]):
         if factors.shape[1] == 1:
             factor = factors[min(i, factors.shape[0] - 1), 0]
@@ -30,3 +33,22 @@ def multiply_and_add_rows(target, factors, vector):  # type: ignore[no-untyped-d
         else:
             for j in range(target.shape[1]):
                 target[i, j] = factors[0, j] * target[i, j] + vector[i, j]
+
+
+@njit(nogil=True, cache=True)
+def add_column_products(left, right, sums):  # type: ignore[no-untyped-def]
+    """Compute ``sums[j] += sum over i of left[i, j] * right[i, j]``."""
+    for i in range(left.shape[0]):
+        for j in range(left.shape[1]):
+            sums[j] += np.float64(left[i, j]) * np.float64(right[i, j])
+
+
+# sums may be split into lanes; NaN and infinity keep their meaning
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+def row_product_sums(left, right, sums):  # type: ignore[no-untyped-def]
+    """Compute ``sums[i] = sum over j of left[i, j] * right[i, j]``."""
+    for i in range(left.shape[0]):
+        total = 0.0
+        for j in range(left.shape[1]):
+            total += np.float64(left[i, j]) * np.float64(right[i, j])
+        sums[i] = total
