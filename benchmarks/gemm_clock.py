@@ -48,14 +48,14 @@ class GemmClock:
             This clock.
         """
         from labelweave.arrays import RowPanels, Workers
-        from labelweave.problems.label_mixing import _Factor
+        from labelweave.labels.covariance.factor import FactorCovariance
 
         with ExitStack() as stack:
             for name in _PRODUCTS:
                 self._wrap(stack, Workers, name, "products", _operations)
             for name in _PANELS:
                 self._wrap(stack, RowPanels, name, "panels")
-            self._wrap(stack, _Factor, "_times", "label factor")
+            self._wrap(stack, FactorCovariance, "matmul", "label factor")
             self._wrap(stack, np.linalg, "eigh", "eigenvectors")
             yield self
 

@@ -95,11 +95,11 @@ def _measure_logistic(
     case: str, problem: ClassProblem, classes: list[int], arguments: argparse.Namespace, workers: Any
 ) -> list[dict[str, Any]]:
     """Compare with the Gaussian process: some classes, each against the rest."""
-    from labelweave.losses import LogisticLoss
+    from labelweave.losses import EntrywiseLoss
 
     labels = [problem.codes == number for number in classes]
     signs = np.where(np.column_stack(labels), 1, -1).astype(np.int8)
-    loss = LogisticLoss(signs, np.ones((len(signs), 1)), is_separate=True)
+    loss = EntrywiseLoss("logistic", signs, np.ones((len(signs), 1)), is_separate=True)
     gram, making = _timed_matrix(problem, arguments, workers)
     own = _OwnRuns(gram, Prior(arguments.scale, 0.0), loss, workers)
     peers = []

@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import RowPanels, Workers
+from labelweave.arrays import Workers
 from labelweave.features.gram import StoredGram
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
-from labelweave.losses import LogisticLoss, SoftmaxLoss
+from labelweave.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.solvers.exact_directions import ExactDirections
-from labelweave.solvers.function_gradients import FunctionGradients
-from labelweave.solvers.newton_system import Inner, NewtonPoint, NewtonSystem
+from labelweave.solvers.newton_system import FunctionGradients, NewtonPoint, NewtonSystem
 from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 from reference.newton_twins import block_diagonal
 
@@ -66,7 +65,7 @@ def _problem(name, scale, loss="softmax"):
         made = SoftmaxLoss(rng.integers(0, C, N), C, _weights())
     else:
         signs = rng.integers(-1, 2, (N, C)).astype(np.int8)
-        made = LogisticLoss(signs, _weights(), is_separate=loss == "separate")
+        made = EntrywiseLoss("logistic", signs, _weights(), is_separate=loss == "separate")
     return KernelLikelihood(_gram(COVARIANCES[name], scale, is_separate=loss == "separate"), made, 0, 0)
 
 
@@ -80,10 +79,9 @@ def _system(problem, size):
     dual, scores = dual * factor, scores * factor
     losses, residual, curvature = problem.evaluate(scores, every)
     residual -= dual
-    inner = Inner(RowPanels(problem.workers, N, dual[0].size))
     values = losses + np.einsum("ngc,ngc->g", dual, scores) / 2
     point = NewtonPoint(dual, scores, residual, problem.product(residual, every), values)
-    return NewtonSystem(problem, curvature, every, inner), point
+    return NewtonSystem(problem, curvature, every), point
 
 
 def _dense(system, group):
@@ -168,7 +166,8 @@ def test_groups_are_solved_alone_as_together(solver):
     reduction = np.full(FITS, 1e-10)
     together = SOLVERS[solver].solve(system, point.residual.copy(), point.image.copy(), reduction, 2000)[0]
     for group in range(FITS):
-        one = system.restricted(np.array([group]))
+        curvature = np.ascontiguousarray(system.curvature[:, [group]])
+        one = NewtonSystem(problem, curvature, np.array([group]))
         right, image = point.residual[:, [group]].copy(), point.image[:, [group]].copy()
         alone = SOLVERS[solver].solve(one, right, image, reduction[:1], 2000)[0]
         assert np.allclose(alone, together[:, [group]], atol=1e-8)
@@ -206,6 +205,6 @@ def test_exact_directions_refuse_an_indefinite_kernel():
     problem = KernelLikelihood(gram, SoftmaxLoss(np.zeros(N, int), C, np.ones((N, 1))), 0, 0)
     every, zeros = np.array([0]), np.zeros((N, 1, C))
     _, residual, curvature = problem.evaluate(zeros, every)
-    system = NewtonSystem(problem, curvature, every, Inner(RowPanels(Workers(), N, C)))
+    system = NewtonSystem(problem, curvature, every)
     with pytest.raises(ValueError, match="not positive semi-definite"):
         ExactDirections().solve(system, residual, residual, np.ones(1), 1)

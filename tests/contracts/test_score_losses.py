@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelweave.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from labelweave.losses import EntrywiseLoss, SoftmaxLoss
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, SquaredTwin, block_diagonal
 
 N, C, FITS = 11, 4, 3
@@ -37,22 +37,24 @@ def _signs():
 
 
 def _logistic():
-    loss = LogisticLoss(_signs(), _weights(), is_separate=False)
+    loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=False)
     return loss, lambda fit: LogisticTwin(_signs(), _weights()[:, fit])
 
 
 def _separate():
-    loss = LogisticLoss(_signs(), _weights(), is_separate=True)
+    loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=True)
     return loss, lambda group: LogisticTwin(_signs()[:, [group % C]], _weights()[:, group // C])
 
 
 def _squared():
-    loss = SquaredLoss(_signs(), _weights(), is_separate=False, negative_weight=0.3)
+    loss = EntrywiseLoss(
+        "squared", _signs(), _weights(), is_separate=False, entry_weights=np.where(_signs() < 0, 0.3, 1.0)
+    )
     return loss, lambda fit: SquaredTwin(_signs(), _weights()[:, fit], 0.3)
 
 
 def _separate_squared():
-    loss = SquaredLoss(_signs(), _weights(), is_separate=True)
+    loss = EntrywiseLoss("squared", _signs(), _weights(), is_separate=True)
     return loss, lambda group: SquaredTwin(_signs()[:, [group % C]], _weights()[:, group // C])
 
 

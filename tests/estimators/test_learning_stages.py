@@ -6,6 +6,7 @@ import pytest
 from labelweave import KernelLogisticClassifier, load
 from labelweave.estimators.folds import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
+from labelweave.hyperparameters import StagedSearch
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(None, [4, 3, 3]), (3, [3, 3, 3]), (2, [2, 2, 2])])
@@ -42,14 +43,14 @@ def test_a_single_block():
 def test_stages(blocks, first, expected, monkeypatch):
     """Every stage has so many blocks of so many rows together, and so many hyper-parameters."""
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", first)
-    search, met = likelihood_fit.LikelihoodFit._search, []
+    search, met = StagedSearch._search, []
 
-    def noted(fit, criterion, start, *others):
+    def noted(stages, criterion, start, *others):
         rows = sum(len(part.data.weights) for part in criterion.parts)
         met.append((len(criterion.parts), rows, len(start) + 1))
-        return search(fit, criterion, start, *others)
+        return search(stages, criterion, start, *others)
 
-    monkeypatch.setattr(likelihood_fit.LikelihoodFit, "_search", noted)
+    monkeypatch.setattr(StagedSearch, "_search", noted)
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 3))
     y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)

@@ -31,7 +31,7 @@ def assert_slope(criterion, theta, relative=1e-6, absolute=1e-9, seed=0):
     found = criterion(theta)
     assert found.converged
     expected = slope_along(criterion, theta, direction)
-    assert found.slope @ direction == pytest.approx(expected, rel=relative, abs=absolute)
+    assert found.gradient @ direction == pytest.approx(expected, rel=relative, abs=absolute)
 
 
 @KINDS
@@ -86,7 +86,7 @@ def test_few_features_of_any_size(scale, is_softmax, workers):
     exact = problem.criterion(priors, workers=workers)(priors.start)
     usual = problem.criterion(priors, InnerSettings(), workers=workers)(priors.start)
     assert usual.value == pytest.approx(exact.value, rel=1e-5)
-    np.testing.assert_allclose(usual.slope, exact.slope, atol=1e-4)
+    np.testing.assert_allclose(usual.gradient, exact.gradient, atol=1e-4)
 
 
 @KINDS
@@ -96,7 +96,7 @@ def test_large_kernels_do_not_spoil_value_and_gradient(is_softmax, workers):
     exact = problem.criterion(priors, NEARLY_TIGHT, workers=workers)(priors.start)
     usual = problem.criterion(priors, InnerSettings(), workers=workers)(priors.start)
     assert usual.value == pytest.approx(exact.value, rel=1e-3)
-    np.testing.assert_allclose(usual.slope, exact.slope, atol=0.1 * np.abs(exact.slope).max() + 1e-3)
+    np.testing.assert_allclose(usual.gradient, exact.gradient, atol=0.1 * np.abs(exact.gradient).max() + 1e-3)
 
 
 KERNELS = {
@@ -138,9 +138,9 @@ def test_folds_together_are_folds_alone(is_softmax, workers):
     for fold in problem.held_out.T:
         alone = replace(problem, held_out=fold[:, None]).criterion(priors, workers=workers)(priors.start)
         weight = problem.weights[fold].sum()
-        value, slope, mass = value + weight * alone.value, slope + weight * alone.slope, mass + weight
+        value, slope, mass = value + weight * alone.value, slope + weight * alone.gradient, mass + weight
     assert together.value == pytest.approx(value / mass, rel=1e-10)
-    np.testing.assert_allclose(together.slope, slope / mass, atol=1e-9)
+    np.testing.assert_allclose(together.gradient, slope / mass, atol=1e-9)
 
 
 def test_a_row_that_repeats_has_its_weight(workers):
@@ -153,7 +153,7 @@ def test_a_row_that_repeats_has_its_weight(workers):
     repeated = replace(problem, weights=np.ones(len(often)), **parts)
     found = repeated.criterion(priors, workers=workers)(priors.start)
     assert weighted.value == pytest.approx(found.value, rel=1e-9)
-    np.testing.assert_allclose(weighted.slope, found.slope, atol=1e-8)
+    np.testing.assert_allclose(weighted.gradient, found.gradient, atol=1e-8)
 
 
 @settings(max_examples=15, deadline=None)
@@ -168,7 +168,7 @@ def test_loose_fits_are_corrected(seed, name, is_softmax):
     assert loose.value == pytest.approx(exact.value, rel=1e-2)
     usual = problem.criterion(priors, InnerSettings())(priors.start)
     assert usual.value == pytest.approx(exact.value, rel=1e-4)
-    assert np.linalg.norm(usual.slope - exact.slope) <= 1e-2 * np.linalg.norm(exact.slope) + 1e-4
+    assert np.linalg.norm(usual.gradient - exact.gradient) <= 1e-2 * np.linalg.norm(exact.gradient) + 1e-4
 
 
 def test_a_second_evaluation_starts_from_the_first(workers):
@@ -187,7 +187,7 @@ def test_fits_that_fail_leave_the_state_alone(workers):
     found = criterion(priors.start)
     assert not found.converged
     assert np.isnan(found.value)
-    assert np.isnan(found.slope).all()
+    assert np.isnan(found.gradient).all()
     assert criterion.inner_state is None
 
 

@@ -36,12 +36,12 @@ def test_value_and_gradient(name, is_softmax, workers):
     found, apart = criterion(theta), [part(theta) for part in parts]
     masses = [part.mass for part in parts]
     assert found.value == pytest.approx(np.average([one.value for one in apart], weights=masses))
-    expected = np.average([one.slope for one in apart], axis=0, weights=masses)
-    np.testing.assert_allclose(found.slope, expected, atol=1e-9)
+    expected = np.average([one.gradient for one in apart], axis=0, weights=masses)
+    np.testing.assert_allclose(found.gradient, expected, atol=1e-9)
     direction = np.random.default_rng(2).normal(size=len(theta))
     direction /= np.linalg.norm(direction)
     slope = slope_along(criterion, theta, direction)
-    assert found.slope @ direction == pytest.approx(slope, rel=1e-6, abs=1e-9)
+    assert found.gradient @ direction == pytest.approx(slope, rel=1e-6, abs=1e-9)
 
 
 @KINDS
@@ -49,8 +49,8 @@ def test_one_part_is_the_criterion_itself(is_softmax, workers):
     priors = family("level", RBFKernel(0.3))
     (part,), (same,) = (drawn_parts(priors, workers, is_softmax=is_softmax, sizes=(20,)) for _ in range(2))
     mean, alone = MeanCriterion([part])(priors.start), same(priors.start)
-    assert mean._replace(slope=0, time=0) == alone._replace(slope=0, time=0)
-    np.testing.assert_array_equal(mean.slope, alone.slope)
+    assert mean._replace(gradient=0, time=0) == alone._replace(gradient=0, time=0)
+    np.testing.assert_array_equal(mean.gradient, alone.gradient)
 
 
 def test_the_mean_of_equal_parts_is_each_of_them(workers):
@@ -58,7 +58,7 @@ def test_the_mean_of_equal_parts_is_each_of_them(workers):
     parts = [*drawn_parts(priors, workers, sizes=(20,)), *drawn_parts(priors, workers, sizes=(20,))]
     mean, alone = MeanCriterion(parts)(priors.start), parts[0](priors.start)
     assert mean.value == pytest.approx(alone.value)
-    np.testing.assert_allclose(mean.slope, alone.slope, atol=1e-9)
+    np.testing.assert_allclose(mean.gradient, alone.gradient, atol=1e-9)
 
 
 def test_costs_add_up(workers):
@@ -79,7 +79,7 @@ def test_one_failure_is_a_failure(position, workers):
     found = criterion(priors.start)
     assert not found.converged
     assert np.isnan(found.value)
-    assert np.isnan(found.slope).all()
+    assert np.isnan(found.gradient).all()
     assert criterion.inner_states[position] is None
     with pytest.raises(ValueError, match="did not converge at the first hyper-parameters"):
         learn(criterion, priors.start, priors.bounds)
@@ -90,7 +90,7 @@ def test_states_serve_another_family(workers):
     first = MeanCriterion(drawn_parts(tied, workers, settings=InnerSettings()))
     warm, cold = (MeanCriterion(drawn_parts(apart, workers, settings=InnerSettings())) for _ in range(2))
     assert warm.family is apart
-    assert warm.inner_states == [None] * 3
+    assert warm.inner_states == (None,) * 3
     first(tied.start)
     warm.start_from(first.inner_states)
     found, expected = warm(apart.start), cold(apart.start)

@@ -32,7 +32,7 @@ def test_finds_the_minimum():
 def test_the_size_of_the_criterion_does_not_matter(factor):
     def scaled(theta):
         found = bowl(theta)
-        return found._replace(value=factor * found.value, slope=factor * found.slope)
+        return found._replace(value=factor * found.value, gradient=factor * found.gradient)
 
     found, same = learn(scaled, np.zeros(2), FREE), learn(bowl, np.zeros(2), FREE)
     np.testing.assert_allclose(found.theta, same.theta, rtol=1e-6)

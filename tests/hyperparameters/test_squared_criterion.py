@@ -16,7 +16,7 @@ from labelweave.hyperparameters import (
     RidgeCrossValidation,
     RidgePriors,
 )
-from labelweave.losses import SquaredLoss
+from labelweave.losses import EntrywiseLoss
 from labelweave.solvers.exact_directions import ExactDirections
 from reference.cross_validation_twin import TIGHT, slope_along
 
@@ -43,9 +43,8 @@ class Rows:
 
         def make_loss(weights):
             separate = not priors.ties_labels
-            return SquaredLoss(
-                self.signs, weights, is_separate=separate, negative_weight=self.negative_weight
-            )
+            factors = np.where(self.signs < 0, self.negative_weight, 1.0)
+            return EntrywiseLoss("squared", self.signs, weights, is_separate=separate, entry_weights=factors)
 
         def stored(kernel):
             return StoredGram.from_source(KernelSource(kernel, features), 0.0, np.float64, workers)
@@ -102,7 +101,7 @@ def test_gradient_over_scales(gamma, regularization, missing):
     criterion = rows.criterion(priors, EXACT) if missing else rows.closed_form(priors)
     for direction in np.eye(2):
         expected = slope_along(criterion, priors.start, direction)
-        assert criterion(priors.start).slope @ direction == pytest.approx(expected, rel=1e-5, abs=1e-8)
+        assert criterion(priors.start).gradient @ direction == pytest.approx(expected, rel=1e-5, abs=1e-8)
 
 
 @pytest.mark.parametrize("regularization", [1e-2, 1.0, 1e4])
@@ -113,7 +112,7 @@ def test_the_closed_form_gives_the_same(gamma, regularization):
     assert closed.converged
     assert closed.value == pytest.approx(rows.slow_value(RBFKernel(gamma), regularization), rel=1e-9)
     found = rows.criterion(priors, EXACT)(priors.start)
-    np.testing.assert_allclose(closed.slope, found.slope, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(closed.gradient, found.gradient, rtol=1e-6, atol=1e-9)
 
 
 def test_no_factor_is_a_failed_evaluation():
@@ -139,7 +138,7 @@ def test_linear_kernel_of_sparse_rows_without_its_matrix(regularization, missing
     criterion = rows.criterion(priors, TIGHT, make_gram)
     sparse = criterion(priors.start)
     assert sparse.value == pytest.approx(dense.value, rel=1e-9)
-    assert sparse.slope[0] == pytest.approx(
+    assert sparse.gradient[0] == pytest.approx(
         slope_along(criterion, priors.start, np.ones(1)), rel=1e-5, abs=1e-8
     )
 
@@ -155,7 +154,7 @@ def test_given_kernel_matrix():
     fixed = ridge(RBFKernel(0.4), 0.5)
     found = rows.criterion(fixed, TIGHT)(fixed.start)
     assert given.value == pytest.approx(found.value, rel=1e-10)
-    assert given.slope == pytest.approx(found.slope[:1], rel=1e-6)
+    assert given.gradient == pytest.approx(found.gradient[:1], rel=1e-6)
 
 
 def test_names_values_and_a_retreat():

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from labelweave.losses import LogisticLoss
+from labelweave.losses import EntrywiseLoss
 
 
 def test_separate_labels_are_the_columns_of_tied_ones():
     rng = np.random.default_rng(0)
     signs = rng.integers(-1, 2, (7, 4)).astype(np.int8)
     weights, scores = rng.uniform(0, 2, (7, 3)), 3 * rng.normal(size=(7, 3, 4))
-    tied = LogisticLoss(signs, weights, is_separate=False)
-    separate = LogisticLoss(signs, weights, is_separate=True)
+    tied = EntrywiseLoss("logistic", signs, weights, is_separate=False)
+    separate = EntrywiseLoss("logistic", signs, weights, is_separate=True)
     assert tied.shape == (7, 3, 4)
     assert separate.shape == (7, 12, 1)
     rows = slice(0, 7)
@@ -23,7 +23,7 @@ def test_separate_labels_are_the_columns_of_tied_ones():
 
 def test_unobserved_entries_count_for_nothing():
     signs = np.array([[1, 0], [0, -1]], dtype=np.int8)
-    loss = LogisticLoss(signs, np.ones((2, 1)), is_separate=False)
+    loss = EntrywiseLoss("logistic", signs, np.ones((2, 1)), is_separate=False)
     scores = np.array([[0.0, 1e6], [-1e6, 0.0]])[:, None, :]
     found = loss.evaluate(scores, slice(0, 2), np.array([0]))
     assert np.isclose(found.values[0], 2 * np.log(2))

@@ -118,7 +118,7 @@ def test_separate_labels_have_a_group_each(names, groups):
 def test_labels_are_separate_where_the_matrix_is_diagonal(name):
     R = COVARIANCES[name].to_dense()
     is_diagonal = np.allclose(R, np.diag(np.diag(R)))
-    assert CoupledGram.separates([COVARIANCES[name]]) == is_diagonal
+    assert COVARIANCES[name].ties_labels == (not is_diagonal)
 
 
 @pytest.mark.parametrize("gram", GRAMS)
@@ -152,3 +152,21 @@ def test_groups_do_not_mix(seed, groups, name):
     for group in range(groups):
         alone = _gram([name]).product(np.ascontiguousarray(vectors[:, [group]]), np.array([group]))
         assert np.allclose(alone, together[:, [group]], atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("names", [[name] for name in COVARIANCES] + [["dense", "thin", "variances"]])
+def test_plain_arrays_of_rows_and_labels(names, kind):
+    vectors = _vectors()[:, 0].astype(kind)
+    found = _gram(names).product(vectors)
+    assert found.dtype == kind
+    assert found.shape == (N, L)
+    expected = (_dense(names) @ vectors.ravel().astype(float)).reshape(N, L)
+    assert np.allclose(found, expected, atol=1e-4 if kind == np.float32 else 1e-11)
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_products_with_a_covariance_over_the_last_axis(name):
+    vectors, R = _vectors(3), COVARIANCES[name].to_dense()
+    for workers in (None, Workers()):
+        assert np.allclose(COVARIANCES[name].matmul(vectors, workers), vectors @ R, atol=1e-12)

@@ -19,7 +19,7 @@ from labelweave.hyperparameters import (
     NodeGroups,
     TiedPriors,
 )
-from labelweave.losses import LogisticLoss, SoftmaxLoss
+from labelweave.losses import EntrywiseLoss, SoftmaxLoss
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, optimum, prior
 
 CLASSES = ["a", "b", "c", "d", "e"]
@@ -81,7 +81,7 @@ class Problem:
         def make_loss(weights):
             if self.is_softmax:
                 return SoftmaxLoss(self.codes, len(CLASSES), weights)
-            return LogisticLoss(self.signs, weights, is_separate=not ties)
+            return EntrywiseLoss("logistic", self.signs, weights, is_separate=not ties)
 
         def make_gram(kernel):
             source = PrecomputedSource(matrix) if kernel is None else KernelSource(kernel, features)

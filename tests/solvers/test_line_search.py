@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import RowPanels, Workers
+from labelweave.arrays import Workers
 from labelweave.features.gram import StoredGram
 from labelweave.labels import LabelCovariance
 from labelweave.losses import SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
-from labelweave.solvers.line_search import search_along
-from labelweave.solvers.newton_system import Inner, NewtonPoint, NewtonSystem
+from labelweave.solvers.newton import search_along
+from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem
 
 N, C, FITS = 20, 3, 3
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def _system(scale, intercept_variance=0.1):
     residual -= dual
     values = losses + np.einsum("ngc,ngc->g", dual, scores) / 2
     point = NewtonPoint(dual, scores, residual, problem.product(residual, EVERY), values)
-    return NewtonSystem(problem, curvature, EVERY, Inner(RowPanels(Workers(), N, FITS * C))), point
+    return NewtonSystem(problem, curvature, EVERY), point
 
 
 def _objective(system, point, direction, along, lengths):

@@ -10,13 +10,13 @@ from labelweave.arrays import Workers
 from labelweave.features.gram import StoredGram
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
-from labelweave.losses import LogisticLoss, SoftmaxLoss
+from labelweave.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.solvers import Status
 from labelweave.solvers.exact_directions import ExactDirections
-from labelweave.solvers.function_gradients import FunctionGradients
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
+from labelweave.solvers.newton_system import FunctionGradients
 from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, objective, optimum, prior
 
@@ -72,7 +72,11 @@ def _twin(loss, weights):
 
 
 def _loss(loss, weights):
-    return _softmax(weights) if loss == "softmax" else LogisticLoss(SIGNS, weights, is_separate=False)
+    return (
+        _softmax(weights)
+        if loss == "softmax"
+        else EntrywiseLoss("logistic", SIGNS, weights, is_separate=False)
+    )
 
 
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
@@ -87,10 +91,10 @@ def test_optima_are_those_of_the_twin(loss, name, directions):
     K = prior([_kernel()], [5.0 * COVARIANCES[name].to_dense()], 0.5)
     twin = _twin(loss, weights[:, 0])
     least, scores = optimum(twin, K, (N, C))
-    assert result.result.converged
-    assert np.isclose(result.values[0], least, rtol=1e-9)
+    assert result.converged
+    assert np.isclose(result.trace[-1].primal, least, rtol=1e-9)
     assert np.allclose(state.scores[:, 0], scores, atol=1e-4)
-    assert np.isclose(objective(twin, K, state.dual[:, 0]), result.values[0], rtol=1e-12)
+    assert np.isclose(objective(twin, K, state.dual[:, 0]), result.trace[-1].primal, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [0.1, 10.0, 1e3])
@@ -107,7 +111,7 @@ def test_softmax_is_scikit_learns_on_a_factor_of_the_kernel_matrix(scale):
 
 def test_separate_labels_are_scikit_learns_binary_models():
     signs = np.where(RNG.random((N, 2)) < 0.5, 1, -1).astype(np.int8)
-    loss = LogisticLoss(signs, np.ones((N, 1)), is_separate=True)
+    loss = EntrywiseLoss("logistic", signs, np.ones((N, 1)), is_separate=True)
     problem = _problem(loss, _kernel(), LabelCovariance.identity(2), 0.0, is_separate=True)
     _, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
     factor = np.linalg.cholesky(_kernel() + 1e-10 * np.eye(N))
@@ -129,14 +133,14 @@ def test_the_gap_bounds_how_far_the_objective_is_from_the_least(seed, scale, max
     rng = np.random.default_rng(seed)
     problem = _simple(covariance=name, scale=scale)
     start = 0.3 * rng.normal(size=(N, 1, C))
-    state = NewtonState(start, np.zeros((N, 1, C)))
+    state = NewtonState.at(start)
     result, state = NewtonConjugateGradient(1e-14, max_iter).solve(problem, state)
     best, _ = NewtonConjugateGradient(1e-12, 60).solve(problem)
-    rounding = 1e-11 * max(1.0, best.values[0])
-    assert result.gaps[0] + rounding >= result.values[0] - best.values[0] >= -rounding
-    last = result.result.trace[-1]
+    rounding = 1e-11 * max(1.0, best.trace[-1].primal)
+    last = result.trace[-1]
+    assert last.primal - last.dual + rounding >= last.primal - best.trace[-1].primal >= -rounding
     assert last.primal - last.dual >= -rounding
-    assert last.dual <= best.values[0] + rounding
+    assert last.dual <= best.trace[-1].primal + rounding
 
 
 def test_directions_agree_with_each_other():
@@ -153,11 +157,11 @@ def test_folds_solved_together_are_folds_solved_alone(directions):
     weights = np.ones((N, 3))
     weights[np.arange(N), np.arange(N) % 3] = 0.0
     solver = NewtonConjugateGradient(1e-12, 60, directions=DIRECTIONS[directions])
-    together, state = solver.solve(_simple(weights, "variances"))
+    _, state = solver.solve(_simple(weights, "variances"))
     for fold in range(3):
         kept = weights[:, fold] > 0
-        alone, one = solver.solve(_simple(np.ascontiguousarray(weights[:, [fold]]), "variances"))
-        assert np.isclose(alone.values[0], together.values[fold], rtol=1e-10)
+        _, one = solver.solve(_simple(np.ascontiguousarray(weights[:, [fold]]), "variances"))
+        assert np.isclose(one.values[0], state.values[fold], rtol=1e-10)
         assert np.allclose(one.scores[:, 0], state.scores[:, fold], atol=1e-4)
         assert not state.dual[~kept, fold].any()
         # the rows left out are predicted: their scores are those of a model that never saw them
@@ -172,57 +176,55 @@ def test_groups_stop_when_they_are_done():
     weights[:, 1] = 1e-6
     weights[:, 2] = 0.0
     result, state = NewtonConjugateGradient(1e-10, 50).solve(_simple(weights))
-    assert result.result.converged
-    assert result.values[2] == 0.0
+    assert result.converged
+    assert state.values[2] == 0.0
     assert not state.dual[:, 2].any()
-    assert min(record.active_share for record in result.result.trace) < 1.0
+    assert min(record.active_share for record in result.trace) < 1.0
 
 
 def test_a_fit_goes_on_from_where_it_stood():
     problem = _simple()
     _, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
-    again, _ = NewtonConjugateGradient(1e-8, 50).solve(
-        problem, NewtonState(state.dual.copy(), 0 * state.scores)
-    )
-    assert again.result.converged
-    assert again.result.n_iter == 0
+    again, _ = NewtonConjugateGradient(1e-8, 50).solve(problem, NewtonState.at(state.dual))
+    assert again.converged
+    assert again.n_iter == 0
     cut, half = NewtonConjugateGradient(1e-12, 2).solve(_simple())
-    assert cut.result.status is Status.ITERATION_LIMIT
+    assert cut.status is Status.ITERATION_LIMIT
     rest, _ = NewtonConjugateGradient(1e-12, 50).solve(_simple(), half)
-    assert rest.result.converged
-    assert rest.values[0] <= cut.values[0]
+    assert rest.converged
+    assert rest.trace[-1].primal <= cut.trace[-1].primal
 
 
 def test_a_start_far_away_is_left_behind():
     for directions in DIRECTIONS.values():
-        state = NewtonState(50.0 * RNG.normal(size=(N, 1, C)), np.zeros((N, 1, C)))
+        state = NewtonState.at(50.0 * RNG.normal(size=(N, 1, C)))
         problem = _simple(covariance="variances")
         result, _ = NewtonConjugateGradient(1e-8, 100, directions=directions).solve(problem, state)
         least, _ = NewtonConjugateGradient(1e-10, 100).solve(_simple(covariance="variances"))
-        assert result.result.converged
-        assert np.isclose(result.values[0], least.values[0], rtol=1e-7)
+        assert result.converged
+        assert np.isclose(result.trace[-1].primal, least.trace[-1].primal, rtol=1e-7)
 
 
 def test_the_limit_of_steps_is_kept_and_told():
     result, _ = NewtonConjugateGradient(1e-14, 1).solve(_simple())
-    assert result.result.status is Status.ITERATION_LIMIT
-    assert result.result.n_iter == 1
-    assert "max_iter" in result.result.status.value
+    assert result.status is Status.ITERATION_LIMIT
+    assert result.n_iter == 1
+    assert "max_iter" in result.status.value
 
 
 def test_a_true_answer_of_the_callback_ends_the_fit():
     records = []
-    solver = NewtonConjugateGradient(
-        1e-12, 50, on_check=lambda record: records.append(record) or len(records) > 2
+    result, _ = NewtonConjugateGradient(1e-12, 50).solve(
+        _simple(), on_check=lambda record, _: records.append(record) or len(records) > 2
     )
-    result, _ = solver.solve(_simple())
-    assert result.result.status is Status.INTERRUPTED
-    assert [record.iteration for record in records] == [0, 1, 2, 2]
+    assert result.status is Status.INTERRUPTED
+    assert [record.iteration for record in records] == [0, 1, 2]
+    assert [record.iteration for record in result.trace] == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_an_interrupt_keeps_the_best_point_and_its_certificate(at):
-    def stop(record):
+    def stop(record, _):
         if record.iteration == at and not stop.done:
             stop.done = True
             raise KeyboardInterrupt
@@ -230,12 +232,12 @@ def test_an_interrupt_keeps_the_best_point_and_its_certificate(at):
 
     stop.done = False
     problem = _simple()
-    result, state = NewtonConjugateGradient(1e-12, 50, on_check=stop).solve(problem)
-    assert result.result.status is Status.INTERRUPTED
-    assert result.result.n_iter == at
+    result, state = NewtonConjugateGradient(1e-12, 50).solve(problem, on_check=stop)
+    assert result.status is Status.INTERRUPTED
+    assert result.n_iter == at
     assert np.allclose(state.scores, problem.product(state.dual, np.array([0])), atol=1e-12)
-    assert np.isfinite(result.gaps).all()
-    assert result.result.trace[-1].primal == pytest.approx(result.values.sum())
+    assert np.isfinite(result.gap)
+    assert result.trace[-1].primal == pytest.approx(state.values.sum())
 
 
 @pytest.mark.parametrize("call", range(1, 15))
@@ -251,9 +253,9 @@ def test_an_interrupt_in_a_product_leaves_whole_steps_only(monkeypatch, call):
 
     monkeypatch.setattr(problem, "product", interrupted)
     result, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
-    assert result.result.status is Status.INTERRUPTED
+    assert result.status is Status.INTERRUPTED
     assert np.allclose(state.scores, product(state.dual, np.array([0])), atol=1e-12)
-    assert np.isfinite(result.result.gap)
+    assert np.isfinite(result.gap)
 
 
 @pytest.mark.parametrize("directions", DIRECTIONS)
@@ -284,9 +286,9 @@ def test_extreme_hyperparameters_are_fitted(scale, width, directions):
     problem = _problem(loss, _kernel(width, rows), covariance)
     solver = NewtonConjugateGradient(1e-6, 200, directions=DIRECTIONS[directions])
     result, state = solver.solve(problem)
-    assert result.result.status is Status.CONVERGED
+    assert result.status is Status.CONVERGED
     assert np.isfinite(state.scores).all()
-    assert (np.diff([record.primal for record in result.result.trace]) <= 1e-9).all()
+    assert (np.diff([record.primal for record in result.trace]) <= 1e-9).all()
 
 
 @pytest.mark.parametrize("intercept_variance", [0.0, 1e-6, 1e6])
@@ -294,7 +296,7 @@ def test_extreme_hyperparameters_are_fitted(scale, width, directions):
 def test_extreme_intercept_variances_are_fitted(intercept_variance, directions):
     problem = _simple(covariance="variances", intercept_variance=intercept_variance)
     result, _ = NewtonConjugateGradient(1e-6, 100, directions=DIRECTIONS[directions]).solve(problem)
-    assert result.result.status is Status.CONVERGED
+    assert result.status is Status.CONVERGED
 
 
 @pytest.mark.parametrize("directions", DIRECTIONS)
@@ -302,14 +304,14 @@ def test_one_row_one_class_and_no_weight_are_fitted(directions):
     solver = NewtonConjugateGradient(1e-10, 50, directions=DIRECTIONS[directions])
     identity = LabelCovariance.identity(C)
     result, state = solver.solve(_problem(_softmax(np.ones((1, 1))), np.ones((1, 1)), identity))
-    assert result.result.converged
+    assert result.converged
     assert state.scores[0, 0].argmax() == CODES[0]
     one_class = SoftmaxLoss(np.zeros(N, int), 1, np.ones((N, 1)))
     result, _ = solver.solve(_problem(one_class, _kernel(), LabelCovariance.identity(1)))
-    assert result.values[0] == 0.0
+    assert result.trace[-1].primal == 0.0
     result, _ = solver.solve(_problem(_softmax(np.zeros((N, 1))), _kernel(), identity))
-    assert result.result.converged
-    assert result.values[0] == 0.0
+    assert result.converged
+    assert result.trace[-1].primal == 0.0
 
 
 def test_rows_of_the_same_features_and_unlike_classes_are_fitted():
@@ -318,7 +320,7 @@ def test_rows_of_the_same_features_and_unlike_classes_are_fitted():
         SoftmaxLoss(codes, C, np.ones((12, 1))), _kernel(rows=rows), LabelCovariance.identity(C)
     )
     result, _ = NewtonConjugateGradient(1e-12, 50).solve(problem)
-    assert np.isclose(result.values[0], 12 * np.log(C))  # nothing tells the classes apart
+    assert np.isclose(result.trace[-1].primal, 12 * np.log(C))  # nothing tells the classes apart
 
 
 def test_rows_known_in_part_lower_the_objective():
@@ -330,10 +332,10 @@ def test_rows_known_in_part_lower_the_objective():
     result, state = NewtonConjugateGradient(1e-10, 100).solve(problem)
     K = prior([_kernel()], [COVARIANCES["dense"].to_dense()], 0.5)
     twin = SoftmaxTwin(allowed, np.ones(N))
-    assert np.isclose(objective(twin, K, state.dual[:, 0]), result.values[0])
+    assert np.isclose(objective(twin, K, state.dual[:, 0]), result.trace[-1].primal)
     slope = twin.slope(state.scores[:, 0]) + state.dual[:, 0]
     assert np.abs(K @ slope.ravel()).max() < 1e-3
-    assert (np.diff([record.primal for record in result.result.trace]) <= 1e-9).all()
+    assert (np.diff([record.primal for record in result.trace]) <= 1e-9).all()
 
 
 def test_a_preconditioner_changes_the_way_and_not_the_end():
@@ -344,7 +346,7 @@ def test_a_preconditioner_changes_the_way_and_not_the_end():
     for rank in (0, 10):
         problem = _problem(SoftmaxLoss(codes, labels, np.ones((N, 2))), _kernel(), covariance, rank=rank)
         result, state = NewtonConjugateGradient(1e-12, 60).solve(problem)
-        assert result.result.converged
+        assert result.converged
         found.append(state.scores)
     assert np.allclose(found[0], found[1], atol=1e-4)
 
@@ -360,5 +362,24 @@ def test_preconditioned_fits_converge_at_extremes(scale, intercept_variance, ker
     problem = _problem(SoftmaxLoss(codes, 24, np.ones((N, 2))), K, LabelCovariance.low_rank(factor),
                        intercept_variance, rank=10)  # fmt: skip
     result, _ = NewtonConjugateGradient(1e-6, 100).solve(problem)
-    assert result.result.status is Status.CONVERGED
+    assert result.status is Status.CONVERGED
     assert problem._leading is not None
+
+
+@pytest.mark.parametrize("directions", DIRECTIONS)
+@pytest.mark.parametrize("start", ["zero", "far"])
+def test_a_fit_stopped_at_any_check_goes_on_with_the_same_bits(directions, start):
+    weights = np.ones((N, 3))
+    weights[np.arange(N), np.arange(N) % 3] = 0.0
+    problem = _simple(weights, "variances")
+    solver = NewtonConjugateGradient(1e-10, 60, directions=DIRECTIONS[directions])
+    first = NewtonState.at(np.random.default_rng(3).normal(size=problem.shape) * (start == "far"))
+    whole, end = solver.solve(problem, first)
+    for stop in range(len(whole.trace)):
+        checks = []
+        cut, state = solver.solve(problem, first, lambda *_, s=stop, c=checks: c.append(0) or len(c) > s)
+        taken_up = NewtonState.from_plain(state.to_plain())
+        result, state = solver.solve(problem, taken_up) if not cut.converged else (cut, state)
+        assert [r._replace(time=0) for r in result.trace] == [r._replace(time=0) for r in whole.trace]
+        assert np.array_equal(state.dual, end.dual)
+        assert np.array_equal(state.scores, end.scores)

@@ -11,8 +11,7 @@ from labelweave.array_types import Array, RowsByLabels
 from labelweave.features import Kernel
 from labelweave.features.gram import LowRankGram
 from labelweave.model_files import storable
-from labelweave.problems.coupled_gram import CoupledGram
-from labelweave.problems.score_prior import ScorePrior
+from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
 __all__ = ["KernelExpansion", "expansion"]
 

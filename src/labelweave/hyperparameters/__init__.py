@@ -1,23 +1,37 @@
 """Learning the parameters of kernels and label covariances from the cross-validation likelihood."""
 
-from labelweave.hyperparameters.coupled_priors import GivenCovariance, LearnedCoupling
 from labelweave.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
     Evaluation,
     FoldedData,
     InnerSettings,
+    MeanCriterion,
 )
-from labelweave.hyperparameters.learned_intercepts import LearnedIntercepts
-from labelweave.hyperparameters.mean_criterion import MeanCriterion
-from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes, TermSlopes
-from labelweave.hyperparameters.ridge_cross_validation import FoldedRidge, RidgeCrossValidation
-from labelweave.hyperparameters.ridge_priors import RidgePriors
-from labelweave.hyperparameters.search import LearnedParameters, SearchRecord, SearchSettings, learn
-from labelweave.hyperparameters.tied_priors import NodeGroups, TiedPriors
+from labelweave.hyperparameters.priors import (
+    GivenCovariance,
+    LearnedCoupling,
+    LearnedIntercepts,
+    NodeGroups,
+    PriorFamily,
+    PriorGradient,
+    TermGradient,
+    TiedPriors,
+)
+from labelweave.hyperparameters.ridge_cross_validation import FoldedRidge, RidgeCrossValidation, RidgePriors
+from labelweave.hyperparameters.search import (
+    EvaluationLog,
+    LearnedParameters,
+    SearchRecord,
+    SearchSettings,
+    SearchState,
+    StagedSearch,
+    learn,
+)
 
 __all__ = [
     "CrossValidationLikelihood",
     "Evaluation",
+    "EvaluationLog",
     "FoldedData",
     "FoldedRidge",
     "GivenCovariance",
@@ -28,12 +42,14 @@ __all__ = [
     "MeanCriterion",
     "NodeGroups",
     "PriorFamily",
-    "PriorSlopes",
+    "PriorGradient",
     "RidgeCrossValidation",
     "RidgePriors",
     "SearchRecord",
     "SearchSettings",
-    "TermSlopes",
+    "SearchState",
+    "StagedSearch",
+    "TermGradient",
     "TiedPriors",
     "learn",
 ]

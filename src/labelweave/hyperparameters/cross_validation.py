@@ -18,31 +18,38 @@ criterion at the exact fits is ``psi + <f, K r>`` to second order.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import RowPanels, Workers
-from labelweave.features import FeatureMatrix
-from labelweave.hyperparameters.kernel_slopes import term_slopes
-from labelweave.hyperparameters.prior_family import PriorFamily, PriorSlopes
+from labelweave.array_types import Array, Floats, PerRow
+from labelweave.arrays import RowPanels, Workers, panels
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import Gram
+from labelweave.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
 from labelweave.losses import ScoreLoss
+from labelweave.problems.coupled_gram import GramTerm, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
-from labelweave.problems.prior_grams import MakeGram, coupled_gram
-from labelweave.problems.score_prior import ScorePrior
-from labelweave.solvers import Status
-from labelweave.solvers.function_gradients import FunctionGradients
-from labelweave.solvers.newton import NewtonConjugateGradient, NewtonResult, NewtonState
-from labelweave.solvers.newton_system import Inner, LinearSolver, NewtonSystem, inner_products
+from labelweave.solvers import SolverResult, Status
+from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
+from labelweave.solvers.newton_system import FunctionGradients, LinearSolver, NewtonSystem, inner_products
 
-__all__ = ["CrossValidationLikelihood", "Evaluation", "FoldedData", "InnerSettings"]
-
+__all__ = [
+    "Criterion",
+    "CrossValidationLikelihood",
+    "Evaluation",
+    "FoldedData",
+    "InnerSettings",
+    "MeanCriterion",
+    "kernel_gradient",
+]
 
 _MOST_ITERATIONS = 500  # in the solve for the gradient
+_SIDE = 512  # of the blocks in which derivatives of a kernel are computed
+_LANES = 4
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,6 @@ class FoldedData:
     """Rows for a cross-validation.
 
     make_loss: makes the loss from the weights of the rows in each fit, of shape (n, folds).
-    weights: the weights of the rows.
     held_out (n, folds): which rows each fold holds out.
     make_gram: makes the kernel matrix of the rows for a kernel.
     ties_labels: whether the labels of a fold are solved for together.
@@ -60,7 +66,7 @@ class FoldedData:
     make_loss: Callable[[Array], ScoreLoss]
     weights: PerRow
     held_out: Array
-    make_gram: MakeGram
+    make_gram: Callable[[Kernel | None], Gram]
     ties_labels: bool
 
 
@@ -71,8 +77,8 @@ class InnerSettings:
     tol: their relative duality gap.  The error of the value is of the order of the gap, that of the gradient
         of the order of its square root.
     solved: the residual reduction in the solve for the gradient.
-    max_iter: newton steps of a fit.
-    max_inner: conjugate gradient iterations of a step.
+    max_iter, max_inner: Newton steps of a fit, and conjugate gradient iterations of a step.
+    rank: of the preconditioner.
     directions: solves Newton's systems and that of the gradient; None for conjugate gradients.
     """
 
@@ -89,23 +95,35 @@ class Evaluation(NamedTuple):
     """The criterion at some hyper-parameters.
 
     gap: the relative duality gap of the fits.
-    converged: whether all fits reached the tolerance; if not, value and slope are not to be used.
-    Shapes: slope (p,).
+    converged: whether all fits reached the tolerance; if not, value and gradient are not to be used.
     """
 
     value: float
-    slope: npt.NDArray[np.float64]
+    gradient: Floats
     gap: float
     products: float
     time: float
     converged: bool
 
 
-class CrossValidationLikelihood:
-    """The criterion as a function of theta.
+class Criterion(ABC):
+    """A cross-validation as a function of theta.
 
-    settings: how the fits to the folds are done; None for the defaults.
+    mass: the weight of all rows that are held out; values are means over it.
+    inner_state: the dual variables of the last success, from which the next evaluation starts.
     """
+
+    family: PriorFamily
+    mass: float
+    inner_state: Array | None = None
+
+    @abstractmethod
+    def __call__(self, theta: Array) -> Evaluation:
+        """Evaluate value and gradient."""
+
+
+class CrossValidationLikelihood(Criterion):
+    """The criterion as a function of theta."""
 
     def __init__(
         self,
@@ -121,64 +139,49 @@ class CrossValidationLikelihood:
         self.testing = data.make_loss(np.where(data.held_out, weights, 0.0))
         self.every = np.arange(self.training.shape[1])
         self.mass = float(weights[data.held_out].sum())
-        self.inner_state: Array | None = None
-        """The dual variables of the last successful evaluation, from which the next one starts."""
 
     def __call__(self, theta: Array) -> Evaluation:
-        """Evaluate value and gradient.
-
-        Shapes: theta (p,).
-        """
         begin = time.perf_counter()
-        prior = self.family.prior(theta)
-        gram = coupled_gram(prior, self.data.make_gram, self.workers, ties_labels=self.data.ties_labels)
+        prior, data = self.family.prior(theta), self.data
+        gram = prior.operator(data.make_gram, self.workers, ties_labels=data.ties_labels)
         problem = KernelLikelihood(gram, self.training, self.settings.rank, self.settings.seed)
-        fitted, state = self._fit(problem)
-        value, slope = np.nan, np.full(len(theta), np.nan)
-        if fitted.result.converged:
+        result, state = self._fit(problem)
+        value, gradient = np.nan, np.full(len(theta), np.nan)
+        if result.converged:
             self.inner_state = state.dual
             value, sources = self._held_out(state.scores)
             # at the optimum these are the dual variables, and unlike them exact in the null space of K
             _, dual, curvature = problem.evaluate(state.scores, self.every)
             adjoint = self._adjoint(problem, curvature, sources)
             value += float(np.vdot(adjoint, problem.product(dual - state.dual, self.every)))
-            slope = self._slope(theta, prior, problem, dual, adjoint)
+            gradient = self._gradient(theta, prior, problem, dual, adjoint)
         seconds = time.perf_counter() - begin
         return Evaluation(
-            value / self.mass,
-            slope / self.mass,
-            fitted.result.gap,
-            gram.products,
-            seconds,
-            fitted.result.converged,
+            value / self.mass, gradient / self.mass, result.gap, gram.products, seconds, result.converged
         )
 
-    def _fit(self, problem: KernelLikelihood) -> tuple[NewtonResult, NewtonState]:
+    def _fit(self, problem: KernelLikelihood) -> tuple[SolverResult, NewtonState]:
         settings = self.settings
         solver = NewtonConjugateGradient(
-            settings.tol, settings.max_iter, settings.max_inner, directions=settings.directions
+            settings.tol, settings.max_iter, settings.max_inner, settings.directions
         )
-        start = None
-        if self.inner_state is not None:
-            start = NewtonState.at(self.inner_state.copy())
-        fitted, state = solver.solve(problem, start)
-        if fitted.result.status is Status.INTERRUPTED:
+        start = None if self.inner_state is None else NewtonState.at(self.inner_state)
+        result, state = solver.solve(problem, start)
+        if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # the solver keeps its point and ends; here the search is to end
-        return fitted, state
+        return result, state
 
     def _held_out(self, scores: Array) -> tuple[float, Array]:
-        """Compute the criterion and its slope by the scores."""
-        slopes = np.empty_like(scores)
+        """Compute the criterion and its gradient by the scores."""
+        gradient = np.empty_like(scores)
 
         def one(rows: slice) -> Array:
             found = self.testing.evaluate(scores[rows], rows, self.every)
-            np.negative(found.residuals, out=slopes[rows])
+            np.negative(found.residuals, out=gradient[rows])
             return found.values
 
-        return float(self._panels(scores).total(one).sum()), slopes
-
-    def _panels(self, scores: Array) -> RowPanels:
-        return RowPanels(self.workers, len(scores), scores[0].size)
+        walked = RowPanels(self.workers, len(scores), scores[0].size)
+        return float(walked.total(one).sum()), gradient
 
     def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:
         """Compute f from e.
@@ -187,7 +190,7 @@ class CrossValidationLikelihood:
         features, the residual is what x lacks; elsewhere it may be far more than that.  So x moves along
         it by the length that leaves the least residual.
         """
-        system = NewtonSystem(problem, curvature, self.every, Inner(self._panels(sources)))
+        system = NewtonSystem(problem, curvature, self.every)
         right = system.curve_all(problem.product(sources, self.every))
         reduction = np.full(len(self.every), self.settings.solved)
         image = problem.product(right, self.every)
@@ -195,19 +198,120 @@ class CrossValidationLikelihood:
         solution, solved, _ = linear.solve(system, right.copy(), image, reduction, _MOST_ITERATIONS)
         residual = right - solution - system.curve_all(solved)
         change = residual + system.curve_all(problem.product(residual, self.every))
-        along, square = inner_products(system.inner, (change, residual), (change, change))
+        along, square = inner_products(system.panels, (change, residual), (change, change))
         lengths = np.divide(along, square, out=np.zeros_like(along), where=square > 0)
         return np.asarray(sources - solution - lengths[:, None] * residual)
 
-    def _slope(
+    def _gradient(
         self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array
     ) -> Array:
         fits = self.data.held_out.shape[1]
         pair = dual.reshape(len(dual), fits, -1), adjoint.reshape(len(adjoint), fits, -1)
-        features, workers, whole = self.data.features, self.workers, self.family.learns_covariance
-        slopes = [
-            term_slopes(gram_term, term.kernel, features, pair, workers, all_entries=whole)
+        whole = self.family.learns_covariance
+        gradients = [
+            _term_gradient(gram_term, term.kernel, self.data.features, pair, self.workers, all_entries=whole)
             for gram_term, term in zip(problem.gram.terms, prior.terms, strict=True)
         ]
         by_intercept = float(np.vdot(*(part.sum(axis=0) for part in pair)))
-        return self.family.slope(theta, PriorSlopes(slopes, by_intercept))
+        return self.family.gradient(theta, PriorGradient(gradients, by_intercept))
+
+
+class MeanCriterion:
+    """The mean held-out loss of a row over several cross-validations of one family.
+
+    The kernel matrix of n rows costs n^2, so many rows are dear to learn on; a few leave so much to chance
+    that many hyper-parameters fit what is particular to them.  Several blocks of few rows each cost no more
+    than their number, and what is particular to one block is not so to the others.
+    """
+
+    def __init__(self, parts: Sequence[Criterion]) -> None:
+        self.parts = list(parts)
+        self.mass = sum(part.mass for part in self.parts)
+        self.family = self.parts[0].family
+
+    @property
+    def inner_states(self) -> tuple[Array | None, ...]:
+        """The dual variables of every part's last success, from which the next evaluation starts."""
+        return tuple(part.inner_state for part in self.parts)
+
+    def start_from(self, states: Sequence[Array | None]) -> None:
+        """Start the next evaluation from what ``inner_states`` gave for the same parts."""
+        for part, state in zip(self.parts, states, strict=True):
+            part.inner_state = state
+
+    def __call__(self, theta: Array) -> Evaluation:
+        """Evaluate value and gradient; where one part fails the value is not known.
+
+        The gap is the largest of all parts.
+        """
+        penalty, by_theta = self.family.penalty(theta)
+        value, gradient = penalty / self.mass, by_theta / self.mass
+        gap = products = seconds = 0.0
+        for part in self.parts:
+            found, share = part(theta), part.mass / self.mass
+            gap, products, seconds = max(gap, found.gap), products + found.products, seconds + found.time
+            if not found.converged:
+                return found._replace(gap=gap, products=products, time=seconds)
+            value, gradient = value + share * found.value, gradient + share * found.gradient
+        return Evaluation(value, gradient, gap, products, seconds, True)
+
+
+def _term_gradient(
+    term: GramTerm,
+    kernel: Kernel | None,
+    features: FeatureMatrix,
+    pair: tuple[Array, Array],
+    workers: Workers,
+    *,
+    all_entries: bool,
+) -> TermGradient:
+    """Differentiate ``<E, (K ⊗ R) F>`` by the parameters of one term, for a pair of shape (n, fits, L).
+
+    A term contributes ``sum_ij dK(i, j) (F R E^T)_ij`` by the kernel, and ``E^T K F`` by R (equation 6).
+
+    all_entries: whether the derivatives by entries of R off its diagonal are wanted where R is diagonal.
+    """
+    covariance, (left, right) = term.covariance, pair
+    if not all_entries and not covariance.ties_labels:
+        variances = covariance.diagonal()
+        used = np.flatnonzero(variances)
+        left, right = (np.ascontiguousarray(part[:, :, used]) for part in (left, right))
+        mixed = right * variances[used]
+        image = term.gram.product(right.reshape(len(right), -1)).reshape(right.shape)
+        by_covariance = np.zeros(len(variances))
+        by_covariance[used] = np.einsum("nfl,nfl->l", left, image)
+    else:
+        mixed = covariance.matmul(right, workers)
+        image = term.gram.product(right.reshape(len(right), -1)).reshape(right.shape)
+        square = workers.inner(*(part.reshape(-1, part.shape[2]) for part in (left, image)))
+        by_covariance = (square + square.T) / 2
+    if kernel is None or not kernel.parameter_names():
+        return TermGradient(np.empty(0), by_covariance)
+    flat = left.reshape(len(left), -1), mixed.reshape(len(left), -1)
+    return TermGradient(kernel_gradient(kernel, features, flat, workers), by_covariance)
+
+
+def kernel_gradient(
+    kernel: Kernel, features: FeatureMatrix, pair: tuple[Array, Array], workers: Workers
+) -> Floats:
+    """Add ``dK_ij (E F^T)_ij`` over all pairs of rows, by the logarithms of the kernel's parameters."""
+    left, right = pair
+    cuts = panels(len(features), _SIDE)
+    blocks = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
+
+    def weights_of(rows: slice, columns: slice) -> Array:  # every pair of rows once
+        weights = left[rows] @ right[columns].T
+        return weights if rows == columns else weights + right[rows] @ left[columns].T
+
+    sums = np.zeros((_LANES, len(kernel.parameter_names())))
+
+    def one(lane: int) -> None:
+        for rows, columns in blocks[lane::_LANES]:
+            above = features.rows(rows)
+            beside = above if rows == columns else features.rows(columns)
+            found = kernel.derivatives(above, beside)
+            weights = weights_of(rows, columns)
+            sums[lane] += [np.vdot(derivative, weights) for derivative in found.values()]
+
+    workers.each(one, list(range(_LANES)))
+    return np.asarray(sums.sum(axis=0))

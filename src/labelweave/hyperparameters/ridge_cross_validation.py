@@ -19,22 +19,63 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelweave.array_types import Array, PerRow, RowsByLabels
+from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import CholeskyFactor, Workers
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram
-from labelweave.hyperparameters.cross_validation import Evaluation
-from labelweave.hyperparameters.kernel_slopes import kernel_slopes
-from labelweave.hyperparameters.ridge_priors import RidgePriors
+from labelweave.hyperparameters.cross_validation import Criterion, Evaluation, kernel_gradient
+from labelweave.hyperparameters.priors import PriorFamily, PriorGradient
+from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
-__all__ = ["FoldedRidge", "RidgeCrossValidation"]
+__all__ = ["FoldedRidge", "RidgeCrossValidation", "RidgePriors"]
+
+
+class RidgePriors(PriorFamily):
+    """One kernel for all labels, and one lambda.
+
+    The ridge penalty ``lambda / 2 |u|^2`` in the space of ``K + c^2`` is the prior ``(K + c^2) / lambda`` for
+    every label: the hyper-parameters are lambda and those of K, while c, the constant feature, is given.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None,
+        regularization: float,
+        constant: float,
+        n_labels: int,
+        *,
+        ties_labels: bool,
+    ) -> None:
+        self.kernel, self.constant, self.n_labels = kernel, constant, n_labels
+        self.ties_labels = ties_labels
+        shape = np.empty(0) if kernel is None else kernel.log_parameters()
+        names = ["regularization", *([] if kernel is None else kernel.parameter_names())]
+        self._lay_out(names, np.concatenate([[np.log(regularization)], shape]))
+
+    def kernel_at(self, theta: Array) -> Kernel | None:
+        """Give the kernel; None for a kernel matrix that was given."""
+        return None if self.kernel is None else self.kernel.with_log_parameters(theta[1:])
+
+    def prior(self, theta: Array) -> ScorePrior:
+        variance = float(np.exp(-theta[0]))
+        covariance = FactorCovariance(np.empty((self.n_labels, 0)), np.full(self.n_labels, variance))
+        return ScorePrior((PriorTerm(self.kernel_at(theta), covariance),), variance * self.constant**2)
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        term = by_prior.terms[0]
+        by_variances = term.covariance if term.covariance.ndim == 1 else term.covariance.diagonal()
+        by_variance = by_variances.sum() + self.constant**2 * by_prior.intercept_variance
+        return np.concatenate([[-np.exp(-theta[0]) * by_variance], term.kernel])
+
+    def retreated(self, theta: Array) -> Floats:
+        return np.concatenate([[theta[0] + np.log(10.0)], theta[1:]])
 
 
 @dataclass(frozen=True)
 class FoldedRidge:
     """Rows for a cross-validation.
 
-    weights: the weights of the rows.
     held_out (n, folds): which rows each fold holds out.
     make_gram: makes the kernel matrix of the rows for a kernel.
     """
@@ -48,7 +89,7 @@ class FoldedRidge:
 
 @dataclass(frozen=True)
 class _FoldResult:
-    """One fold: its share of the criterion, of its slope by lambda, and of the slopes by entries of K."""
+    """One fold: its share of the criterion, of its derivative by lambda, and of those by entries of K."""
 
     value: float
     by_regularization: float
@@ -56,21 +97,16 @@ class _FoldResult:
     right: Array
 
 
-class RidgeCrossValidation:
-    """The criterion as a function of theta."""
+class RidgeCrossValidation(Criterion):
+    """The criterion in closed form; no evaluation starts from another one."""
+
+    family: RidgePriors
 
     def __init__(self, family: RidgePriors, data: FoldedRidge, workers: Workers) -> None:
         self.family, self.data, self.workers = family, data, workers
         self.mass = float((data.weights[:, None] * data.held_out).sum())
-        self.inner_state: Array | None = None
-        """Nothing: no evaluation starts from another one."""
 
     def __call__(self, theta: Array) -> Evaluation:
-        """Evaluate value and gradient.
-
-        Returns the criterion; its products are two for each pair of solves.
-        Shapes: theta (p,).
-        """
         begin = time.perf_counter()
         kernel, regularization = self.family.kernel_at(theta), float(np.exp(theta[0]))
         gram = self.data.make_gram(kernel)
@@ -81,11 +117,11 @@ class RidgeCrossValidation:
         except np.linalg.LinAlgError:
             return Evaluation(np.nan, np.full(len(theta), np.nan), np.nan, 0.0, _since(begin), False)
         value = sum(fold.value for fold in folds) / self.mass
-        slope = [regularization * sum(fold.by_regularization for fold in folds)]
+        gradient = [regularization * sum(fold.by_regularization for fold in folds)]
         if kernel is not None and kernel.parameter_names():
             pair = np.hstack([fold.left for fold in folds]), np.hstack([fold.right for fold in folds])
-            slope.extend(kernel_slopes(kernel, self.data.features, pair, self.workers))
-        return Evaluation(value, np.asarray(slope) / self.mass, 0.0, 2.0, _since(begin), True)
+            gradient.extend(kernel_gradient(kernel, self.data.features, pair, self.workers))
+        return Evaluation(value, np.asarray(gradient) / self.mass, 0.0, 2.0, _since(begin), True)
 
     def _fold(self, table: Array, regularization: float, held_out: Array) -> _FoldResult:
         data, multiply = self.data, self.workers.matmul

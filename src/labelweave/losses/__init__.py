@@ -1,8 +1,15 @@
-"""Losses of scores: their values, slopes and curvatures, a few rows at a time."""
+"""Losses of scores: their values, gradients and curvatures, a few rows at a time."""
 
-from labelweave.losses.logistic import LogisticLoss
+from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, EntrywiseLoss
 from labelweave.losses.score_loss import Evaluation, Root, ScoreLoss
 from labelweave.losses.softmax import SoftmaxLoss
-from labelweave.losses.squared import SquaredLoss
 
-__all__ = ["Evaluation", "LogisticLoss", "Root", "ScoreLoss", "SoftmaxLoss", "SquaredLoss"]
+__all__ = [
+    "ENTRY_LOSSES",
+    "EntryLoss",
+    "EntrywiseLoss",
+    "Evaluation",
+    "Root",
+    "ScoreLoss",
+    "SoftmaxLoss",
+]

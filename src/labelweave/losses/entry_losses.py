@@ -2,36 +2,54 @@
 
 A loss is a sum over observed entries of ``loss(sign, score)``.  The squared loss has targets 1 and 0,
 so that a sparse label matrix is a sparse target; the others see signs +1 and -1.
-All functions work on arrays of any shape, entry by entry.
+All functions work on arrays of any shape, entry by entry; :class:`EntrywiseLoss` makes any of them one
+that Newton's method takes.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit, xlogy
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, Floats
+from labelweave.losses.score_loss import Evaluation, Root
 
-__all__ = ["ENTRY_LOSSES", "EntryLoss", "LogisticEntryLoss", "SquaredEntryLoss", "SquaredHingeEntryLoss"]
+__all__ = [
+    "ENTRY_LOSSES",
+    "EntryLoss",
+    "EntrywiseLoss",
+    "LogisticEntryLoss",
+    "SquaredEntryLoss",
+    "SquaredHingeEntryLoss",
+]
 
 
-class EntryLoss(Protocol):
+class EntryLoss(ABC):
     """The value of a loss, its derivatives by the score and its convex conjugate, entry by entry."""
 
-    is_quadratic: bool
-    threshold: float
+    is_quadratic: bool = False
+    threshold: float = 0.0
 
+    @abstractmethod
     def value(self, signs: Array, scores: Array) -> Array:
         """Compute the losses."""
 
+    @abstractmethod
     def slope(self, signs: Array, scores: Array) -> Array:
         """Compute the first derivatives by the scores."""
 
+    @abstractmethod
     def curvature(self, signs: Array, scores: Array) -> Array:
         """Compute second derivatives by the scores (generalised ones)."""
 
+    def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
+        """Compute values and both derivatives."""
+        return self.value(signs, scores), self.slope(signs, scores), self.curvature(signs, scores)
+
+    @abstractmethod
     def conjugate(self, signs: Array, slopes: Array) -> Array:
         """Compute ``max over s of slope * s - loss(sign, s)``.
 
@@ -39,7 +57,7 @@ class EntryLoss(Protocol):
         """
 
 
-class SquaredEntryLoss:
+class SquaredEntryLoss(EntryLoss):
     """``1/2 (score - target)^2`` with target 1 for a label that is there and 0 for one that is not."""
 
     is_quadratic = True
@@ -58,11 +76,8 @@ class SquaredEntryLoss:
         return np.asarray(slopes * (0.5 * slopes + (signs > 0)))
 
 
-class LogisticEntryLoss:
+class LogisticEntryLoss(EntryLoss):
     """``log(1 + exp(-sign * score))``."""
-
-    is_quadratic = False
-    threshold = 0.0
 
     def value(self, signs: Array, scores: Array) -> Array:
         return np.asarray(np.logaddexp(0.0, -signs * scores))
@@ -73,16 +88,18 @@ class LogisticEntryLoss:
     def curvature(self, signs: Array, scores: Array) -> Array:
         return np.asarray(expit(scores) * expit(-scores))
 
+    def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
+        margins = signs * scores
+        miss = expit(-margins)  # the probability of the other sign
+        return np.logaddexp(0.0, -margins), -signs * miss, miss * (1.0 - miss)
+
     def conjugate(self, signs: Array, slopes: Array) -> Array:
         share = np.clip(-signs * slopes, 0.0, 1.0)
         return np.asarray(xlogy(share, share) + xlogy(1.0 - share, 1.0 - share))
 
 
-class SquaredHingeEntryLoss:
+class SquaredHingeEntryLoss(EntryLoss):
     """``1/2 max(0, 1 - sign * score)^2``."""
-
-    is_quadratic = False
-    threshold = 0.0
 
     def value(self, signs: Array, scores: Array) -> Array:
         return np.asarray(0.5 * np.square(np.maximum(0.0, 1.0 - signs * scores)))
@@ -102,3 +119,62 @@ ENTRY_LOSSES: dict[str, type[EntryLoss]] = {
     "logistic": LogisticEntryLoss,
     "squared_hinge": SquaredHingeEntryLoss,
 }
+
+
+class EntrywiseLoss:
+    """A loss of many labels a row: the weighted sum of an entry loss over the observed entries.
+
+    loss: a name in ``ENTRY_LOSSES``.
+    signs (n, L): 1 and -1, and 0 where unobserved.
+    weights (n, fits): the weight of each row in each fit.
+    is_separate: whether every label is a group of its own: groups then count labels within fits.
+    entry_weights (n, L): what the weights of single entries are multiplied with.
+    shape: (n, fits, L), or (n, fits L, 1) for separate labels.
+    """
+
+    def __init__(
+        self,
+        loss: str,
+        signs: npt.NDArray[np.int8],
+        weights: Array,
+        *,
+        is_separate: bool,
+        entry_weights: Array | None = None,
+    ) -> None:
+        (n, labels), fits = signs.shape, weights.shape[1]
+        self.loss, self.signs, self.weights = ENTRY_LOSSES[loss](), signs, weights
+        self.entry_weights, self.is_separate = entry_weights, is_separate
+        self.shape = (n, fits * labels, 1) if is_separate else (n, fits, labels)
+
+    def _entries(self, rows: slice, groups: Array) -> tuple[Array, Array]:
+        """Give signs and weights, of shapes that broadcast to that of scores."""
+        signs = self._grouped(self.signs[rows], groups).astype(np.float64)
+        fits = groups // self.signs.shape[1] if self.is_separate else groups
+        weights = self.weights[rows][:, fits, None] * np.abs(signs)
+        if self.entry_weights is not None:
+            weights *= self._grouped(self.entry_weights[rows], groups)
+        return signs, weights
+
+    def _grouped(self, table: Array, groups: Array) -> Array:
+        return table[:, groups % table.shape[1], None] if self.is_separate else table[:, None, :]
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
+        signs, weights = self._entries(rows, groups)
+        losses, gradient, curvature = self.loss.evaluate(signs, scores)
+        return Evaluation(np.einsum("ngc,ngc->g", weights, losses), -weights * gradient, weights * curvature)
+
+    def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
+        signs, weights = self._entries(rows, groups)
+        return np.asarray(np.einsum("ngc,ngc->g", weights, self.loss.value(signs, scores)))
+
+    def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
+        return state * vectors
+
+    def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
+        return np.diag(state.sum(axis=(0, 1)))
+
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        return np.asarray(state.sum(axis=2))
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        return Root(np.sqrt(state), None)

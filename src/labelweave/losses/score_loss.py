@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
+from labelweave.array_types import Array, Floats
 
-from labelweave.array_types import Array
-
-__all__ = ["Array", "Evaluation", "Root", "ScoreLoss"]
+__all__ = ["Evaluation", "Root", "ScoreLoss"]
 
 
 class Evaluation(NamedTuple):
     """A loss at some scores.
 
-    residuals (rows, groups, columns): minus the slopes: weight times target minus expectation.
+    residuals (rows, groups, columns): minus the gradient: weight times target minus expectation.
     Shapes: values (groups,), state (rows, groups, columns).
     """
 
@@ -52,7 +49,7 @@ class ScoreLoss(Protocol):
         scores (rows, groups, columns): the scores of some rows and groups.
         """
 
-    def values(self, scores: Array, rows: slice, groups: Array) -> npt.NDArray[np.float64]:
+    def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
         """Compute the values alone.
 
         scores (rows, groups, columns): the scores of some rows and groups.

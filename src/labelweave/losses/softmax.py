@@ -1,7 +1,7 @@
 """The softmax loss of one class a row: ``-w log P(y | u)``, P(c | u) = exp(u_c) / sum exp(u) (Seeger 2008).
 
 A row may be known to lie among several classes only, as one whose path in a taxonomy ends at an
-inner node (section 7.4.2).  Its likelihood is the sum over these.  The slope of
+inner node (section 7.4.2).  Its likelihood is the sum over these.  The gradient of
 its loss is that of the E step's expected loss, with the target ``q_c = P(c | u, c allowed)``,
 and the curvature used is the M step's, so a Newton step is a step of expectation maximisation
 that renews the expectations at once.
@@ -10,9 +10,8 @@ that renews the expectations at once.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, Floats
 from labelweave.losses.score_loss import Evaluation, Root
 
 __all__ = ["SoftmaxLoss"]
@@ -67,7 +66,7 @@ class SoftmaxLoss:
             residuals[which] += weights[which][:, :, None] * expected
         return Evaluation(values, residuals, probabilities)
 
-    def values(self, scores: Array, rows: slice, groups: Array) -> npt.NDArray[np.float64]:
+    def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
         losses = _log_sum(scores) - self._own(scores, rows)
         return np.asarray(np.einsum("ng,ng->g", self.weights[rows][:, groups], losses))
 

@@ -11,17 +11,72 @@ sections 2, 3 and 5.1.1: the intercepts are eliminated into the kernel).  The fl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, GroupedColumns, RowsByLabels, RowsByRows
+from labelweave.array_types import Array, RowsByLabels, RowsByRows
 from labelweave.arrays import Workers
+from labelweave.features import Kernel
 from labelweave.features.gram import Gram
 from labelweave.labels import LabelCovariance
-from labelweave.problems.label_mixing import has_separate_labels, make_mixing
+from labelweave.labels.covariance.base import flat_product
+from labelweave.model_files import storable
 
-__all__ = ["CoupledGram", "GramTerm"]
+__all__ = ["CoupledGram", "GramTerm", "PriorTerm", "ScorePrior"]
+
+
+@dataclass(frozen=True)
+class PriorTerm:
+    """A kernel, its parameters numbers, and how the labels share it; None for a given kernel matrix."""
+
+    kernel: Kernel | None
+    covariance: LabelCovariance
+
+
+@storable("ScorePrior")
+@dataclass(frozen=True)
+class ScorePrior:
+    """The prior as a model keeps it: ``sum_g K_g ⊗ R_g`` and intercepts, of variance 0 for none."""
+
+    terms: tuple[PriorTerm, ...]
+    intercept_variance: float
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+        return self.terms[0].covariance.n_labels
+
+    @property
+    def ties_labels(self) -> bool:
+        """Whether a term ties two labels together."""
+        return any(term.covariance.ties_labels for term in self.terms)
+
+    def operator(
+        self, make: Callable[[Kernel | None], Gram], workers: Workers, *, ties_labels: bool = True
+    ) -> CoupledGram:
+        """Make the operator at the training rows, whose kernel matrix ``make`` gives for a kernel.
+
+        ties_labels: whether labels are solved for together; needed where the prior or the loss ties them.
+        """
+        terms = [GramTerm(make(term.kernel), term.covariance) for term in self.terms]
+        return CoupledGram(terms, self.intercept_variance, workers, is_separate=not ties_labels)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return {
+            "kernels": [term.kernel for term in self.terms],
+            "covariances": [term.covariance for term in self.terms],
+            "intercept_variance": self.intercept_variance,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> ScorePrior:
+        """Make the prior again."""
+        pairs = zip(state["kernels"], state["covariances"], strict=True)
+        return cls(tuple(PriorTerm(*pair) for pair in pairs), state["intercept_variance"])
 
 
 @dataclass(frozen=True)
@@ -33,45 +88,56 @@ class GramTerm:
 
 
 class CoupledGram:
-    """The sum as an operator.
+    """The sum as an operator on arrays of shape (n, L), or (n, groups, L) where a group is a fit.
 
-    terms: the kernel matrices with their label covariances.
-    intercept_variance: s, 0 for no intercepts.
-    is_separate: whether every label is a group of its own; needs diagonal covariances.
+    is_separate: whether every label is a group of its own, of one column: group g is label g modulo L.
+        Needs covariances that tie no labels.
     products: kernel products so far, one for each product of all columns with one kernel matrix; the figure
         that a good method keeps low.
     """
 
     def __init__(
-        self, terms: list[GramTerm], intercept_variance: float, workers: Workers, *, is_separate: bool
+        self,
+        terms: list[GramTerm],
+        intercept_variance: float,
+        workers: Workers,
+        *,
+        is_separate: bool = False,
     ) -> None:
         self.terms, self.intercept_variance, self.is_separate = terms, intercept_variance, is_separate
         self.workers = workers
-        self.mixings = [make_mixing(term.covariance, workers, is_separate=is_separate) for term in terms]
         self.n_rows, self.n_labels = terms[0].gram.n_rows, terms[0].covariance.n_labels
         self.products = 0.0
 
-    @staticmethod
-    def separates(covariances: list[LabelCovariance]) -> bool:
-        """Tell whether no covariance ties two labels together."""
-        return all(has_separate_labels(covariance) for covariance in covariances)
+    def product(self, vectors: Array, groups: Array | None = None, *, share: float = 1.0) -> Array:
+        """Multiply; the product is a new array of the vectors' type, float32 or float64.
 
-    def product(self, vectors: GroupedColumns, groups: Array, *, share: float = 1.0) -> GroupedColumns:
-        """Multiply.
-
-        vectors: one array of rows x labels a group.
+        groups: which groups these are, where every label is one.
         share: which share of all groups, for the count of products.
-        Returns the product, a new array.
         """
         self.products += share
         total: Array | None = None
-        for term, mixing in zip(self.terms, self.mixings, strict=True):
-            part = mixing.around(term.gram.product, vectors, groups)
+        for term in self.terms:
+            part = self._part(term, vectors, groups)
             total = part if total is None else np.add(total, part, out=total)
         assert total is not None, "there is at least one term"
         if self.intercept_variance:
             total += self.intercept_variance * vectors.sum(axis=0)
         return total
+
+    def _part(self, term: GramTerm, vectors: Array, groups: Array | None) -> Array:
+        if groups is None or not self.is_separate:
+            return term.covariance.around(term.gram.product, vectors, self.workers)
+        variances = term.covariance.diagonal()[groups % self.n_labels]
+        used = np.flatnonzero(variances)  # labels without variance are left out of the kernel product
+        some = vectors if len(used) == len(variances) else np.ascontiguousarray(vectors[:, used])
+        part = flat_product(term.gram.product, some)
+        part *= variances[used][:, None]
+        if len(used) == len(variances):
+            return part
+        result = np.zeros_like(vectors)
+        result[:, used] = part
+        return result
 
     def diagonal(self) -> RowsByLabels:
         """Compute the prior variance of every score."""
@@ -81,24 +147,21 @@ class CoupledGram:
         return total
 
     def row_covariances(self, vectors: Array) -> Array:
-        """Multiply by the prior covariance of each row's own scores.
+        """Multiply one vector of shape (groups, L) a row by the prior covariance of the row's own scores.
 
-        vectors (n, groups, L): one vector a row and group.
-        Returns (n, groups, L): ``K_ii vectors_i``, K_ii of shape (L, L) for every row (appendix B of the
-            paper).
+        That is ``K_ii vectors_i``, K_ii of shape (L, L) for every row (appendix B of the paper).
         """
         total = self.intercept_variance * vectors
-        for term, mixing in zip(self.terms, self.mixings, strict=True):
-            total += term.gram.diagonal()[:, None, None] * mixing.alone(vectors)
+        for term in self.terms:
+            total += term.gram.diagonal()[:, None, None] * term.covariance.matmul(vectors, self.workers)
         return total
 
     def dense_prior(self, label: int) -> RowsByRows:
-        """Write out the prior covariance of one label's scores.
+        """Write out the prior covariance of one label's scores, as a new array.
 
-        Returns the matrix, a new array.
         Raises ValueError if a covariance ties labels together.
         """
-        if not self.separates([term.covariance for term in self.terms]):
+        if any(term.covariance.ties_labels for term in self.terms):
             raise ValueError(
                 "An exact solution needs labels that no covariance ties together, and here a term of the "
                 "prior ties some; solve by conjugate gradients."

@@ -23,7 +23,7 @@ from labelweave.labels import LabelCovariance
 from labelweave.losses import ScoreLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
-from labelweave.solvers.newton_problem import NewtonProblem
+from labelweave.solvers.newton_system import NewtonProblem
 
 __all__ = ["KernelLikelihood"]
 

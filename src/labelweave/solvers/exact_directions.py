@@ -23,8 +23,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from labelweave.array_types import Array
-from labelweave.solvers.newton_problem import NewtonProblem
-from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem
+from labelweave.solvers.newton_system import NewtonPoint, NewtonProblem, NewtonSystem
 
 __all__ = ["ExactDirections"]
 

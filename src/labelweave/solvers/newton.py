@@ -11,222 +11,305 @@ is a certificate:
     Phi(a) - Phi* <= 1/2 <r, K r>,
 
 which is the duality gap between a and the dual point ``-loss'(u)``.  A Newton step solves
-``(I + W K) d = r`` with W the curvature of the loss.
-
-The system is self-adjoint in the inner product ``<a, K b>``.  Conjugate gradients in it
-(:class:`~labelweave.solvers.function_gradients.FunctionGradients`) minimise Newton's quadratic
-model of Phi at every step, so a direction that is cut short is one of descent; a factor of W,
-and divisions by small probabilities, are not needed.  Each iteration takes one product with K, of
-W times the direction, and the images of all vectors follow by recurrence.  That gives the scores'
-direction K d with d, so a line search takes no products (the pair optimisation of section 5.1.2).
-The paper's symmetric system (5) and its exact solution (appendix C) are there beside it.
+``(I + W K) d = r`` with W the curvature of the loss (:mod:`labelweave.solvers.newton_system`).  The image
+K d comes with d, so a line search takes no products (the pair optimisation of section 5.1.2): lengths
+are sought until the derivative is small, as Newton's model is poor where scores are sure.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from labelweave.array_types import Array, GroupedColumns
-from labelweave.arrays import RowPanels
-from labelweave.solvers.function_gradients import FunctionGradients
-from labelweave.solvers.line_search import search_along
-from labelweave.solvers.newton_problem import NewtonProblem
-from labelweave.solvers.newton_system import Inner, LinearSolver, NewtonPoint, NewtonSystem, inner_products
-from labelweave.solvers.result import SolverResult, Status
+from labelweave.solvers.frame import Round, Solver, State
+from labelweave.solvers.newton_system import (
+    FunctionGradients,
+    LinearSolver,
+    NewtonPoint,
+    NewtonProblem,
+    NewtonSystem,
+    inner_products,
+)
+from labelweave.solvers.result import Status
 from labelweave.solvers.trace import TraceRecord
 
-__all__ = ["NewtonConjugateGradient", "NewtonResult", "NewtonState"]
-
+__all__ = ["NewtonConjugateGradient", "NewtonState", "search_along"]
 
 # residual reductions asked of conjugate gradients; with looser ones steps go astray where scores are sure
 _LOOSEST, _TIGHTEST = 0.25, 0.1
 _FOLLOWED = 2.0  # times what the last step did to the gap (Eisenstat and Walker, choice 2)
 _SHORTEST_STEP = 1e-8
+_SUFFICIENT = 1e-4  # of the decrease that the derivative promises (Armijo)
+_FLAT = 0.25  # of the derivative at the start: flat enough (Wolfe)
+_SHORTEST, _LONGEST = 1e-10, 64.0
+_EDGE = 0.1  # of a bracket, which the next length keeps away from both ends
+_LEAST_GROWTH, _MOST_GROWTH = 1.5, 4.0
+_ROUNDING = 1e-13  # of the objective; changes below it are not told from none
+_MOST_TRIALS = 40
 
 
-@dataclass
-class NewtonState:
-    """Where a fit stands; a fit can go on from here."""
+@dataclass(frozen=True, kw_only=True)
+class NewtonState(State):
+    """Where a fit stands, after a check of its gaps.
+
+    values, gaps, last_gaps (groups,): the objective, its gap and the gap a step before.
+    active: the groups that go on.
+    is_fresh: whether the scores are K a to rounding, and did not follow steps.
+    residual, image, curvature: of the active groups; None for a point that is yet to be measured.
+    """
 
     dual: GroupedColumns
     scores: GroupedColumns
+    values: Array
+    gaps: Array
+    last_gaps: Array
+    active: Array
+    is_fresh: bool
+    residual: Array | None = None
+    image: Array | None = None
+    curvature: Array | None = None
 
     @classmethod
-    def at(cls, dual: GroupedColumns) -> NewtonState:
-        """Give a state to start from; the solver computes its scores.
-
-        dual: the dual variables, changed in place by the fit.
-        Returns the state, its scores yet to be computed.
-        """
-        return cls(dual, np.zeros_like(dual))
-
-
-@dataclass(frozen=True)
-class NewtonResult:
-    """The end of a fit.
-
-    result: why it stopped, and the trace over all groups together.
-    gaps (groups,): the duality gap of each group, not relative.
-    Shapes: values (groups,).
-    """
-
-    result: SolverResult
-    gaps: Array
-    values: Array
+    def at(cls, dual: GroupedColumns) -> Self:
+        """Give the state of a fit that starts from some dual variables."""
+        groups = dual.shape[1]
+        unknown = np.full(groups, np.inf)
+        return cls(
+            dual=dual,
+            scores=np.zeros_like(dual),
+            values=unknown,
+            gaps=unknown,
+            last_gaps=unknown,
+            active=np.arange(groups),
+            is_fresh=not dual.any(),
+        )
 
 
-class NewtonConjugateGradient:
-    """The solver.
+State.plain_with(TraceRecord)
 
-    tol: the relative duality gap to reach, all groups together.
+
+class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
+    """The solver; ``tol`` is the relative duality gap to reach, all groups together.
+
     max_iter: the largest number of Newton steps.
     max_inner: the largest number of conjugate gradient iterations in a step.
-    on_check: gets every trace record; a true result ends the fit.
     directions: how linear systems are solved; by default :class:`FunctionGradients`.
     """
 
     def __init__(
-        self,
-        tol: float,
-        max_iter: int,
-        max_inner: int = 500,
-        on_check: Callable[[TraceRecord], bool] | None = None,
-        directions: LinearSolver | None = None,
+        self, tol: float, max_iter: int, max_inner: int = 500, directions: LinearSolver | None = None
     ) -> None:
         self.tol, self.max_iter, self.max_inner = tol, max_iter, max_inner
-        self.on_check = on_check or (lambda record: False)
         self.directions: LinearSolver = directions or FunctionGradients()
 
-    def solve(
-        self, problem: NewtonProblem, state: NewtonState | None = None
-    ) -> tuple[NewtonResult, NewtonState]:
-        """Minimise.
+    def start(self, problem: NewtonProblem) -> NewtonState:
+        return NewtonState.at(np.zeros(problem.shape))
 
-        state: where to start, changed in place; by default at 0.
-        """
-        run = _Run(self, problem, state or NewtonState.at(np.zeros(problem.shape)))
-        try:
-            status = run.to_the_end()
-        except KeyboardInterrupt:
-            status = run.after_an_interrupt()
-        result = SolverResult(status, run.steps, run.trace)
-        return NewtonResult(result, run.gaps, run.values), run.state
-
-
-class _Run:
-    """One fit."""
-
-    def __init__(self, solver: NewtonConjugateGradient, problem: NewtonProblem, state: NewtonState) -> None:
-        self.solver, self.problem, self.state = solver, problem, state
-        n_groups = problem.shape[1]
-        self.every = np.arange(n_groups)
-        self.gaps, self.values = np.full(n_groups, np.inf), np.full(n_groups, np.inf)
-        self.last_gaps = np.full(n_groups, np.inf)
-        self.active = self.every
-        self.trace: list[TraceRecord] = []
-        self.steps, self.begin = 0, time.perf_counter()
-        self.is_fresh = not state.dual.any()  # whether the scores are K a to rounding
-
-    def to_the_end(self) -> Status:
-        """Take steps until a reason to stop."""
-        if not self.is_fresh:
-            self.refresh()  # a state may come from a fit with another K
-        while True:
-            system, residual, image = self.check()
-            finished = self.gaps <= self.targets()
-            if finished[self.active].all():
-                if self.is_fresh:
-                    return self.ended(Status.CONVERGED)
-                self.refresh()  # of all groups: those that were done may owe more as the targets fall
-                continue
-            if self.ask():
-                return self.ended(Status.INTERRUPTED)
-            if self.steps >= self.solver.max_iter:
-                return self.ended(Status.ITERATION_LIMIT)
-            was_fresh = self.is_fresh
-            longest = self.step(system, residual, image, np.flatnonzero(~finished[self.active]))
+    def round(self, problem: NewtonProblem, state: NewtonState) -> Round[NewtonState]:
+        """Take a step and check the gap; a point that is not measured yet is measured alone."""
+        if state.residual is not None:
+            was_fresh = state.is_fresh
+            state, longest = self._stepped(problem, state)
             if longest < _SHORTEST_STEP:
+                state = _unmeasured(state)
                 if was_fresh:
-                    return self.ended(Status.STALLED)
-                self.refresh()
+                    return Round(state, None, Status.STALLED)
+        state = _measured(problem, state)
+        record = _record(state)
+        if not self._is_done(state):
+            return Round(state, record)
+        if state.is_fresh:
+            return Round(state, record, Status.CONVERGED)
+        # of all groups: those that were done may owe more as the targets fall
+        return Round(_unmeasured(state), record)
 
-    def check(self) -> tuple[NewtonSystem, Array, Array]:
-        """Evaluate the objective, its gradient and the gap of the active groups."""
-        problem, active = self.problem, self.active
-        dual, scores = self.state.dual[:, active], self.state.scores[:, active]
-        values, residual, curvature = problem.evaluate(scores, active)
-        residual -= dual
-        image = problem.product(residual, active)
-        inner = Inner(RowPanels(problem.workers, len(dual), dual[0].size))
-        squares, energies = inner_products(inner, (residual, image), (dual, scores))
-        self.last_gaps[active] = self.gaps[active]
-        self.gaps[active] = np.maximum(squares, 0.0) / 2
-        self.values[active] = values + energies / 2
-        self.record()
-        return NewtonSystem(problem, curvature, active, inner), residual, image
+    def certify(
+        self, problem: NewtonProblem, state: NewtonState, status: Status
+    ) -> tuple[TraceRecord, Status]:
+        """Check that the gap holds for the dual variables themselves."""
+        if not state.is_fresh or state.residual is None:
+            state = _measured(problem, _unmeasured(state))
+        is_met = status is not Status.INTERRUPTED and self._is_done(state)
+        return _record(state), Status.CONVERGED if is_met else status
 
-    def targets(self) -> Array:
+    def mended(self, problem: NewtonProblem, state: NewtonState) -> NewtonState:
+        """Compute the scores anew; a round makes new arrays, so the last whole step is as it was."""
+        return _measured(problem, _unmeasured(state))
+
+    def _is_done(self, state: NewtonState) -> bool:
+        return bool((state.gaps <= self._targets(state))[state.active].all())
+
+    def _targets(self, state: NewtonState) -> Array:
         """Share the gap that is allowed among the groups, half by their values and half evenly."""
-        total = max(1.0, float(np.abs(self.values).sum()))
-        return np.asarray(self.solver.tol * (np.abs(self.values) + total / len(self.every)) / 2)
+        sizes = np.abs(state.values)
+        total = max(1.0, float(sizes.sum()))
+        return np.asarray(self.tol * (sizes + total / len(sizes)) / 2)
 
-    def step(self, system: NewtonSystem, residual: Array, image: Array, which: Array) -> float:
-        """Take a Newton step in the groups that need one; the longest step length is given."""
-        if len(which) < len(self.active):
-            self.active = self.active[which]
-            system = system.restricted(which)
-            residual, image = residual[:, which], image[:, which]
-        active = self.active
-        dual, scores = self.state.dual[:, active], self.state.scores[:, active]
-        point = NewtonPoint(dual, scores, residual, image, self.values[active])
-        solver = self.solver
-        direction, along = solver.directions.direction(system, point, self.forcing(), solver.max_inner)
+    def _stepped(self, problem: NewtonProblem, state: NewtonState) -> tuple[NewtonState, float]:
+        """Take a Newton step in the groups that need one; the longest step length is given with it."""
+        assert state.residual is not None, "a step starts from a point that was measured"
+        parts: Any = state.residual, state.image, state.curvature
+        active = state.active
+        needed = (state.gaps > self._targets(state))[active]
+        if not needed.all():
+            active, parts = active[needed], tuple(np.ascontiguousarray(part[:, needed]) for part in parts)
+        residual, image, curvature = parts
+        dual, scores = _of_groups(state.dual, active), _of_groups(state.scores, active)
+        system = NewtonSystem(problem, curvature, active)
+        point = NewtonPoint(dual, scores, residual, image, state.values[active])
+        forcing = self._forcing(state, active)
+        direction, along = self.directions.direction(system, point, forcing, self.max_inner)
         lengths = search_along(system, point, direction, along)
-        self.is_fresh = False  # first, for an interrupt between the next two lines
-        self.state.dual[:, active] = dual + lengths[:, None] * direction
-        self.state.scores[:, active] = scores + lengths[:, None] * along
-        self.steps += 1
-        return float(lengths.max())
+        moved = replace(
+            state,
+            rounds=state.rounds + 1,
+            dual=_with_groups(state.dual, active, dual + lengths[:, None] * direction),
+            scores=_with_groups(state.scores, active, scores + lengths[:, None] * along),
+            active=active,
+            is_fresh=False,
+        )
+        return moved, float(lengths.max())
 
-    def forcing(self) -> Array:
+    def _forcing(self, state: NewtonState, active: Array) -> Array:
         """Say how far the linear systems are solved: further as the gaps fall, but not past the target."""
-        active = self.active
-        gaps, last = self.gaps[active], self.last_gaps[active]
+        gaps, last = state.gaps[active], state.last_gaps[active]
         tightening = np.where(np.isinf(last), _LOOSEST, _FOLLOWED * gaps / np.maximum(last, 1e-300))
-        enough = 0.3 * np.sqrt(self.targets()[active] / np.maximum(gaps, 1e-300))
+        enough = 0.3 * np.sqrt(self._targets(state)[active] / np.maximum(gaps, 1e-300))
         return np.asarray(np.clip(np.maximum(tightening, enough), _TIGHTEST, _LOOSEST))
 
-    def refresh(self) -> None:
-        """Compute the scores of all groups anew."""
-        self.active = self.every
-        self.state.scores[:] = self.problem.product(self.state.dual, self.every)
-        self.is_fresh = True
 
-    def record(self) -> None:
-        """Note objective and gap over all groups."""
-        primal, gap = float(self.values.sum()), float(self.gaps.sum())
-        relative = gap / max(1.0, abs(primal))
-        share = len(self.active) / len(self.every)
-        seconds = time.perf_counter() - self.begin
-        self.trace.append(TraceRecord(self.steps, seconds, primal, primal - gap, relative, share))
+def _unmeasured(state: NewtonState) -> NewtonState:
+    """Let the next measurement compute the scores of all groups anew."""
+    every = np.arange(state.dual.shape[1])
+    return replace(state, active=every, is_fresh=False, residual=None, image=None, curvature=None)
 
-    def ask(self) -> bool:
-        """Tell the caller where the fit is."""
-        return bool(self.solver.on_check(self.trace[-1]))
 
-    def ended(self, status: Status) -> Status:
-        """Make sure that the certificate holds for the variables themselves."""
-        if not self.is_fresh or not self.trace:
-            self.refresh()
-            self.check()
-        self.ask()
-        return status
+def _measured(problem: NewtonProblem, state: NewtonState) -> NewtonState:
+    """Evaluate the objective, its gradient and the gap of the active groups."""
+    active = state.active
+    if state.residual is None and not state.is_fresh:
+        state = replace(state, scores=problem.product(state.dual, active), is_fresh=True)
+    dual, scores = _of_groups(state.dual, active), _of_groups(state.scores, active)
+    losses, residual, curvature = problem.evaluate(scores, active)
+    residual -= dual
+    image = problem.product(residual, active)
+    panels = NewtonSystem(problem, curvature, active).panels
+    squares, energies = inner_products(panels, (residual, image), (dual, scores))
+    last_gaps, gaps, values = (part.copy() for part in (state.last_gaps, state.gaps, state.values))
+    last_gaps[active] = gaps[active]
+    gaps[active] = np.maximum(squares, 0.0) / 2
+    values[active] = losses + energies / 2
+    return replace(
+        state,
+        values=values,
+        gaps=gaps,
+        last_gaps=last_gaps,
+        residual=residual,
+        image=image,
+        curvature=curvature,
+    )
 
-    def after_an_interrupt(self) -> Status:
-        """End where the last whole step left off."""
-        self.active = self.every
-        return self.ended(Status.INTERRUPTED)
+
+def _record(state: NewtonState) -> TraceRecord:
+    """Note objective and gap over all groups."""
+    primal, gap = float(state.values.sum()), float(state.gaps.sum())
+    share = len(state.active) / len(state.gaps)
+    return TraceRecord(state.rounds, 0.0, primal, primal - gap, gap / max(1.0, abs(primal)), share)
+
+
+def _of_groups(array: Array, groups: Array) -> Array:
+    return array if len(groups) == array.shape[1] else array[:, groups]
+
+
+def _with_groups(array: Array, groups: Array, part: Array) -> Array:
+    if len(groups) == array.shape[1]:
+        return part
+    array = array.copy()
+    array[:, groups] = part
+    return array
+
+
+def search_along(
+    system: NewtonSystem, point: NewtonPoint, direction: GroupedColumns, along: GroupedColumns
+) -> Array:
+    """Find step lengths that lower the objective of every group about as far as the direction does.
+
+    Returns (groups,): the step lengths; 0 where no length lowers the objective.
+    """
+    search = _Search(system, point, direction, along)
+    for _ in range(_MOST_TRIALS):
+        if not search.open.any():
+            break
+        search.try_lengths()
+    return search.best
+
+
+class _Search:
+    """Brackets of the best lengths; the derivative is negative at the low ends and not at the high ones.
+
+    descent: minus the derivative at the start; cross and square: those of the penalty along the direction.
+    """
+
+    def __init__(self, system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array) -> None:
+        self.system, self.point, self.along = system, point, along
+        self.descent, self.cross, self.square = inner_products(
+            system.panels, (point.residual, along), (direction, point.scores), (direction, along)
+        )
+        self.still = inner_products(system.panels, (point.dual, point.scores))[0]
+        self.open = self.descent > 0
+        self.lengths = np.where(self.open, 1.0, 0.0)
+        self.low, self.low_derivative = np.zeros(len(self.descent)), -self.descent
+        self.high, self.high_derivative = np.full(len(self.descent), np.inf), np.zeros(len(self.descent))
+        self.best, self.least = np.zeros(len(self.descent)), np.full(len(self.descent), np.inf)
+
+    def try_lengths(self) -> None:
+        """Evaluate the present lengths, keep those that are good, and choose others for the rest."""
+        lengths, start = self.lengths, self.point.values
+        values, derivatives = self._evaluate()
+        rounding = _ROUNDING * np.maximum(1.0, np.abs(start))
+        lower = values <= start - _SUFFICIENT * lengths * self.descent + rounding
+        better = self.open & lower & (values < self.least)
+        self.best[better], self.least[better] = lengths[better], values[better]
+        flat = np.abs(derivatives) <= np.maximum(
+            _FLAT * self.descent, rounding / np.maximum(lengths, _SHORTEST)
+        )
+        self.open &= ~(lower & flat)
+        self._narrow(~(derivatives < 0) | ~lower, derivatives)
+        self._choose()
+        self.open &= (self.high > _SHORTEST) & (self.lengths <= _LONGEST)
+
+    def _evaluate(self) -> tuple[Array, Array]:
+        """Compute objectives and derivatives at the present lengths."""
+        lengths, along, scores = self.lengths[:, None], self.along, self.point.scores
+
+        def one(rows: slice) -> Array:
+            there = scores[rows] + lengths * along[rows]
+            return np.stack(self.system.problem.along(there, along[rows], self.system.groups, rows))
+
+        losses, derivatives = self.system.panels.total(one)
+        penalty = self.still + 2 * self.lengths * self.cross + self.lengths**2 * self.square
+        return losses + penalty / 2, derivatives + self.cross + self.lengths * self.square
+
+    def _narrow(self, is_high: Array, derivatives: Array) -> None:
+        """Put the present lengths in the place of one end of the bracket."""
+        high, low = self.open & is_high, self.open & ~is_high
+        self.high[high], self.high_derivative[high] = self.lengths[high], derivatives[high]
+        self.low[low], self.low_derivative[low] = self.lengths[low], derivatives[low]
+
+    def _choose(self) -> None:
+        """Choose the next lengths where a line through both derivatives is 0, or go further out."""
+        fall, bounded = -self.low_derivative, np.isfinite(self.high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            share = fall / (self.high_derivative + fall)
+            growth = self.descent / (self.descent - fall)
+            inside = self.low + (self.high - self.low) * _within(share, _EDGE, 1 - _EDGE)
+        outside = self.low * _within(growth, _LEAST_GROWTH, _MOST_GROWTH)
+        self.lengths = np.where(self.open, np.where(bounded, inside, outside), self.lengths)
+
+
+def _within(values: Array, least: float, most: float) -> Array:
+    """Clip, and take the least for what is no number."""
+    return np.asarray(np.where(np.isfinite(values), np.clip(values, least, most), least))

@@ -1,34 +1,90 @@
-"""Newton's linear system ``(I + W K) d = r``, where it stands, and what solves it."""
+"""Newton's linear system ``(I + W K) d = r``: what it needs of a problem, where it stands, what solves it.
+
+:class:`FunctionGradients` is conjugate gradients in the inner product ``<a, K b>``, in which the system is
+self-adjoint: the k-th iterate minimises Newton's quadratic model over the k-th Krylov space.  Every
+vector is kept with its image under K.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from labelweave.array_types import Array, GroupedColumns
-from labelweave.arrays import RowPanels
-from labelweave.solvers.newton_problem import NewtonProblem
+from labelweave.array_types import Array, Floats, GroupedColumns, RowsByRows
+from labelweave.arrays import RowPanels, Workers
 
-__all__ = ["Inner", "LinearSolver", "NewtonPoint", "NewtonSystem", "inner_products"]
+__all__ = [
+    "FunctionGradients",
+    "LinearSolver",
+    "NewtonPoint",
+    "NewtonProblem",
+    "NewtonSystem",
+    "Preconditioner",
+    "inner_products",
+]
+
+# duality gaps so many times the objective are far from the optimum; plain gradients serve better there
+_NEAR = 1e4
+# a preconditioner that does not do this much in so many iterations does harm: few rows with all of the
+# curvature are not what it stands for
+_PATIENCE, _PROGRESS = 40, 0.1
+_SEEN = 0.25  # what at most may be left of <r, K r>: a preconditioner can hide what it takes for solved
 
 
-@dataclass(frozen=True)
-class Inner:
-    """How arrays of one shape are walked."""
+class Preconditioner(Protocol):
+    """An approximate inverse of ``I + W K``, self-adjoint in the inner product of K."""
 
-    panels: RowPanels
+    def apply(self, residual: GroupedColumns, image: GroupedColumns) -> tuple[Array, Array]:
+        """Compute ``M^-1 r`` and ``K M^-1 r``."""
 
 
-def inner_products(inner: Inner, *pairs: tuple[Array, Array]) -> Array:
-    """Multiply arrays entry by entry and add, for every group.
+class NewtonProblem(Protocol):
+    """Groups of columns, each with an objective ``sum_i loss_i(u_i) + 1/2 <a, K a>``, ``u = K a``.
 
-    inner: how to walk the rows.
-    *pairs: pairs of arrays of shape (n, groups, columns).
-    Shapes: result (pairs, groups).
+    Losses are convex and nowhere below 0.  Products are new arrays.
     """
-    return inner.panels.total(
+
+    shape: tuple[int, int, int]
+    """Rows, groups, columns of a group."""
+    workers: Workers
+
+    def product(self, vectors: GroupedColumns, groups: Array) -> GroupedColumns:
+        """Multiply by K."""
+
+    def evaluate(self, scores: GroupedColumns, groups: Array) -> tuple[Floats, Array, Array]:
+        """Give the losses of every group, minus their gradient, and what products with W need."""
+
+    def along(self, scores: Array, direction: Array, groups: Array, rows: slice) -> tuple[Array, Array]:
+        """Give the losses of some rows and their derivatives along a direction, for every group."""
+
+    def curve(self, curvature: Array, vectors: Array, groups: Array, rows: slice) -> Array:
+        """Multiply by W, for some rows."""
+
+    def preconditioner(self, curvature: GroupedColumns, groups: Array) -> Preconditioner | None:
+        """Make a preconditioner; None where it would not pay."""
+
+    def root(self, curvature: GroupedColumns, groups: Array) -> tuple[Array, Array | None]:
+        """Compute S and U with ``W = V V^T``, ``V = S (I - U U^T)`` in every row and group.
+
+        U has length 1 in every row and group; None for 0.
+        """
+
+    def variances(self, groups: Array) -> GroupedColumns:
+        """Compute the diagonal of K."""
+
+    def row_covariances(self, vectors: GroupedColumns) -> GroupedColumns:
+        """Multiply by K's blocks on the diagonal, one a row, for groups that hold all labels."""
+
+    def dense_prior(self, group: int, column: int) -> RowsByRows:
+        """Write out K between the rows of a column that K does not tie to others."""
+
+
+def inner_products(panels: RowPanels, *pairs: tuple[Array, Array]) -> Array:
+    """Multiply pairs of arrays entry by entry and add, for every group: shape (pairs, groups)."""
+    return panels.total(
         lambda rows: np.stack([np.einsum("ngc,ngc->g", left[rows], right[rows]) for left, right in pairs])
     )
 
@@ -37,8 +93,8 @@ def inner_products(inner: Inner, *pairs: tuple[Array, Array]) -> Array:
 class NewtonPoint:
     """Where a Newton step starts from.
 
-    residual: r = -loss'(u) - a.
-    Shapes: values (groups,).
+    residual: r = -loss'(u) - a; image: K r.
+    values (groups,): the objective.
     """
 
     dual: GroupedColumns
@@ -50,32 +106,19 @@ class NewtonPoint:
 
 @dataclass(frozen=True)
 class NewtonSystem:
-    """``I + W K`` for some groups.
-
-    problem: gives products with K and W.
-    curvature: what products with W need.
-    inner: how to walk the rows.
-    """
+    """``I + W K`` for some groups; the curvature is what products with W need."""
 
     problem: NewtonProblem
     curvature: GroupedColumns
     groups: Array
-    inner: Inner
 
-    def restricted(self, which: Array) -> NewtonSystem:
-        """Keep some groups.
-
-        Returns the system of these groups.
-        """
-        curvature = np.ascontiguousarray(self.curvature[:, which])
-        panels = RowPanels(self.problem.workers, len(curvature), curvature[0].size)
-        return NewtonSystem(self.problem, curvature, self.groups[which], Inner(panels))
+    @cached_property
+    def panels(self) -> RowPanels:
+        """How rows of such arrays are walked."""
+        return RowPanels(self.problem.workers, len(self.curvature), self.curvature[0].size)
 
     def curve(self, vectors: GroupedColumns, rows: slice) -> Array:
-        """Compute W times some rows of vectors.
-
-        Shapes: result (rows, groups, columns).
-        """
+        """Compute W times some rows of vectors."""
         return self.problem.curve(self.curvature[rows], vectors[rows], self.groups, rows)
 
     def curve_all(self, vectors: GroupedColumns) -> GroupedColumns:
@@ -85,24 +128,21 @@ class NewtonSystem:
         def one(rows: slice) -> None:
             product[rows] = self.curve(vectors, rows)
 
-        self.inner.panels.each(one)
+        self.panels.each(one)
         return product
 
 
 class LinearSolver(Protocol):
-    """A way to solve Newton's systems."""
+    """A way to solve Newton's systems.
+
+    reduction (groups,): the factor by which the residual is to shrink.
+    limit: the largest number of iterations.
+    """
 
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction, or one near it.
-
-        system: ``I + W K`` at the point.
-        point: the point; its arrays are not changed.
-        reduction (groups,): the factor by which the residual is to shrink.
-        limit: the largest number of iterations.
-        Shapes: direction (n, groups, columns), its_image (n, groups, columns).
-        """
+        """Find Newton's direction, or one near it, and its image; the point's arrays are not changed."""
 
     def solve(
         self,
@@ -112,9 +152,141 @@ class LinearSolver(Protocol):
         reduction: Array,
         limit: int,
     ) -> tuple[Array, Array, int]:
-        """Solve ``(I + W K) x = r`` for any r.
+        """Solve ``(I + W K) x = r`` for any r; gives x, its image and the iterations done."""
 
-        reduction (groups,): the factor by which the residual is to shrink.
-        limit: the largest number of iterations.
-        Shapes: solution (n, groups, columns), its_image (n, groups, columns).
+
+class FunctionGradients:
+    """Newton's systems by conjugate gradients in the function space."""
+
+    def direction(
+        self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
+    ) -> tuple[Array, Array]:
+        """Find Newton's direction; see :meth:`LinearSolver.direction`.
+
+        The quadratic model is followed no further than it promises a lower objective than 0.
         """
+        residual, image = point.residual.copy(), point.image.copy()
+        run = _Iteration(system, residual, image, point.values)
+        gaps = inner_products(run.panels, (residual, image))[0] / 2
+        if (gaps <= _NEAR * point.values).all():
+            run.precondition()
+        run.descend(reduction, limit)
+        return run.solution, run.its_image
+
+    def solve(
+        self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
+    ) -> tuple[Array, Array, int]:
+        run = _Iteration(system, residual, image)
+        run.precondition()
+        done = run.descend(reduction, limit)
+        return run.solution, run.its_image, done
+
+
+class _Iteration:
+    """The vectors of one solve, every one with its image under K.
+
+    A group rests once the model has fallen by what is allowed.
+    """
+
+    def __init__(
+        self, system: NewtonSystem, residual: Array, image: Array, allowed: Array | float = np.inf
+    ) -> None:
+        self.system, self.panels, self.allowed = system, system.panels, allowed
+        self.residual, self.image = residual, image
+        self.preconditioner: Preconditioner | None = None
+        self.solution, self.its_image = np.zeros_like(residual), np.zeros_like(residual)
+        self.curved = np.empty_like(residual)
+        self.fall = np.zeros(residual.shape[1])
+        self.start()
+
+    def start(self) -> None:
+        """Go on from the residual itself."""
+        self.direction, self.along = (part.copy() for part in self._preconditioned())
+        self.square = self._square()
+
+    def precondition(self) -> None:
+        """Use the problem's preconditioner, if it has one."""
+        system = self.system
+        self.preconditioner = system.problem.preconditioner(system.curvature, system.groups)
+        if self.preconditioner is not None:
+            self.start()
+
+    def descend(self, reduction: Array, limit: int) -> int:
+        """Iterate until every group rests or has a small residual; the iterations done are given."""
+        whole = self._whole_square()
+        targets, last, done = reduction**2 * self.square, self.square, 0
+        while done < limit and self._goes_on(targets, _SEEN * whole):
+            self.advance()
+            done += 1
+            if self.preconditioner is not None and done % _PATIENCE == 0:
+                if (self.square > np.maximum(targets, _PROGRESS * last)).any():
+                    self.preconditioner, targets = None, reduction**2 * whole
+                    self.start()
+                last = self.square
+        return done
+
+    def _whole_square(self) -> Array:
+        """Compute ``<r, K r>``."""
+        return np.asarray(inner_products(self.panels, (self.residual, self.image))[0])
+
+    def _goes_on(self, targets: Array, whole: Array) -> bool:
+        """Tell whether a group has a residual above its target, also as it is without preconditioner."""
+        works = ~self.rests()
+        if self.preconditioner is None or (works & (self.square > targets)).any():
+            return bool((works & (self.square > targets)).any())
+        return bool((works & (self._whole_square() > whole)).any())
+
+    def rests(self) -> Array:
+        """Tell which groups have come as far as they may."""
+        return np.asarray(self.fall >= self.allowed)
+
+    def _preconditioned(self) -> tuple[Array, Array]:
+        if self.preconditioner is None:
+            return self.residual, self.image
+        self.changed = self.preconditioner.apply(self.residual, self.image)
+        return self.changed
+
+    def _square(self) -> Array:
+        """Compute ``<r, K M^-1 r>``; what rounding makes negative counts as nothing left."""
+        image = self.image if self.preconditioner is None else self.changed[1]
+        return np.asarray(np.maximum(inner_products(self.panels, (self.residual, image))[0], 0.0))
+
+    def advance(self) -> None:
+        """Go along the direction to the least value, and turn to the next direction."""
+
+        def curve(rows: slice) -> Array:
+            self.curved[rows] = self.system.curve(self.along, rows)
+            forces = self.direction[rows] + self.curved[rows]
+            return np.asarray(np.einsum("ngc,ngc->g", forces, self.along[rows]))
+
+        curvature = self.panels.total(curve)
+        image = self.system.problem.product(self.curved, self.system.groups)
+        length = np.divide(self.square, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+        length[self.rests()] = 0.0
+        self.fall += length * self.square / 2
+        step = length[:, None]
+
+        def move(rows: slice) -> None:
+            direction, along = self.direction[rows], self.along[rows]
+            self.solution[rows] += step * direction
+            self.its_image[rows] += step * along
+            self.residual[rows] -= step * (direction + self.curved[rows])
+            self.image[rows] -= step * (along + image[rows])
+
+        self.panels.each(move)
+        self._turn()
+
+    def _turn(self) -> None:
+        """Make the next direction conjugate to the last ones."""
+        new, new_image = self._preconditioned()
+        square = self._square()
+        ratio = np.divide(square, self.square, out=np.zeros_like(square), where=self.square > 0)[:, None]
+        self.square = square
+
+        def one(rows: slice) -> None:
+            self.direction[rows] *= ratio
+            self.direction[rows] += new[rows]
+            self.along[rows] *= ratio
+            self.along[rows] += new_image[rows]
+
+        self.panels.each(one)

@@ -1,12 +1,12 @@
 """Newton's systems made symmetric, by preconditioned conjugate gradients (Seeger 2008, equation 5).
 
-With ``W = V V^T`` and g the slope of the loss the next dual variables are ``a' = V b``, where
+With ``W = V V^T`` and g the gradient of the loss the next dual variables are ``a' = V b``, where
 
     (I + V^T K V) b = V^T u - S^-1 g,
 
 S being ``D^(1/2)`` of the paper.  The start ``b = S^-1 a`` stands for the last dual variables.
 
-Two measures of appendix B guard against entries of S near 0.  Where such an entry has a slope
+Two measures of appendix B guard against entries of S near 0.  Where such an entry has a gradient
 that is not small beside it, a class observed against all odds, ``S b = -g`` is as good as
 known: the entry is fixed and the system is solved in the others.  Elsewhere such an entry
 starts at 0.
@@ -20,18 +20,55 @@ K_ii being the covariance of the scores of one row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.solvers.curvature_root import CurvatureRoot
+from labelweave.array_types import Array, GroupedColumns
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
-__all__ = ["SymmetrizedGradients"]
+__all__ = ["CurvatureRoot", "SymmetrizedGradients"]
 
 
 _SAME = 1e-13  # of the largest dual variable; changes below it are rounding
 _SHORT = 0.5  # of Newton's step: a direction that is good for no longer one asks for more iterations
 _FURTHER = 0.1  # how far the residual is to fall before a direction is tried again
+
+
+@dataclass(frozen=True)
+class CurvatureRoot:
+    """``W = V V^T``, ``V = S (I - U U^T)`` in every row and group.
+
+    V is the paper's ``A D^(1/2)``, of which ``D^(1/2)`` is S and ``A = I - U^2 1^T``.
+
+    shares (n, groups, columns): U, of length 1 in every row and group; None for ``V = S``.
+    """
+
+    scale: GroupedColumns
+    shares: Array | None
+
+    def times(self, vectors: Array, rows: slice) -> Array:
+        """Compute ``V v`` for some rows."""
+        return np.asarray(self.scale[rows] * self._projected(vectors, rows))
+
+    def transposed(self, vectors: Array, rows: slice) -> Array:
+        """Compute ``V^T v`` for some rows."""
+        return self._projected(self.scale[rows] * vectors, rows)
+
+    def _projected(self, vectors: Array, rows: slice) -> Array:
+        if self.shares is None:
+            return vectors
+        shares = self.shares[rows]
+        return np.asarray(vectors - shares * (shares * vectors).sum(axis=2, keepdims=True))
+
+    def centred(self, vectors: Array, rows: slice) -> Array:
+        """Compute ``A v``, so that ``V v = A S v``, for some rows.
+
+        Shapes: vectors (rows, groups, columns), result (rows, groups, columns).
+        """
+        if self.shares is None:
+            return vectors
+        return np.asarray(vectors - self.shares[rows] ** 2 * vectors.sum(axis=2, keepdims=True))
 
 
 class SymmetrizedGradients:
@@ -69,7 +106,7 @@ class SymmetrizedGradients:
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
-        """Solve for any right-hand side; see :meth:`labelweave.solvers.newton_system.LinearSolver.solve`.
+        """Solve for any right-hand side; see :meth:`LinearSolver.solve`.
 
         ``x = r + V b`` with ``(I + V^T K V) b = -V^T K r``, which divides by nothing.
         """
@@ -79,10 +116,10 @@ class SymmetrizedGradients:
         def one(rows: slice) -> None:
             right[rows] = -root.transposed(image[rows], rows)
 
-        system.inner.panels.each(one)
+        system.panels.each(one)
         run = _Iteration(system, root, right, None, self._variances(system, root))
         # b is large beside x where K is, so the residual is to be small beside r as well
-        length = inner_products(system.inner, (residual, residual))[0]
+        length = inner_products(system.panels, (residual, residual))[0]
         done = run.descend(reduction**2 * np.minimum(run.square, length), limit)
         return residual + run.sums, image + run.images, done
 
@@ -92,16 +129,16 @@ class SymmetrizedGradients:
 
 def _best_lengths(system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array) -> Array:
     """Compute the step lengths that Newton's model asks for: 1 for its own direction."""
-    slope, square = inner_products(system.inner, (point.residual, along), (direction, along))
-    curvature = inner_products(system.inner, (along, system.curve_all(along)))[0] + square
-    return np.asarray(np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > 0))
+    descent, square = inner_products(system.panels, (point.residual, along), (direction, along))
+    curvature = inner_products(system.panels, (along, system.curve_all(along)))[0] + square
+    return np.asarray(np.divide(descent, curvature, out=np.zeros_like(descent), where=curvature > 0))
 
 
 def _descending(
     system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array
 ) -> tuple[Array, Array]:
     """Go down the gradient in the function space where the direction still ascends."""
-    ascends = inner_products(system.inner, (point.residual, along))[0] <= 0
+    ascends = inner_products(system.panels, (point.residual, along))[0] <= 0
     direction[:, ascends], along[:, ascends] = point.residual[:, ascends], point.image[:, ascends]
     return direction, along
 
@@ -171,7 +208,7 @@ class _Iteration:
         self.sums, self.images = np.zeros_like(right), np.zeros_like(right)
         self.spread = np.empty_like(right)
         self.step = right.copy() if diagonal is None else right / diagonal
-        self.square = inner_products(system.inner, (right, self.step))[0]
+        self.square = inner_products(system.panels, (right, self.step))[0]
 
     def descend(self, targets: Array, limit: int) -> int:
         """Iterate until every group's residual is small enough; the iterations done are given."""
@@ -182,7 +219,7 @@ class _Iteration:
         return limit
 
     def _advance(self) -> None:
-        panels, root = self.system.inner.panels, self.root
+        panels, root = self.system.panels, self.root
 
         def spread(rows: slice) -> None:
             self.spread[rows] = root.times(self.step[rows], rows)
@@ -202,7 +239,7 @@ class _Iteration:
         self._move(length[:, None], image, forces)
 
     def _move(self, length: Array, image: Array, forces: Array) -> None:
-        panels = self.system.inner.panels
+        panels = self.system.panels
 
         def move(rows: slice) -> Array:
             self.sums[rows] += length * self.spread[rows]

@@ -425,15 +425,16 @@ class KernelLogisticClassifier(KernelProbabilities):
     ) -> SolverResult:
         """Choose thresholds, fit with learned hyper-parameters, and keep what makes the scores."""
         data, (learned, start) = task.data, searched
+        theta = task.family.start if learned is None else learned.theta
 
         def fit_part(kept: Array) -> SolverResult:
-            fitted = task.part(kept).fit(learned, None if start is None else start[kept])
+            fitted = task.part(kept).fit("part", theta, None if start is None else start[kept])
             self._keep_scores(fitted, features, kept)
             return fitted.result
 
         weights, seed = data.certain_weights(), task.settings.seed
         part = self._set_thresholds(features, data.label_matrix, weights, seed, fit_part)
-        whole = fit_after(part, progress, lambda: task.fit(learned, start))
+        whole = fit_after(part, progress, lambda: task.fit("all", theta, start))
         if whole is None:
             assert part is not None, "only a fit after another one gives way to it"
             return replace(part, status=Status.INTERRUPTED)

@@ -13,7 +13,7 @@ from labelweave.estimators.targets import TargetForm, check_lengths, has_many_la
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.losses import LogisticLoss, ScoreLoss, SoftmaxLoss
+from labelweave.losses import EntrywiseLoss, ScoreLoss, SoftmaxLoss
 
 __all__ = ["LikelihoodData", "read_likelihood_data"]
 
@@ -58,7 +58,7 @@ class LikelihoodData:
         if self.codes is not None:
             return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed)
         assert self.signs is not None, "rows have classes or labels"
-        return LogisticLoss(self.signs, weights, is_separate=not ties_labels)
+        return EntrywiseLoss("logistic", self.signs, weights, is_separate=not ties_labels)
 
     def source(self, kernel: Kernel | None) -> GramSource:
         """Give the entries of the rows' kernel matrix.

@@ -28,7 +28,7 @@ from labelweave.hyperparameters import (
     SearchRecord,
 )
 from labelweave.labels import LabelMatrix
-from labelweave.losses import ScoreLoss, SquaredLoss
+from labelweave.losses import EntrywiseLoss, ScoreLoss
 
 __all__ = ["LearnedRidge", "RidgeLearning", "labels_to_split"]
 
@@ -65,8 +65,9 @@ class _SquaredData(LikelihoodData):
 
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
         assert self.signs is not None, "rows have labels"
-        return SquaredLoss(
-            self.signs, weights, is_separate=not ties_labels, negative_weight=self.negative_weight
+        factors = None if self.negative_weight == 1 else np.where(self.signs < 0, self.negative_weight, 1.0)
+        return EntrywiseLoss(
+            "squared", self.signs, weights, is_separate=not ties_labels, entry_weights=factors
         )
 
 

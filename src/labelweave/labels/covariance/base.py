@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
 
 from labelweave.array_types import Array
+from labelweave.arrays import Workers
 from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.label_names import shown_name
 
-__all__ = ["Array", "LabelCovariance"]
+__all__ = ["LabelCovariance", "flat_product"]
+
+
+def flat_product(product: Callable[[Array], Array], vectors: Array) -> Array:
+    """Multiply an array of shape (n, ..., columns), whose axes after the first are columns of a product."""
+    return product(vectors.reshape(len(vectors), -1)).reshape(vectors.shape)
 
 
 class LabelCovariance(CovarianceConstructors, ABC):
@@ -39,6 +45,11 @@ class LabelCovariance(CovarianceConstructors, ABC):
     def is_diagonal(self) -> bool:
         """Whether labels are independent a priori."""
         return False
+
+    @property
+    def ties_labels(self) -> bool:
+        """Whether two labels covary."""
+        return not self.is_diagonal
 
     @property
     @abstractmethod
@@ -86,19 +97,40 @@ class LabelCovariance(CovarianceConstructors, ABC):
         """
 
     @abstractmethod
-    def matmul(self, vectors: Array) -> Array:
+    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
         """Multiply on the right: ``vectors @ R``.
 
         Parameters
         ----------
-        vectors : ndarray of shape (m, L)
-            One value a label in each row.
+        vectors : ndarray of shape (..., L)
+            One value a label in the last axis.
+        workers : Workers or None, default=None
+            Threads that share the rows.
 
         Returns
         -------
-        ndarray of shape (m, L)
-            The product.
+        ndarray of shape (..., L)
+            The product, in float32 for float32.
         """
+
+    def around(self, product: Callable[[Array], Array], vectors: Array, workers: Workers) -> Array:
+        """Compute ``K V R`` with as few columns in the product with K as R allows.
+
+        Parameters
+        ----------
+        product : callable
+            Computes K times an array of shape (n, columns).
+        vectors : ndarray of shape (n, ..., L)
+            V.
+        workers : Workers
+            Threads that share the rows.
+
+        Returns
+        -------
+        ndarray of shape (n, ..., L)
+            The product, a new array.
+        """
+        return self.matmul(flat_product(product, vectors), workers)
 
     @abstractmethod
     def shrink(self, amount: float) -> LabelCovariance:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array, LabelsByLabels
+from labelweave.arrays import Workers
 from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.checks import check_amount, checked_semidefinite, number_type
 from labelweave.labels.covariance.spectra import dense_spectrum
@@ -56,8 +57,11 @@ class DenseCovariance(LabelCovariance):
     def diagonal(self) -> Array:
         return np.asarray(self.matrix.diagonal())
 
-    def matmul(self, vectors: Array) -> Array:
-        return np.asarray(vectors @ self.matrix.astype(number_type(vectors), copy=False))
+    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
+        matrix = self.matrix.astype(number_type(vectors), copy=False)
+        if workers is None:
+            return np.asarray(vectors @ matrix)
+        return workers.matmul(vectors.reshape(-1, self.n_labels), matrix).reshape(vectors.shape)
 
     def shrink(self, amount: float) -> DenseCovariance:
         check_amount(amount)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.arrays import RowPanels, Workers
+from labelweave.labels.covariance.base import LabelCovariance, flat_product
 from labelweave.labels.covariance.checks import (
     check_amount,
     checked_factor,
@@ -21,6 +23,8 @@ from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 
 __all__ = ["FactorCovariance"]
+
+_SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matrix
 
 
 @storable("FactorCovariance")
@@ -59,10 +63,81 @@ class FactorCovariance(LabelCovariance):
     def diagonal(self) -> Array:
         return np.asarray((self.factor * self.factor).sum(axis=1)).ravel() + self.own_variance
 
-    def matmul(self, vectors: Array) -> Array:
+    @cached_property
+    def ties_labels(self) -> bool:
+        """Whether two labels covary: only a column of the factor that two labels share ties them."""
+        is_sparse = sp.issparse(self.factor)
+        holders = np.bincount(self.factor.indices) if is_sparse else np.count_nonzero(self.factor, axis=0)
+        return bool((holders > 1).any())
+
+    @cached_property
+    def _root(self) -> Any:
+        """The factor's columns that are not 0; None where a matrix over all labels is the cheaper one.
+
+        They are few, or sparse and wider than there are labels, as a tree has them.
+        """
+        is_sparse = sp.issparse(self.factor)
+        used = np.unique(self.factor.indices) if is_sparse else np.flatnonzero(self.factor.any(axis=0))
+        if len(used) < self.n_labels:
+            return self.factor[:, used]
+        is_cheap = is_sparse and _SPARSE_WORK * self.factor.nnz <= self.n_labels**2
+        return self.factor[:, used] if is_cheap else None
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return self.to_dense()
+
+    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
+        kind, flat = number_type(vectors), vectors.reshape(-1, self.n_labels)
+        own = self.own_variance.astype(kind)
+        if workers is None:
+            factor = self.factor.astype(kind)
+            product = flat * own + (flat @ factor) @ factor.T
+        elif not self.ties_labels:
+            product = flat * self.diagonal().astype(kind)
+        elif self._root is None:
+            product = workers.matmul(flat, self._matrix.astype(kind, copy=False))
+        else:
+            product = self._through_root(flat, self._root.astype(kind), workers)
+            if own.any():
+                product += flat * own
+        return np.asarray(product).reshape(vectors.shape)
+
+    def _through_root(self, flat: Array, root: Any, workers: Workers) -> Array:
+        if not sp.issparse(root):
+            return np.asarray((flat @ root) @ root.T)
+        product, root, turned = np.empty(flat.shape, root.dtype), sp.csr_array(root), sp.csr_array(root.T)
+
+        def one(rows: slice) -> None:
+            product[rows] = (root @ (turned @ flat[rows].T)).T
+
+        RowPanels(workers, *flat.shape).each(one)
+        return product
+
+    def around(self, product: Callable[[Array], Array], vectors: Array, workers: Workers) -> Array:
+        """Compute ``K V R``; see :meth:`LabelCovariance.around`.
+
+        The product with K is as wide as a thin factor, and leaves out labels without variance.
+        """
         kind = number_type(vectors)
-        factor = self.factor.astype(kind)
-        return np.asarray(vectors * self.own_variance.astype(kind) + (vectors @ factor) @ factor.T)
+        if not self.ties_labels:
+            variances = self.diagonal().astype(kind)
+            kept = np.flatnonzero(variances)
+            if len(kept) == self.n_labels:
+                result = flat_product(product, vectors)
+                result *= variances
+                return result
+            result = np.zeros(vectors.shape, kind)
+            some = np.ascontiguousarray(vectors[..., kept])
+            result[..., kept] = flat_product(product, some) * variances[kept]
+            return result
+        root = self._root
+        if root is None or root.shape[1] >= self.n_labels or self.own_variance.any():
+            return self.matmul(flat_product(product, vectors), workers)
+        root = root.astype(kind)
+        mixed = np.asarray(vectors.reshape(-1, self.n_labels) @ root)
+        mixed = flat_product(product, mixed.reshape(*vectors.shape[:-1], root.shape[1]))
+        return np.asarray(mixed.reshape(-1, root.shape[1]) @ root.T).reshape(vectors.shape)
 
     def shrink(self, amount: float) -> FactorCovariance:
         check_amount(amount)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.arrays import Workers
+from labelweave.labels.covariance.base import LabelCovariance, flat_product
 from labelweave.labels.covariance.checks import check_amount
 from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_names import checked_names
@@ -47,8 +48,11 @@ class IdentityCovariance(LabelCovariance):
     def diagonal(self) -> Array:
         return np.ones(self.n_labels)
 
-    def matmul(self, vectors: Array) -> Array:
+    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
         return vectors
+
+    def around(self, product: Callable[[Array], Array], vectors: Array, workers: Workers) -> Array:
+        return flat_product(product, vectors)
 
     def shrink(self, amount: float) -> IdentityCovariance:
         check_amount(amount)

@@ -1,0 +1,320 @@
+"""Families of priors: what hyper-parameters there are, and the prior that values of them give.
+
+A family maps a vector theta to a :class:`~labelweave.problems.coupled_gram.ScorePrior`, and the gradient
+of any function of the prior back to theta (the chain rule's last link).
+
+:class:`TiedPriors` has a function for every node p of a taxonomy, with the covariance ``v_p K_p``, and a
+class adds up those on its path (Seeger 2008, section 3):
+
+    sum_p v_s(p) K_k(p) ⊗ phi_p phi_p^T.
+
+Flat classes are nodes without a tree: one shared kernel, one shape with a scale a class, or a kernel a
+class are mc-tied, mc-semi and mc-sep of the paper's section 6.2.  :class:`LearnedCoupling` mixes
+independent functions, ``u = B f``, so the scores have the prior ``K ⊗ B B^T`` (section 7.4.1).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.array_types import Array, Floats
+from labelweave.features import Kernel
+from labelweave.labels import LabelCovariance
+from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
+
+__all__ = [
+    "Box",
+    "GivenCovariance",
+    "LearnedCoupling",
+    "LearnedIntercepts",
+    "NodeGroups",
+    "PriorFamily",
+    "PriorGradient",
+    "TermGradient",
+    "TiedPriors",
+]
+
+Box = list[tuple[float | None, float | None]]
+
+_WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
+_TENFOLD = np.log(10.0)
+
+
+class TermGradient(NamedTuple):
+    """Derivatives of a function of the prior by one term ``K_g ⊗ R_g``.
+
+    kernel (p,): by the logarithms of the kernel's parameters.
+    covariance: by the entries of R_g, symmetric; by its diagonal alone where R_g is diagonal and stays so.
+    """
+
+    kernel: Array
+    covariance: Array
+
+    def along(self, direction: LabelCovariance) -> float:
+        """Give the derivative by a factor of a covariance that is added to R_g."""
+        given = direction.diagonal() if self.covariance.ndim == 1 else direction.to_dense()
+        return float(np.sum(self.covariance * given))
+
+
+class PriorGradient(NamedTuple):
+    """Derivatives of a function of the prior by its terms and by the variance of the intercepts."""
+
+    terms: list[TermGradient]
+    intercept_variance: float
+
+
+class PriorFamily(ABC):
+    """Priors with hyper-parameters theta, of which most are logarithms.
+
+    names, start, bounds: what the entries of theta are, where a search starts and its box.
+    ties_labels: whether some prior of the family ties labels together.
+    learns_covariance: whether :meth:`gradient` needs derivatives by all entries of label covariances, also
+        where they are 0.
+    """
+
+    names: list[str]
+    start: Floats
+    bounds: Box
+    ties_labels: bool = True
+    learns_covariance: bool = False
+
+    def _lay_out(self, names: Sequence[str], start: Sequence[float] | Array) -> None:
+        """Set names, start and bounds of logarithms."""
+        self.names, self.start = list(names), np.array(start, dtype=np.float64)
+        self.bounds = [(value - _WIDEST, value + _WIDEST) for value in self.start.tolist()]
+
+    @abstractmethod
+    def prior(self, theta: Array) -> ScorePrior:
+        """Make the prior."""
+
+    @abstractmethod
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        """Turn the derivatives by the prior into those by theta."""
+
+    @abstractmethod
+    def retreated(self, theta: Array) -> Floats:
+        """Lower all prior variances tenfold, which makes fits easier."""
+
+    def penalty(self, theta: Array) -> tuple[float, Floats]:
+        """Give minus the logarithm of a prior of theta, which is added to the loss, and its gradient."""
+        return 0.0, np.zeros(len(theta))
+
+    def coarser(self) -> PriorFamily | None:
+        """Tie hyper-parameters that are apart, for a first search; None if there are none."""
+        return None
+
+    def from_coarser(self, theta: Array) -> Floats:
+        """Give the hyper-parameters with the same prior as those of the coarser family."""
+        return theta
+
+    def values(self, theta: Array) -> dict[str, float]:
+        """Give the hyper-parameters themselves."""
+        return dict(zip(self.names, np.exp(theta).tolist(), strict=True))
+
+
+def _shape_names(kernel: Kernel | None) -> list[str]:
+    return [] if kernel is None else kernel.parameter_names()
+
+
+def _shape_start(kernel: Kernel | None) -> Array:
+    return np.empty(0) if kernel is None else kernel.log_parameters()
+
+
+def _shaped(kernel: Kernel | None, theta: Array) -> Kernel | None:
+    return None if kernel is None else kernel.with_log_parameters(theta)
+
+
+class GivenCovariance(PriorFamily):
+    """``v K ⊗ R`` with R given; the kernel is where the search starts, None for a given matrix."""
+
+    def __init__(
+        self,
+        kernel: Kernel | None,
+        covariance: LabelCovariance,
+        start_scale: float,
+        intercept_variance: float,
+    ) -> None:
+        self.kernel, self.covariance, self.intercept_variance = kernel, covariance, intercept_variance
+        self._lay_out(
+            ["scale", *_shape_names(kernel)], np.concatenate([[np.log(start_scale)], _shape_start(kernel)])
+        )
+
+    def prior(self, theta: Array) -> ScorePrior:
+        scaled = self.covariance.scaled(float(np.exp(theta[0])))
+        return ScorePrior((PriorTerm(_shaped(self.kernel, theta[1:]), scaled),), self.intercept_variance)
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        (term,) = by_prior.terms
+        return np.concatenate([[np.exp(theta[0]) * term.along(self.covariance)], term.kernel])
+
+    def retreated(self, theta: Array) -> Floats:
+        return np.concatenate([theta[:1] - _TENFOLD, theta[1:]])
+
+
+class LearnedCoupling(PriorFamily):
+    """``K ⊗ B B^T`` with B, from its start of shape (L, r), to be learned."""
+
+    learns_covariance = True
+
+    def __init__(
+        self, kernel: Kernel | None, start: Array, label_names: Any, intercept_variance: float
+    ) -> None:
+        self.kernel, self.intercept_variance, self.size = kernel, intercept_variance, start.shape
+        factors = range(start.shape[1])
+        entries = [f"coupling[{name}, {factor}]" for name in label_names for factor in factors]
+        shape = _shape_start(kernel)
+        self.n_shape = len(shape)
+        self._lay_out([*_shape_names(kernel), *entries], np.concatenate([shape, start.ravel()]))
+        self.bounds[self.n_shape :] = [(None, None)] * start.size
+
+    def _coupling(self, theta: Array) -> Array:
+        return theta[self.n_shape :].reshape(self.size)
+
+    def prior(self, theta: Array) -> ScorePrior:
+        covariance = FactorCovariance(self._coupling(theta).copy())
+        kernel = _shaped(self.kernel, theta[: self.n_shape])
+        return ScorePrior((PriorTerm(kernel, covariance),), self.intercept_variance)
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        (term,) = by_prior.terms
+        return np.concatenate([term.kernel, 2.0 * (term.covariance @ self._coupling(theta)).ravel()])
+
+    def retreated(self, theta: Array) -> Floats:
+        return np.concatenate([theta[: self.n_shape], theta[self.n_shape :] / np.sqrt(10.0)])
+
+    def values(self, theta: Array) -> dict[str, float]:
+        shape = np.exp(theta[: self.n_shape]).tolist()
+        return dict(zip(self.names, shape + theta[self.n_shape :].tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class NodeGroups:
+    """A partition of the nodes: the group of every node, and names; one of no name is everything."""
+
+    of_node: Array
+    names: list[str]
+
+    @classmethod
+    def of_everything(cls, n_nodes: int) -> NodeGroups:
+        """Put all nodes into one group."""
+        return cls(np.zeros(n_nodes, np.intp), [""])
+
+
+class TiedPriors(PriorFamily):
+    """Priors with a scale a group of nodes and a kernel shape a group of nodes.
+
+    membership (L, P): phi: which nodes each label lies under; the identity for flat classes.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None,
+        membership: Any,
+        scales: NodeGroups,
+        shapes: NodeGroups,
+        start_scale: float,
+        intercept_variance: float,
+    ) -> None:
+        self.kernel, self.membership = kernel, sp.csc_array(membership, dtype=np.float64)
+        parameters = _shape_names(kernel)
+        if not parameters:  # nothing to tell shapes apart
+            shapes = NodeGroups.of_everything(len(scales.of_node))
+        self.scales, self.shapes, self.intercept_variance = scales, shapes, intercept_variance
+        self.ties_labels = bool((np.diff(self.membership.indptr) > 1).any())
+        self.n_shape, self.n_scales = len(parameters), len(scales.names)
+        names = [_named("scale", group) for group in scales.names]
+        names += [_named(parameter, group) for group in shapes.names for parameter in parameters]
+        start = np.full(self.n_scales, np.log(start_scale))
+        self._lay_out(names, np.concatenate([start, np.tile(_shape_start(kernel), len(shapes.names))]))
+
+    def _variances(self, theta: Array) -> Array:
+        return np.exp(theta[: self.n_scales])[self.scales.of_node]
+
+    def prior(self, theta: Array) -> ScorePrior:
+        variances, shapes = self._variances(theta), theta[self.n_scales :].reshape(len(self.shapes.names), -1)
+        terms = [
+            PriorTerm(_shaped(self.kernel, shape), self._covariance(self.shapes.of_node == group, variances))
+            for group, shape in enumerate(shapes)
+        ]
+        return ScorePrior(tuple(terms), self.intercept_variance)
+
+    def _covariance(self, nodes: Array, variances: Array) -> LabelCovariance:
+        factor = self.membership[:, nodes]
+        if self.ties_labels:
+            return FactorCovariance(factor @ sp.diags_array(np.sqrt(variances[nodes])))
+        return FactorCovariance(np.empty((factor.shape[0], 0)), factor @ variances[nodes])
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        variances = self._variances(theta)
+        by_node = np.zeros(len(variances))
+        for group, term in enumerate(by_prior.terms):
+            nodes = self.shapes.of_node == group
+            by_node[nodes] = variances[nodes] * _by_variance(self.membership[:, nodes], term.covariance)
+        by_scale = np.bincount(self.scales.of_node, by_node, minlength=self.n_scales)
+        return np.concatenate([by_scale, *(term.kernel for term in by_prior.terms)])
+
+    def coarser(self) -> TiedPriors | None:
+        if len(self.names) == 1 + self.n_shape:
+            return None
+        all_nodes = NodeGroups.of_everything(len(self.scales.of_node))
+        scale = float(np.exp(self.start[0]))
+        return TiedPriors(self.kernel, self.membership, all_nodes, all_nodes, scale, self.intercept_variance)
+
+    def from_coarser(self, theta: Array) -> Floats:
+        return np.concatenate([np.full(self.n_scales, theta[0]), np.tile(theta[1:], len(self.shapes.names))])
+
+    def retreated(self, theta: Array) -> Floats:
+        return np.concatenate([theta[: self.n_scales] - _TENFOLD, theta[self.n_scales :]])
+
+
+def _by_variance(factor: Any, gradient: Array) -> Array:
+    """Compute ``phi_p^T gradient phi_p`` for every node."""
+    if gradient.ndim == 1:
+        return np.asarray(factor.T @ gradient)
+    return np.asarray(factor.multiply(gradient @ factor).sum(axis=0)).ravel()
+
+
+def _named(parameter: str, group: str) -> str:
+    return f"{parameter}[{group}]" if group else parameter
+
+
+class LearnedIntercepts(PriorFamily):
+    """The priors of a family, with the variance of the intercepts as one more hyper-parameter.
+
+    Rare labels have intercepts far below 0.  A variance too small for them makes the kernel
+    take their place.  The family's own variance is where the search starts.
+    """
+
+    def __init__(self, family: PriorFamily) -> None:
+        self.family = family
+        start = np.log(family.prior(family.start).intercept_variance)
+        self._lay_out([*family.names, "intercept_variance"], np.append(family.start, start))
+        self.bounds[:-1] = family.bounds
+        self.ties_labels, self.learns_covariance = family.ties_labels, family.learns_covariance
+
+    def prior(self, theta: Array) -> ScorePrior:
+        return replace(self.family.prior(theta[:-1]), intercept_variance=float(np.exp(theta[-1])))
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        by_logarithm = np.exp(theta[-1]) * by_prior.intercept_variance
+        return np.append(self.family.gradient(theta[:-1], by_prior), by_logarithm)
+
+    def coarser(self) -> LearnedIntercepts | None:
+        coarse = self.family.coarser()
+        return None if coarse is None else LearnedIntercepts(coarse)
+
+    def from_coarser(self, theta: Array) -> Floats:
+        return np.append(self.family.from_coarser(theta[:-1]), theta[-1])
+
+    def retreated(self, theta: Array) -> Floats:
+        return np.append(self.family.retreated(theta[:-1]), theta[-1] - _TENFOLD)
+
+    def values(self, theta: Array) -> dict[str, float]:
+        return {**self.family.values(theta[:-1]), "intercept_variance": float(np.exp(theta[-1]))}
