@@ -23,7 +23,7 @@ from labelweave import (  # noqa: E402
 from labelweave.baselines import BinaryRelevance  # noqa: E402
 from labelweave.display import DualProgressDisplay  # noqa: E402
 from labelweave.solvers import TraceRecord  # noqa: E402
-from labelweave.solvers.block_frank_wolfe import PassRecord  # noqa: E402
+from labelweave.solvers.passes import PassRecord  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

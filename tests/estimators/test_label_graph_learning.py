@@ -8,8 +8,7 @@ import labelweave
 from labelweave import LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 from labelweave.metrics import hamming_loss
-from labelweave.problems.structured_margin import StructuredMargin
-from labelweave.problems.structured_margin.clique_search import CliqueSearch
+from labelweave.problems.structured_margin import GrowingMargin, StructuredMargin
 
 
 def model(**parameters):
@@ -129,8 +128,8 @@ def interrupted(method, call):
         (StructuredMargin, "sweep", 3),
         (StructuredMargin, "sweep", 12),
         (StructuredMargin, "evaluate", 4),
-        (CliqueSearch, "propose", 2),
-        (CliqueSearch, "activate", 2),
+        (GrowingMargin, "propose", 2),
+        (GrowingMargin, "activated", 2),
     ],
 )
 @pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}])

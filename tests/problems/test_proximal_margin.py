@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
 from labelweave._loops.structured.proximal import group_multipliers
-from labelweave.problems.structured_margin import RoundPenalty, pair_scores, violations
-from labelweave.problems.structured_margin.clique_search import CliqueSearch
+from labelweave.problems.structured_margin import GrowingMargin, RoundPenalty, pair_scores, violations
 from labelweave.solvers import Status
 from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
 from labelweave.solvers.clique_generation import CliqueGeneration
-from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent
+from labelweave.solvers.passes import PassRecord
+from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent, ProximalState
 from reference.structured_problems import TRIANGLE, margin_data, proximal, rows, structured
 
 
@@ -59,8 +59,7 @@ def test_the_weights_are_the_gradient_of_the_conjugate():
 
 
 def _run(problem, tol=0.005, max_iter=200):
-    solver = ProximalDualAscent(tol, max_iter, np.random.RandomState(0))
-    return solver.run(problem, problem.data.n_rows, problem.graph.n_cliques)
+    return problem.solve(ProximalDualAscent(tol, max_iter, 0))
 
 
 @pytest.mark.parametrize("penalty", [None, (0, 1, 1)])
@@ -73,7 +72,7 @@ def test_the_objective_falls_and_bounds_hold(penalty, missing):
     result = _run(problem)
     assert result.status is Status.SETTLED
     exact = structured(margin_data(X, Y), TRIANGLE, 0.05, penalties[1])
-    BlockFrankWolfe(1e-5, 3000, np.random.RandomState(0)).run(exact, len(X), 3)
+    exact.solve(BlockFrankWolfe(1e-5, 3000, 0))
     best = exact.evaluate()
     end = result.trace[-1]
     assert begin.dual == 0.0
@@ -110,35 +109,64 @@ def test_cliques_are_scored_by_the_steps_of_the_last_pass():
     problem.sweep(np.arange(len(X)), 2.0)
     # after one pass z is what the steps of that pass made
     squares = np.square(problem.sums[:, 5:]).sum()
-    assert violations(problem, [(0, 1)])[0] == pytest.approx(squares)
-    assert pair_scores(problem)[0, 1] == pytest.approx(squares)
+    assert violations(problem.moments(), [(0, 1)])[0] == pytest.approx(squares)
+    assert pair_scores(problem.moments())[0, 1] == pytest.approx(squares)
     np.testing.assert_allclose(problem.moments().label_sums(), problem.sums[:, :5], atol=1e-10)
 
 
 def test_clique_generation_finds_the_tied_labels():
     X, Y = rows(4, n=200)
-    problem = proximal(margin_data(X, Y), (), 0.02, RoundPenalty())
-    search = CliqueSearch(problem, 1, 2, lambda final: _run(problem))
-    result = CliqueGeneration(3, 0.0, lambda: np.nan, lambda record: False).run(search)
-    assert {0, 1, 2} >= set(problem.graph.cliques[0])
-    assert np.isnan(result.rounds[-1].dual)
-    assert result.rounds[-1].primal < result.rounds[0].primal
+    data, passes = margin_data(X, Y), ProximalDualAscent(0.005, 200, 0)
+    growing = GrowingMargin(
+        5, lambda graph, penalty: proximal(data, graph.cliques, 0.02, penalty).problem, 1, 2
+    )
+    _, state = CliqueGeneration(passes, passes, 3, 0.0).solve(growing)
+    assert {0, 1, 2} >= set(state.cliques[1][0])
+    assert np.isnan(state.records[-1].dual)
+    assert state.records[-1].primal < state.records[0].primal
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_a_run_that_is_stopped_at_any_check_and_goes_on_gives_the_same_bits(missing):
+    def fresh():
+        return proximal(
+            margin_data(*rows(1, missing=missing)), TRIANGLE, 0.05, RoundPenalty([0, 1, 1])
+        ).problem
+
+    solver = ProximalDualAscent(1e-4, 60, 3)
+    whole, end = solver.solve(fresh())
+    for stop in range(len(whole.trace) - 1):
+        _, state = solver.solve(fresh(), None, lambda _, state, stop=stop: len(state.trace) > stop)
+        second, again = solver.solve(fresh(), ProximalState.from_plain(state.to_plain()))
+        np.testing.assert_array_equal(
+            [record._replace(time=0.0) for record in second.trace],
+            [record._replace(time=0.0) for record in whole.trace],
+        )
+        np.testing.assert_array_equal(again.point.weights(), end.point.weights())
 
 
 def test_damping_doubles_when_the_objective_rises():
     class Rising:
+        n_rows = 5
+
         def __init__(self):
             self.dampings = []
 
-        def sweep(self, order, damping):
+        def first_point(self):
+            return None
+
+        def complete(self, point):
+            return False
+
+        def sweep(self, point, order, damping):
             self.dampings.append(damping)
             return float(len(self.dampings))
 
-        def evaluate(self):
-            return type("Point", (), {"primal": 1.0, "dual": np.nan, "gap": np.nan})
+        def evaluate(self, point):
+            return PassRecord(0, 0.0, 1.0, np.nan, np.nan, 0)
 
     problem = Rising()
-    result = ProximalDualAscent(0.0, 6, np.random.RandomState(0)).run(problem, 5, 0)
+    result, _ = ProximalDualAscent(0.0, 6, 0).solve(problem)
     assert problem.dampings == [2.0, 2.0, 2.0, 4.0, 8.0, 16.0]
     assert result.status is Status.ITERATION_LIMIT
     assert result.trace[-1].iteration == 6
@@ -147,15 +175,15 @@ def test_damping_doubles_when_the_objective_rises():
 def test_an_interrupt_gives_the_weights_so_far():
     X, Y = rows(5)
     problem = proximal(margin_data(X, Y), TRIANGLE)
-    sweep, calls = problem.sweep, []
+    sweep, calls = problem.problem.sweep, []
 
-    def interrupted(order, damping):
+    def interrupted(point, order, damping):
         calls.append(damping)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return sweep(order, damping)
+        return sweep(point, order, damping)
 
-    problem.sweep = interrupted
+    problem.problem.sweep = interrupted
     result = _run(problem)
     assert result.status is Status.INTERRUPTED
     assert result.n_iter == 2

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 from labelweave.problems.structured_margin import (
-    RoundPenalty,
-    candidates,
+    GrowingMargin,
     grown_cliques,
+    growth,
     pair_scores,
     violations,
 )
-from labelweave.problems.structured_margin.clique_search import CliqueSearch
 from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
-from labelweave.solvers.clique_generation import CliqueGeneration
-from reference.structured_problems import margin_data, rows, structured
+from labelweave.solvers.clique_generation import CliqueGeneration, GrowthState
+from reference.structured_problems import AtPoint, margin_data, rows, structured
 
 
 def _dense_distribution(problem):
@@ -37,7 +36,7 @@ def _dense_score(problem, clique):
     power = 1 << np.arange(len(clique))
     states = np.eye(2 ** len(clique))
     expected = chances @ states[labelings[:, list(clique)] @ power]
-    moments = states[problem.data.arrays.targets[:, list(clique)].astype(int) @ power] - expected
+    moments = states[problem.targets[:, list(clique)].astype(int) @ power] - expected
     data = problem.data
     product = (data.arrays.weights[:, None] * data.products.data).T @ moments / problem.regularization
     return (product**2).sum()
@@ -49,15 +48,15 @@ def test_scores_are_those_of_dense_distributions(missing, monkeypatch):
     problem = structured(margin_data(X, Y), ((0, 1), (0, 2)), 0.02)
     for seed in range(5):
         problem.sweep(np.random.RandomState(seed).permutation(40))
-    monkeypatch.setattr(candidates, "_NUMBERS_AT_ONCE", 100)
-    scores, pairs = pair_scores(problem), list(itertools.combinations(range(5), 2))
+    monkeypatch.setattr(growth, "_NUMBERS_AT_ONCE", 100)
+    scores, pairs = pair_scores(problem.moments()), list(itertools.combinations(range(5), 2))
     expected = [_dense_score(problem, pair) for pair in pairs]
     np.testing.assert_allclose([scores[pair] for pair in pairs], expected)
-    np.testing.assert_allclose(violations(problem, pairs), expected)
+    np.testing.assert_allclose(violations(problem.moments(), pairs), expected)
     assert (np.tril(scores) == 0).all()
     triples = [(0, 1, 2), (0, 1, 3), (0, 3, 4), (1, 2, 3, 4)]
     np.testing.assert_allclose(
-        violations(problem, triples), [_dense_score(problem, clique) for clique in triples]
+        violations(problem.moments(), triples), [_dense_score(problem, clique) for clique in triples]
     )
 
 
@@ -65,7 +64,7 @@ def test_the_scores_of_cliques_in_the_graph_are_the_squares_of_z():
     X, Y = rows(2)
     problem = structured(margin_data(X, Y), ((0, 1), (0, 2), (3, 4)), 0.02)
     problem.sweep(np.arange(len(X)))
-    np.testing.assert_allclose(violations(problem, problem.graph.cliques), problem.squares()[1])
+    np.testing.assert_allclose(violations(problem.moments(), problem.graph.cliques), problem.squares()[1])
 
 
 def test_cliques_grow_by_joined_labels():
@@ -75,35 +74,65 @@ def test_cliques_grow_by_joined_labels():
     assert (0, 1, 2, 3) in grown_cliques([(0, 1, 2), (2, 3)], 4)
 
 
-def _learn(problem, per_round=1, size=2, max_rounds=10, tol=1e-5):
-    random = np.random.RandomState(0)
+def _growing(data, per_round=1, size=2, make=structured):
+    return GrowingMargin(
+        5, lambda graph, penalty: make(data, graph.cliques, 0.05, penalty).problem, per_round, size
+    )
 
-    def solve(final):
-        return BlockFrankWolfe(tol, 3000, random).run(problem, problem.data.n_rows, problem.graph.n_cliques)
 
-    search = CliqueSearch(problem, per_round, size, solve)
-    return CliqueGeneration(max_rounds, 0.0, lambda: np.nan, lambda record: False).run(search)
+def _learn(growing, max_rounds=10, tol=1e-5):
+    passes = BlockFrankWolfe(tol, 3000, 0)
+    result, state = CliqueGeneration(passes, passes, max_rounds, 0.0).solve(growing)
+    return result, state, AtPoint(growing.at(state.cliques), state.inner.point)
 
 
 def test_no_candidate_violates_the_learned_optimum():
     X, Y = rows(3, n=80, n_labels=5)
-    problem = structured(margin_data(X, Y), (), 0.05, RoundPenalty())
-    result = _learn(problem)
-    assert result.reason == "no candidate clique violates the optimum"
-    squares, weights = problem.squares()[1], problem.penalty.shares
+    _, state, problem = _learn(_growing(margin_data(X, Y)))
+    assert state.reason == "no candidate clique violates the optimum"
+    squares, weights = problem.squares()[1], problem.round_shares
     active = squares[weights > 1e-3]
     np.testing.assert_allclose(active, active.max(), rtol=0.05)
-    scores = pair_scores(problem)
+    scores = pair_scores(problem.moments())
     assert scores.max() <= 1.05 * squares.max()
-    primals = [record.primal for record in result.rounds]
+    primals = [record.primal for record in state.records]
     assert all(later <= value + 1e-4 for value, later in itertools.pairwise(primals))
 
 
 def test_rounds_of_more_cliques_and_triples():
     X, Y = rows(4, n=80)
-    problem = structured(margin_data(X, Y), (), 0.05, RoundPenalty())
-    result = _learn(problem, per_round=2, size=3, max_rounds=3, tol=1e-3)
-    assert [len(record.cliques) for record in result.rounds] == [0, 2, 2, 2]
+    _, state, problem = _learn(_growing(margin_data(X, Y), 2, 3), max_rounds=3, tol=1e-3)
+    assert [len(record.cliques) for record in state.records] == [0, 2, 2, 2]
     assert problem.penalty.rounds.tolist() == [0, 0, 1, 1, 2, 2]
     assert any(len(clique) == 3 for clique in problem.graph.cliques)
     assert np.isfinite(problem.evaluate().gap)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_a_run_that_is_stopped_at_any_check_and_goes_on_gives_the_same_bits(missing):
+    data = margin_data(*rows(4, n=30, missing=missing))
+    solver = CliqueGeneration(BlockFrankWolfe(0.05, 20, 3), BlockFrankWolfe(0.02, 20, 3), 2, 0.0)
+    whole, end = solver.solve(_growing(data))
+    for stop in np.unique(np.linspace(0, len(whole.trace) - 2, 4).astype(int)):
+        _, state = solver.solve(_growing(data), None, lambda _, state, stop=stop: len(state.trace) > stop)
+        second, again = solver.solve(_growing(data), GrowthState.from_plain(state.to_plain()))
+        assert [record._replace(time=0.0) for record in second.trace] == [
+            record._replace(time=0.0) for record in whole.trace
+        ]
+        assert (again.cliques, again.reason) == (end.cliques, end.reason)
+        assert [record[:3] + record[4:7] for record in again.records] == [
+            record[:3] + record[4:7] for record in end.records
+        ]
+        np.testing.assert_array_equal(again.inner.point.weights(), end.inner.point.weights())
+
+
+def test_a_run_from_an_optimum_keeps_its_graph():
+    growing = _growing(margin_data(*rows(3, n=80)))
+    first, end, _ = _learn(growing, tol=1e-3)
+    passes = BlockFrankWolfe(1e-3, 3000, 0)
+    solver = CliqueGeneration(passes, passes, 10, 0.0)
+    second, again = solver.solve(growing, solver.continued(growing, end))
+    assert again.cliques == end.cliques
+    assert second.n_iter < 0.3 * first.n_iter
+    assert [record.cliques for record in again.records] == [record.cliques for record in end.records]
+    assert CliqueGeneration(passes, passes, 1, 0.0).continued(growing, end) is None

@@ -32,10 +32,53 @@ def margin_data(X, Y, weights=None, costs=None):
 def structured(data, cliques, regularization=0.05, penalty=None, capacity=16, inference=None):
     graph = CliqueGraph(data.n_labels, cliques)
     penalty = RidgePenalty(graph.n_cliques) if penalty is None else penalty
-    return StructuredMargin(data, graph, penalty, regularization, inference or {}, capacity, Workers(1))
+    return AtPoint(
+        StructuredMargin(data, graph, penalty, regularization, inference or {}, capacity, Workers(1))
+    )
 
 
 def proximal(data, cliques, regularization=0.05, penalty=None, accuracy=0.005):
     graph = CliqueGraph(data.n_labels, cliques)
     penalty = RidgePenalty(graph.n_cliques) if penalty is None else penalty
-    return ProximalMargin(data, graph, penalty, regularization, {}, accuracy, Workers(1))
+    return AtPoint(ProximalMargin(data, graph, penalty, regularization, {}, accuracy, Workers(1)))
+
+
+class AtPoint:
+    """A problem with a point of its own, whose arrays read like the problem's attributes."""
+
+    def __init__(self, problem, point=None):
+        self.problem, self.point = problem, problem.first_point() if point is None else point
+
+    def __getattr__(self, name):
+        own = getattr(self.point, name, None)
+        if own is not None:
+            return own
+        value = getattr(self.problem, name)
+        if name in _OF_POINTS:
+            return lambda *arguments, **options: value(self.point, *arguments, **options)
+        return value
+
+    def solve(self, solver):
+        """Go on where the point is, with its targets; give the result."""
+        self.problem.complete = lambda point: False
+        result, state = solver.solve(self.problem, solver.start(self.problem, self.point))
+        del self.problem.complete
+        self.point = state.point
+        return result
+
+    def regraph(self, problem):
+        """Go on with a graph that has a round more."""
+        self.problem, self.point = problem, problem.grown_from(self.problem, self.point)
+
+
+_OF_POINTS = {
+    "sweep",
+    "evaluate",
+    "complete",
+    "recompute",
+    "rebalance",
+    "moments",
+    "squares",
+    "ceiling",
+    "hinge_loss",
+}

@@ -4,6 +4,7 @@ import pytest
 from labelweave.problems.structured_margin import RoundPenalty
 from labelweave.solvers import Status
 from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
+from labelweave.solvers.passes import PassState
 from reference.structured_problems import TRIANGLE, margin_data, rows, structured
 
 
@@ -11,9 +12,12 @@ def _problem(penalty=None):
     return structured(margin_data(*rows(0)), TRIANGLE, 0.01, penalty)
 
 
-def _run(problem, tol=1e-4, max_iter=1000, on_check=None):
-    solver = BlockFrankWolfe(tol, max_iter, np.random.RandomState(0), on_check)
-    return solver.run(problem, problem.data.n_rows, problem.graph.n_cliques)
+def _run(problem, tol=1e-4, max_passes=1000, on_check=None):
+    solver = BlockFrankWolfe(tol, max_passes, 0)
+    start = solver.start(problem.problem, problem.point)
+    result, state = solver.solve(problem.problem, start, on_check and (lambda record, _: on_check(record)))
+    problem.point = state.point
+    return result
 
 
 @pytest.mark.parametrize("rounds", [None, [0, 1, 2]])
@@ -31,7 +35,7 @@ def test_the_gap_meets_the_tolerance(rounds):
 
 
 def test_the_limit_of_passes_ends_the_run_with_a_record():
-    result = _run(_problem(), tol=0.0, max_iter=3)
+    result = _run(_problem(), tol=0.0, max_passes=3)
     assert (result.status, result.n_iter, result.trace[-1].iteration) == (Status.ITERATION_LIMIT, 3, 3)
 
 
@@ -44,14 +48,14 @@ def test_a_callback_ends_the_run():
 
 def test_sweeps_without_inference_follow_a_pass():
     problem, calls = _problem(), []
-    sweep = problem.sweep
+    sweep = problem.problem.sweep
 
-    def noted(order, search=True):
+    def noted(point, order, search=True):
         calls.append((len(order), search))
-        return sweep(order, search)
+        return sweep(point, order, search)
 
-    problem.sweep = noted
-    _run(problem, tol=0.0, max_iter=2)
+    problem.problem.sweep = noted
+    _run(problem, tol=0.0, max_passes=2)
     assert calls[0] == (60, True)
     assert calls[1][1] is False
     assert sum(search for _, search in calls) == 2
@@ -74,3 +78,33 @@ def test_an_interrupt_leaves_weights_that_belong_to_the_dual_point(monkeypatch):
     kept = problem.sums.copy()
     problem.recompute()
     np.testing.assert_allclose(problem.sums, kept, atol=1e-10)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_run_that_is_stopped_at_any_check_and_goes_on_gives_the_same_bits(missing):
+    def fresh():
+        data = margin_data(*rows(3, n=30, missing=missing))
+        return structured(data, TRIANGLE, 0.01, RoundPenalty([0, 1, 1])).problem
+
+    solver = BlockFrankWolfe(0.03, 20, 7)
+    whole, end = solver.solve(fresh())
+    checks = len(whole.trace)
+    assert end.completed[1] > 0 or not missing
+    for stop in np.unique(np.linspace(0, checks - 2, 4).astype(int)):
+        first, state = solver.solve(fresh(), None, lambda _, state, stop=stop: len(state.trace) > stop)
+        assert first.status is Status.INTERRUPTED
+        second, again = solver.solve(fresh(), PassState.from_plain(state.to_plain()))
+        assert [record._replace(time=0.0) for record in second.trace] == [
+            record._replace(time=0.0) for record in whole.trace
+        ]
+        np.testing.assert_array_equal(again.point.weights(), end.point.weights())
+
+
+def test_a_run_from_an_optimum_is_short():
+    problem = _problem()
+    first = _run(problem)
+    point = problem.problem.continued(problem.point)
+    solver = BlockFrankWolfe(1e-4, 1000, 0)
+    second, _ = solver.solve(problem.problem, solver.start(problem.problem, point))
+    assert second.n_iter <= 0.2 * first.n_iter
+    assert structured(margin_data(*rows(0)), ((0, 1),), 0.01).problem.continued(point) is None

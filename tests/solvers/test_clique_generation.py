@@ -1,37 +1,67 @@
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 
 from labelweave.solvers import Status
-from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
 from labelweave.solvers.clique_generation import CliqueGeneration, Proposal
+from labelweave.solvers.passes import PassRecord, PassSolver, PassState
 
 
+@dataclass
 class _Problem:
-    """Objectives and scores that are given."""
+    """Objectives and scores that are given; its points are the number of the round."""
 
-    def __init__(self, primals, scores, bounds=None, status=Status.CONVERGED):
-        self.primals, self.scores, self.status = primals, scores, status
-        self.bounds = bounds or [0.0] * len(scores)
-        self.active, self.finals = [], []
+    primals: list
+    scores: list
+    bounds: list = None
+    ends: list = field(default_factory=list)
+    n_rows = 1
 
-    def solve(self, final):
-        self.finals.append(final)
-        primal = self.primals[min(len(self.active), len(self.primals) - 1)]
-        record = PassRecord(2, 1.0, primal, primal - 0.1, 0.1, len(self.active))
-        return PassResult(self.status, 2, [record])
+    def at(self, rounds):
+        return self
 
-    def propose(self):
-        number = len(self.active)
-        if number == len(self.scores):
+    def first_point(self):
+        return 0
+
+    def complete(self, point):
+        return False
+
+    def mend(self, point):
+        pass
+
+    def evaluate(self, point):
+        primal = self.primals[min(point, len(self.primals) - 1)]
+        return PassRecord(0, 0.0, primal, primal - 0.1, 0.1, point)
+
+    def propose(self, rounds, point):
+        if point == len(self.scores):
             return Proposal((), 0.0, 0.0)
-        return Proposal(((0, number + 1),), self.scores[number], self.bounds[number])
+        return Proposal(((0, point + 1),), self.scores[point], (self.bounds or [0.0] * 99)[point])
 
-    def activate(self, proposal):
-        self.active += proposal.cliques
+    def activated(self, rounds, point, cliques):
+        return point + 1
+
+    def held_out_loss(self, rounds, point):
+        return 0.5
 
 
-def _run(problem, max_rounds=10, change_tol=0.0, on_round=lambda record: False):
-    return CliqueGeneration(max_rounds, change_tol, lambda: 0.5, on_round).run(problem)
+class _Passes(PassSolver):
+    """Two passes a solve."""
+
+    def first_state(self, point, stream):
+        return PassState(point=point, stream=stream)
+
+    def one_pass(self, problem, state, random):
+        if state.rounds - state.begun < 2:
+            return state, None, None
+        problem.ends.append(self.tol)
+        return state, problem.evaluate(state.point), Status.CONVERGED
+
+
+def _run(problem, max_rounds=10, change_tol=0.0, on_check=None):
+    solver = CliqueGeneration(_Passes(0.1, 9, 0), _Passes(0.01, 9, 0), max_rounds, change_tol)
+    return solver.solve(problem, None, on_check)
 
 
 @pytest.mark.parametrize(
@@ -47,26 +77,35 @@ def _run(problem, max_rounds=10, change_tol=0.0, on_round=lambda record: False):
     ],
 )  # fmt: skip
 def test_reasons_to_end(problem, options, reason, n_cliques):
-    result = _run(problem, **options)
-    assert result.reason == reason
-    assert len(problem.active) == n_cliques
+    result, state = _run(problem, **options)
+    assert state.reason == reason
+    assert state.cliques == ((), *(((0, number + 1),) for number in range(n_cliques)))
     assert result.status is Status.CONVERGED
-    assert problem.finals == [False] * (n_cliques + 1) + [True]
+    assert problem.ends == [0.1] * (n_cliques + 1) + [0.01]
 
 
 def test_rounds_tell_cliques_objective_and_held_out_loss():
-    result = _run(_Problem([5, 4, 3], [9, 8], [0, 1]))
-    assert [record.cliques for record in result.rounds] == [(), ((0, 1),), ((0, 2),)]
-    assert [record.score for record in result.rounds] == [0.0, 9, 8]
-    assert [record.primal for record in result.rounds] == [5, 4, 3]
-    assert {record.held_out_loss for record in result.rounds} == {0.5}
+    result, state = _run(_Problem([5, 4, 3], [9, 8], [0, 1]))
+    assert [record.cliques for record in state.records] == [(), ((0, 1),), ((0, 2),)]
+    assert [record.score for record in state.records] == [0.0, 9, 8]
+    assert [record.primal for record in state.records] == [5, 4, 3]
+    assert [record.n_iter for record in state.records] == [2, 2, 2]
+    assert {record.held_out_loss for record in state.records} == {0.5}
     assert [record.iteration for record in result.trace] == [2, 4, 6, 8]
     assert np.all(np.diff([record.time for record in result.trace]) > 0)
 
 
-def test_a_callback_or_an_interrupt_ends_the_run():
-    result = _run(_Problem([5, 4], [1] * 9), on_round=lambda record: record.round == 1)
-    assert (result.reason, result.status, len(result.rounds)) == ("interrupted", Status.INTERRUPTED, 2)
-    problem = _Problem([5, 4], [1] * 9, status=Status.INTERRUPTED)
-    assert _run(problem).status is Status.INTERRUPTED
-    assert problem.active == []
+def test_a_callback_ends_the_run():
+    result, state = _run(_Problem([5, 4], [1] * 9), on_check=lambda _, state: len(state.records) == 2)
+    assert (state.reason, result.status, len(state.records)) == ("", Status.INTERRUPTED, 2)
+    assert len(state.cliques) == 2
+
+
+def test_an_interrupt_between_two_graphs_leaves_the_first(monkeypatch):
+    def interrupted(self, rounds, point):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Problem, "propose", interrupted)
+    result, state = _run(_Problem([5, 4], [1] * 9))
+    assert result.status is Status.INTERRUPTED
+    assert (state.cliques, len(state.records), result.trace[-1].primal) == (((),), 1, 5)

@@ -4,18 +4,26 @@ Tan et al., "Learning graph structure for multi-label image classification via c
 2015, Algorithm 1.  It ends when no candidate violates a constraint (Theorem 1: a global solution of the
 convex relaxation), when two rounds have lowered the objective by little (supplement, A.3), or at the limit
 of rounds.
+
+A round of the frame is a pass of the inner solver, or the step from one graph to the next, so that a run
+can be stopped and taken up at every check of the duality gap.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+import sys
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
-from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult, moved_records
+import numpy as np
+
+from labelweave.solvers.frame import Round, Solver, State
+from labelweave.solvers.passes import PassProblem, PassRecord, PassSolver, PassState
 from labelweave.solvers.result import Status
 
-__all__ = ["CliqueGeneration", "CliqueProblem", "GenerationResult", "GraphRecord", "Proposal"]
+__all__ = ["CliqueGeneration", "CliqueProblem", "Cliques", "GraphRecord", "GrowthState", "Proposal"]
+
+Cliques = tuple[tuple[int, ...], ...]
 
 
 class Proposal(NamedTuple):
@@ -25,25 +33,25 @@ class Proposal(NamedTuple):
     bound: the largest score of a round that is in the graph; no more than that is no violation.
     """
 
-    cliques: tuple[tuple[int, ...], ...]
+    cliques: Cliques
     score: float
     bound: float
 
 
 class CliqueProblem(Protocol):
-    """What clique generation asks of its problem."""
+    """What clique generation asks of its problem; ``rounds`` are the cliques that each round activated."""
 
-    def solve(self, final: bool) -> PassResult:
-        """Solve with the present graph.
+    def at(self, rounds: tuple[Cliques, ...]) -> PassProblem:
+        """Give the problem of a graph."""
 
-        final: whether to the last tolerance.
-        """
-
-    def propose(self) -> Proposal:
+    def propose(self, rounds: tuple[Cliques, ...], point: Any) -> Proposal:
         """Find the cliques that violate the most."""
 
-    def activate(self, proposal: Proposal) -> None:
-        """Put them in the graph."""
+    def activated(self, rounds: tuple[Cliques, ...], point: Any, cliques: Cliques) -> Any:
+        """Give a point of the graph with another round that stands for the same one."""
+
+    def held_out_loss(self, rounds: tuple[Cliques, ...], point: Any) -> float:
+        """Measure the model on held-out rows; NaN if there are none."""
 
 
 class GraphRecord(NamedTuple):
@@ -59,7 +67,7 @@ class GraphRecord(NamedTuple):
     """
 
     round: int
-    cliques: tuple[tuple[int, ...], ...]
+    cliques: Cliques
     score: float
     time: float
     n_iter: int
@@ -68,67 +76,100 @@ class GraphRecord(NamedTuple):
     held_out_loss: float
 
 
-class GenerationResult(NamedTuple):
-    """The end of a run.
+State.plain_with(GraphRecord)
 
-    status: why the last solve stopped.
-    reason: why no more cliques were activated.
-    trace: every check of the duality gap.
+
+@dataclass(frozen=True, kw_only=True)
+class GrowthState(State):
+    """Where clique generation stands.
+
+    inner: where the passes stand, on the graph of all rounds so far.
+    cliques: those that each round activated; the first round has none.
+    score: the score of the last ones, before they were.
+    records: the rounds that are solved; their times stand in the trace.
+    reason: why no more cliques are activated; empty while some may be.
     """
 
-    status: Status
-    reason: str
-    rounds: list[GraphRecord]
-    trace: list[PassRecord]
+    inner: PassState
+    cliques: tuple[Cliques, ...] = ((),)
+    score: float = 0.0
+    records: tuple[GraphRecord, ...] = ()
+    reason: str = ""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the graph is solved and has to grow, or to end."""
+        return not self.reason and len(self.records) == len(self.cliques)
 
 
-class CliqueGeneration:
+class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
     """The outer loop.
 
+    inner: solves rounds that are followed by another.
+    last: solves the last graph once more.
     max_rounds: the largest number of rounds.
     change_tol: the relative change of the objective over two rounds at which to stop, 0 for never.
-    held_out_loss: measures the model after a round.
-    on_round: gets every record; a true result ends the run.
     """
 
+    max_iter = sys.maxsize  # the inner solvers have limits
+
     def __init__(
-        self,
-        max_rounds: int,
-        change_tol: float,
-        held_out_loss: Callable[[], float],
-        on_round: Callable[[GraphRecord], bool],
+        self, inner: PassSolver[Any], last: PassSolver[Any], max_rounds: int, change_tol: float
     ) -> None:
+        self.inner, self.last, self.tol = inner, last, last.tol
         self.max_rounds, self.change_tol = max_rounds, change_tol
-        self.held_out_loss, self.on_round = held_out_loss, on_round
 
-    def run(self, problem: CliqueProblem) -> GenerationResult:
-        """Learn a graph.
+    def start(self, problem: CliqueProblem) -> GrowthState:
+        """Begin with labels alone."""
+        return GrowthState(inner=self.inner.start(problem.at(((),))))
 
-        problem: the problem, without cliques at first.
-        """
-        begin = time.perf_counter()
-        rounds: list[GraphRecord] = []
-        trace: list[PassRecord] = []
-        proposal, reason = Proposal((), 0.0, 0.0), ""
-        while not reason:
-            result = problem.solve(final=False)
-            trace += moved_records(result.trace, trace)
-            point, seconds = result.trace[-1], time.perf_counter() - begin
-            loss = self.held_out_loss()
-            ends = result.n_iter, point.primal, point.dual, loss
-            rounds.append(GraphRecord(len(rounds), proposal.cliques, proposal.score, seconds, *ends))
-            stop = self.on_round(rounds[-1])
-            if stop or result.status is Status.INTERRUPTED:
-                return GenerationResult(Status.INTERRUPTED, "interrupted", rounds, trace)
-            proposal = problem.propose()
-            reason = self._reason(rounds, proposal)
-            if not reason:
-                problem.activate(proposal)
-        result = problem.solve(final=True)
-        trace += moved_records(result.trace, trace)
-        return GenerationResult(result.status, reason, rounds, trace)
+    def continued(self, problem: CliqueProblem, earlier: GrowthState) -> GrowthState | None:
+        """Begin where an earlier run ended, maybe on other data; None if that does not fit."""
+        if len(earlier.cliques) > self.max_rounds + 1:
+            return None
+        passes = problem.at(earlier.cliques)
+        point = passes.continued(earlier.inner.point)
+        if point is None:
+            return None
+        known = earlier.records[: len(earlier.cliques) - 1]
+        return GrowthState(
+            inner=self.inner.start(passes, point),
+            cliques=earlier.cliques,
+            score=earlier.score,
+            records=tuple(record._replace(n_iter=0) for record in known),
+        )
 
-    def _reason(self, rounds: list[GraphRecord], proposal: Proposal) -> str:
+    def round(self, problem: CliqueProblem, state: GrowthState) -> Round[GrowthState]:
+        """Pass over the rows once, or go on to the next graph."""
+        if state.is_due:
+            return Round(self._grown(problem, state))
+        solver = self.last if state.reason else self.inner
+        inner, record, status = solver.round(problem.at(state.cliques), state.inner)
+        state = replace(state, inner=inner, rounds=inner.rounds)
+        if status is None or state.reason:
+            return Round(state, record, status)
+        return Round(self.noted(problem, state, record), record)
+
+    def noted(self, problem: CliqueProblem, state: GrowthState, point: Any) -> GrowthState:
+        """Note that the present graph is solved, with the objectives at its end."""
+        passes = state.rounds - sum(record.n_iter for record in state.records)
+        loss = problem.held_out_loss(state.cliques, state.inner.point)
+        ends = np.nan, passes, point.primal, point.dual, loss
+        record = GraphRecord(len(state.records), state.cliques[-1], state.score, *ends)
+        return replace(state, records=(*state.records, record))
+
+    def _grown(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
+        proposal = problem.propose(state.cliques, state.inner.point)
+        reason = self._reason(state.records, proposal)
+        if reason:
+            inner = self.last.begun(problem.at(state.cliques), state.inner)
+            return replace(state, reason=reason, inner=inner)
+        point = problem.activated(state.cliques, state.inner.point, proposal.cliques)
+        cliques = (*state.cliques, proposal.cliques)
+        inner = self.inner.begun(problem.at(cliques), replace(state.inner, point=point))
+        return replace(state, cliques=cliques, score=proposal.score, inner=inner)
+
+    def _reason(self, rounds: tuple[GraphRecord, ...], proposal: Proposal) -> str:
         if not proposal.cliques:
             return "all candidate cliques are in the graph"
         if proposal.score <= proposal.bound:
@@ -140,3 +181,18 @@ class CliqueGeneration:
             if abs(before - now) <= self.change_tol * abs(before):
                 return "two rounds changed the objective by little"
         return ""
+
+    def certify(
+        self, problem: CliqueProblem, state: GrowthState, status: Status
+    ) -> tuple[PassRecord | None, Status]:
+        """Measure a state that was not measured yet."""
+        return self.last.certify(problem.at(state.cliques), self._passes(state), status)
+
+    def mended(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
+        """Make the point of an interrupted pass consistent."""
+        inner = self.last.mended(problem.at(state.cliques), self._passes(state))
+        return replace(state, inner=replace(inner, trace=()), trace=inner.trace)
+
+    @staticmethod
+    def _passes(state: GrowthState) -> PassState:
+        return replace(state.inner, trace=state.trace)

@@ -109,7 +109,8 @@ class Solver(ABC, Generic[Problem, AnyState]):
     def certify(self, problem: Problem, state: AnyState, status: Status) -> tuple[Any, Status]:
         """Measure a state that did not meet the tolerance, for the last record, without changing it.
 
-        Returns the record, and why the run ended, which the measurement may show to be another reason.
+        Returns the record, None if the trace's last one is of this state, and why the run ended, which the
+        measurement may show to be another reason.
         """
 
     def mended(self, problem: Problem, state: AnyState) -> AnyState:
@@ -142,7 +143,8 @@ class Solver(ABC, Generic[Problem, AnyState]):
         trace = list(now.trace)
         if status not in (Status.CONVERGED, Status.SETTLED):
             last, status = self.certify(problem, now, status)
-            trace.append(clock.stamped(last, now.rounds))
+            if last is not None:
+                trace.append(clock.stamped(last, now.rounds))
         return SolverResult(status, now.rounds, trace), now
 
 

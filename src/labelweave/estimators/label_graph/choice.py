@@ -9,7 +9,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.estimators.label_graph.data import GraphData
+from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
 

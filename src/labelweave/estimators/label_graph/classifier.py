@@ -25,22 +25,20 @@ from labelweave.estimators.label_graph.choice import (
     graph_with_strengths,
     usual_regularization,
 )
-from labelweave.estimators.label_graph.data import FittedGraph, GraphData, GraphSettings
-from labelweave.estimators.label_graph.fit import fit_graph
-from labelweave.estimators.label_graph.learning import (
+from labelweave.estimators.label_graph.fit import (
+    SOLVERS,
+    FittedGraph,
+    GraphData,
+    GraphFit,
     GraphSearch,
-    learn_graph,
-    learn_measured_graph,
-    refit_graph,
 )
 from labelweave.estimators.label_graph.model import LabelGraphModel
-from labelweave.estimators.label_graph.solver import SOLVERS
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
-from labelweave.solvers import Status
+from labelweave.solvers import SolverResult, Status
 
 __all__ = ["LabelGraphClassifier"]
 
@@ -48,7 +46,6 @@ _COUNT = Interval(Integral, 1, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 _SHARE = Interval(Real, 0, 1, closed="neither")
-_CAPACITY = 16
 _USUAL_SHARE = 0.1
 _LIMIT = (
     "The limit of passes was reached before the {} met the tolerance; raise max_iter or tol, scale the "
@@ -312,7 +309,7 @@ class LabelGraphClassifier(LabelGraphModel):
             data = data.rows(np.flatnonzero(weights))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
             progress = self._progress(FitArguments(X, y, sample_weight))
-            fitted = self._fit(data, self._settings(data, workers), progress)
+            fitted = self._fit(data, self._how(data, workers), progress)
         self._keep(fitted, data, features.shape[1])
         progress.close()
         return self
@@ -321,15 +318,14 @@ class LabelGraphClassifier(LabelGraphModel):
         wide = features.astype(np.float64)
         return wide.with_constant(self.intercept_scaling) if self.fit_intercept else wide
 
-    def _settings(self, data: GraphData, workers: Workers) -> GraphSettings:
+    def _how(self, data: GraphData, workers: Workers) -> GraphFit:
         self.regularization_ = (
             usual_regularization(data) if self.regularization == "auto" else float(self.regularization)
         )
-        return GraphSettings(
+        return GraphFit(
             regularization=self.regularization_,
             costs=error_costs(self.false_positive_cost, self.false_negative_cost, data.labels.n_labels),
             inference=self._inference_options(),
-            capacity=_CAPACITY,
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -346,25 +342,27 @@ class LabelGraphClassifier(LabelGraphModel):
             return FitProgress(self, arguments, self.max_rounds + 1)
         return FitProgress(self, arguments, tol=self.tol)
 
-    def _fit(self, data: GraphData, settings: GraphSettings, progress: FitProgress) -> FittedGraph:
+    def _fit(self, data: GraphData, how: GraphFit, progress: FitProgress) -> FittedGraph:
         if self._learns_graph:
-            return self._learn(data, settings, progress)
+            return how.learned(data, self._search(), progress)
         graph = choose_graph(self.graph, data, self._graph_names(data.labels.n_labels))
-        return fit_graph(data, graph, settings, progress)
+        return how.given(data, graph, progress)
 
-    def _learn(self, data: GraphData, settings: GraphSettings, progress: FitProgress) -> FittedGraph:
+    def _search(self) -> GraphSearch:
         if self.max_rounds < 1:
             raise ValueError(
                 f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
                 'or graph="none" for labels on their own.'
             )
-        search = GraphSearch(self.cliques_per_round, self.clique_size, self.max_rounds, self.graph_tol)
-        share = self.validation_fraction or (_USUAL_SHARE if self.early_stopping else None)
-        if share is None:
-            learned = learn_graph(data, settings, search, progress)
-        else:
-            learned = learn_measured_graph(data, settings, search, progress, share, self.early_stopping)
-        return refit_graph(data, learned, settings) if self.refit else learned
+        return GraphSearch(
+            self.cliques_per_round,
+            self.clique_size,
+            self.max_rounds,
+            self.graph_tol,
+            share=self.validation_fraction or (_USUAL_SHARE if self.early_stopping else None),
+            stops_early=self.early_stopping,
+            refits=self.refit,
+        )
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Name the labels of the graph; one label for two classes has the second one's name."""
@@ -384,17 +382,17 @@ class LabelGraphClassifier(LabelGraphModel):
             data,
             self._graph_names(n_labels),
         )
-        self.graph_trace_, self.graph_reason_ = fitted.rounds, fitted.reason
-        self._keep_ending(fitted)
+        self.graph_trace_, self.graph_reason_ = list(fitted.rounds), fitted.reason
+        self._keep_ending(fitted.result)
 
-    def _keep_ending(self, fitted: FittedGraph) -> None:
-        end = fitted.trace[-1]
-        self.converged_ = fitted.status in (Status.CONVERGED, Status.SETTLED)
-        self.status_ = fitted.status.name.lower()
+    def _keep_ending(self, result: SolverResult) -> None:
+        end = result.trace[-1]
+        self.converged_ = result.status in (Status.CONVERGED, Status.SETTLED)
+        self.status_ = result.status.name.lower()
         self.n_iter_, self.objective_, self.duality_gap_ = end.iteration, end.primal, end.gap
-        self.trace_ = fitted.trace
+        self.trace_ = result.trace
         if not self.converged_:
-            message = _ENDINGS.get(fitted.status, _LIMIT.format(_WATCHED[self.solver]))
+            message = _ENDINGS.get(result.status, _LIMIT.format(_WATCHED[self.solver]))
             gap = "No gap is known" if math.isnan(end.gap) else f"The gap is {end.gap:.2e}"
             message = f"{message} {gap} after {end.iteration} passes."
             warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)

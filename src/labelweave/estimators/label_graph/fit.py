@@ -1,52 +1,273 @@
-"""Fits of structured models with a given graph, and what all fits share."""
+"""Fits of structured models: with a given graph, or one that grows; on all rows, or measured on some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.estimators.label_graph.data import FittedGraph, GraphData, GraphSettings
-from labelweave.estimators.label_graph.solver import InnerSolver, MarginProblem, inner_solver, state_problem
+from labelweave.array_types import Array, Floats, PerRow
+from labelweave.arrays import Workers, panels
+from labelweave.estimators.held_out import hold_out
+from labelweave.estimators.journal import Journal
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin import CliquePenalty, RidgePenalty
-from labelweave.solvers import Status
-from labelweave.solvers.block_frank_wolfe import PassRecord, PassResult
+from labelweave.problems.structured_margin import (
+    CliquePenalty,
+    GrowingMargin,
+    MarginData,
+    ProximalMargin,
+    RidgePenalty,
+    StructuredMargin,
+    round_graph,
+)
+from labelweave.solvers import SolverResult, State, Status
+from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
+from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, GrowthState
+from labelweave.solvers.passes import PassSolver, PassState
+from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent
 
-__all__ = ["fit_graph", "refuse_wide", "solve_completed"]
+__all__ = ["SOLVERS", "FittedGraph", "GraphData", "GraphFit", "GraphSearch"]
 
 
-_ENOUGH = 1e-4  # share of the objective below which completing labels again is not worth it
-_MOST_COMPLETIONS = 20
+SOLVERS = ("frank_wolfe", "proximal")
+_SMOOTHING = 0.005  # share of the objective at zero by which smoothing may raise it, the paper's epsilon
+_CAPACITY = 16  # labelings kept for a row and component
+_ROUND_TOL = 1e-2  # gap of a round that is followed by another
+_SCORES_AT_ONCE = 16_000_000
+_CHOSEN = "held-out rows chose the number of rounds"
+_INTERRUPTED = "interrupted"
+
+MarginProblem = StructuredMargin | ProximalMargin
 
 
-def fit_graph(
-    data: GraphData,
-    graph: CliqueGraph,
-    settings: GraphSettings,
-    on_check: Callable[[PassRecord], bool],
-    penalty: CliquePenalty | None = None,
-) -> FittedGraph:
-    """Fit the weights of a given graph.
+class GraphData(NamedTuple):
+    """The rows to fit.
 
-    on_check: gets every record; a true result ends the fit.
-    penalty: the penalty of the cliques' weights; None for the squares of all.
-    Raises ValueError if the graph is too wide for exact inference.
+    features (n, d): features, with the constant one.
+    Shapes: labels (n, L).
     """
-    refuse_wide(graph, settings.inference, "leave out edges")
-    problem = state_problem(data, graph, penalty or RidgePenalty(graph.n_cliques), settings)
-    solver = inner_solver(settings, settings.tol, np.random.RandomState(settings.seed), on_check)
-    result, weights = solve_completed(problem, solver)
-    return FittedGraph(graph, weights, result.status, result.trace, [], "")
+
+    features: FeatureMatrix
+    labels: LabelMatrix
+    weights: PerRow
+
+    def rows(self, which: Array) -> GraphData:
+        """Keep some rows."""
+        return GraphData(self.features.rows(which), self.labels[which], self.weights[which])
 
 
-def refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> None:
+class GraphSearch(NamedTuple):
+    """How a graph grows.
+
+    cliques_per_round: cliques that a round activates.
+    clique_size: the most labels in a clique.
+    max_rounds: the largest number of rounds.
+    graph_tol: the share of the objective that two rounds must change for another one.
+    share: of the rows, to measure rounds on; None for none.
+    stops_early: whether to keep the rounds of least loss only.
+    refits: whether to fit the weights again as a given graph's.
+    """
+
+    cliques_per_round: int
+    clique_size: int
+    max_rounds: int
+    graph_tol: float
+    share: float | None
+    stops_early: bool
+    refits: bool
+
+
+class FittedGraph(NamedTuple):
+    """The end of a fit.
+
+    weights (d, L + states): the weights of labels, then of the states of cliques.
+    rounds: every round of a learned graph.
+    reason: why the graph stopped growing.
+    """
+
+    graph: CliqueGraph
+    weights: Floats
+    result: SolverResult
+    rounds: tuple[GraphRecord, ...] = ()
+    reason: str = ""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether this is the model so far."""
+        return self.result.status is Status.INTERRUPTED
+
+    def followed_by(self, later: FittedGraph) -> FittedGraph:
+        """Join the fit of the weights of this graph, or of the first of its rounds."""
+        result = self.result.followed_by(later.result)
+        return later._replace(result=result, rounds=self.rounds, reason=self.reason)
+
+
+@dataclass(frozen=True)
+class GraphFit:
+    """How to fit, beside the data.
+
+    costs (2, L): costs of a false positive and of a false negative label.
+    inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
+    solver: the inner solver, one of ``SOLVERS``.
+    tol: the relative duality gap to reach, or the relative change of the objective over five proximal passes.
+    max_iter: the largest number of passes in one solve.
+    seed: fixes the order of rows.
+    journal: keeps the states of all stages.
+    earlier: the states of an earlier fit to start from.
+    """
+
+    regularization: float
+    costs: Array
+    inference: dict[str, Any]
+    solver: str
+    tol: float
+    max_iter: int
+    seed: int
+    workers: Workers
+    journal: Journal = field(default_factory=Journal)
+    earlier: Mapping[str, State] = field(default_factory=dict)
+
+    def given(
+        self,
+        data: GraphData,
+        graph: CliqueGraph,
+        on_check: Callable[[Any], bool] = lambda record: False,
+        *,
+        stage: str = "weights",
+        penalty: CliquePenalty | None = None,
+    ) -> FittedGraph:
+        """Fit the weights of a given graph.
+
+        on_check: gets every record; a true result ends the fit.
+        penalty: the penalty of the cliques' weights; None for the squares of all.
+        Raises ValueError if the graph is too wide for exact inference.
+        """
+        _refuse_wide(graph, self.inference, "leave out edges")
+        problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
+        solver, start, known = self._passes(self.tol), None, self.earlier.get(stage)
+        if isinstance(known, PassState):
+            point = problem.continued(known.point)
+            start = None if point is None else solver.start(problem, point)
+        result, state = self.journal.run(
+            stage, solver, problem, start, lambda record, state: on_check(record)
+        )
+        return FittedGraph(graph, state.point.weights(), result)
+
+    def _problem(self, data: GraphData) -> Callable[[CliqueGraph, CliquePenalty], MarginProblem]:
+        rows = MarginData(data.features, data.labels, data.weights, self.costs)
+
+        def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> MarginProblem:
+            problem = rows, graph, penalty, self.regularization, self.inference
+            if self.solver == "proximal":
+                return ProximalMargin(*problem, _SMOOTHING, self.workers)
+            return StructuredMargin(*problem, _CAPACITY, self.workers)
+
+        return state_problem
+
+    def _passes(self, tol: float) -> PassSolver[Any]:
+        kind = ProximalDualAscent if self.solver == "proximal" else BlockFrankWolfe
+        return kind(tol, self.max_iter, self.seed)
+
+    def learned(self, data: GraphData, search: GraphSearch, on_round: Callable[[Any], bool]) -> FittedGraph:
+        """Learn a graph with its weights; an interrupt leaves the model so far.
+
+        With held-out rows the graph grows on the others, and its weights are fitted to all.
+
+        on_round: gets every record; a true result ends the fit.
+        Raises ValueError if the graph grows too wide for exact inference, or no rows or observed labels are
+        left on one side.
+        """
+        if search.share is None:
+            fitted = self._grown(data, search, on_round)
+        else:
+            fitted = self._measured(data, search, search.share, on_round)
+        if not search.refits or fitted.is_interrupted:
+            return fitted
+        try:
+            return fitted.followed_by(self.given(data, fitted.graph, stage="refit"))
+        except KeyboardInterrupt:
+            return _interrupted(fitted)
+
+    def _grown(
+        self,
+        data: GraphData,
+        search: GraphSearch,
+        on_round: Callable[[Any], bool],
+        measure: Callable[[MarginProblem, Any], float] = lambda problem, point: math.nan,
+    ) -> FittedGraph:
+        state_problem, told = self._problem(data), 0
+
+        def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> MarginProblem:
+            _refuse_wide(graph, self.inference, "lower max_rounds or cliques_per_round")
+            return state_problem(graph, penalty)
+
+        def on_check(record: Any, state: GrowthState) -> bool:
+            nonlocal told
+            if len(state.records) == told:
+                return False
+            told = len(state.records)
+            return on_round(state.records[-1]._replace(time=record.time))
+
+        problem = GrowingMargin(
+            data.labels.n_labels, checked_problem, search.cliques_per_round, search.clique_size, measure
+        )
+        inner, last = self._passes(max(self.tol, _ROUND_TOL)), self._passes(self.tol)
+        solver = CliqueGeneration(inner, last, search.max_rounds, search.graph_tol)
+        start, known = None, self.earlier.get("graph")
+        if isinstance(known, GrowthState):
+            start = solver.continued(problem, known)
+        result, state = self.journal.run("graph", solver, problem, start, on_check)
+        if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
+            state = solver.noted(problem, state, result.trace[-1])
+        reason = _INTERRUPTED if result.status is Status.INTERRUPTED else state.reason
+        graph, _ = round_graph(data.labels.n_labels, state.cliques)
+        return FittedGraph(graph, state.inner.point.weights(), result, _timed(state, result), reason)
+
+    def _measured(
+        self, data: GraphData, search: GraphSearch, share: float, on_round: Callable[[Any], bool]
+    ) -> FittedGraph:
+        train, held_out = _parts(data, share, self.seed)
+        others = data.rows(held_out)
+        part = self._grown(
+            data.rows(train), search, on_round, lambda problem, point: _hamming_loss(others, problem, point)
+        )
+        if part.is_interrupted:
+            return part
+        rounds = part.rounds
+        if search.stops_early:
+            count = int(np.argmin([record.held_out_loss for record in rounds]))
+            rounds, part = rounds[: count + 1], part._replace(reason=_CHOSEN)
+        graph, penalty = round_graph(data.labels.n_labels, tuple(record.cliques for record in rounds))
+        try:
+            whole = part.followed_by(self.given(data, graph, penalty=penalty))
+        except KeyboardInterrupt:
+            return _interrupted(part)
+        return whole._replace(reason=_INTERRUPTED) if whole.is_interrupted else whole
+
+
+def _interrupted(fitted: FittedGraph) -> FittedGraph:
+    result = replace(fitted.result, status=Status.INTERRUPTED)
+    return fitted._replace(result=result, reason=_INTERRUPTED)
+
+
+def _timed(state: GrowthState, result: SolverResult) -> tuple[GraphRecord, ...]:
+    """Look up in the trace when every round ended."""
+    times = {record.iteration: record.time for record in result.trace}
+    ends = np.cumsum([record.n_iter for record in state.records]).tolist()
+    return tuple(
+        record._replace(time=times.get(end, 0.0)) for record, end in zip(state.records, ends, strict=True)
+    )
+
+
+def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> None:
     """Refuse a graph that exact inference cannot solve within its budget.
 
     advice: how to have a narrower graph.
-    Raises ValueError if the graph is too wide.
     """
     budget = inference["exact_width"]
     if inference["method"] != "exact" or graph.width <= budget:
@@ -58,24 +279,33 @@ def refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> N
     )
 
 
-def solve_completed(problem: MarginProblem, solver: InnerSolver) -> tuple[PassResult, Array]:
-    """Solve, and where labels are missing complete them and solve again until the objective stays.
+def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
+    """Draw the rows to learn from and those to hold out, stratified by labels."""
+    n_rows = len(data.labels)
+    if math.ceil(share * n_rows) >= n_rows:
+        raise ValueError(
+            f"Holding out a share of {share:g} of {n_rows} rows leaves none to learn from; give more rows, "
+            "or validation_fraction=None and early_stopping=False."
+        )
+    train, held_out = hold_out(data.labels, share, seed)
+    if not data.labels[held_out].observed_counts().any():
+        raise ValueError(
+            f"None of the {len(held_out)} held-out rows has an observed label, so rounds cannot be measured; "
+            "raise validation_fraction, or give validation_fraction=None and early_stopping=False."
+        )
+    return train, held_out
 
-    result: how it ended, with the passes and checks of all solves.
-    Shapes: weights (d, L + states).
-    """
-    problem.complete()
-    result = solver.run(problem, problem.data.n_rows, problem.graph.n_cliques)
-    weights = problem.weights().copy()
-    for _ in range(_MOST_COMPLETIONS):
-        try:
-            if result.status is Status.INTERRUPTED or not problem.complete():
-                break
-        except KeyboardInterrupt:
-            return result._replace(status=Status.INTERRUPTED), weights
-        before = result.trace[-1].primal
-        result = result.followed_by(solver.run(problem, problem.data.n_rows, problem.graph.n_cliques))
-        weights = problem.weights().copy()
-        if before - result.trace[-1].primal <= _ENOUGH * abs(before):
-            break
-    return result, weights
+
+def _hamming_loss(data: GraphData, problem: MarginProblem, point: Any) -> float:
+    """Compute the Hamming loss of weights on other rows; unobserved labels do not count."""
+    weights, n_labels = point.weights(), data.labels.n_labels
+    wrong = seen = 0.0
+    for rows in panels(len(data.labels), max(1, _SCORES_AT_ONCE // weights.shape[1])):
+        scores = data.features.rows(rows).matmul(weights)
+        unary, tables = np.ascontiguousarray(scores[:, :n_labels]), np.ascontiguousarray(scores[:, n_labels:])
+        labels = problem.map.solve(unary, tables, workers=problem.workers).labels
+        signs = data.labels[rows].to_signs()
+        counts = (signs != 0) * data.weights[rows, None]
+        wrong += float((counts * (labels != (signs > 0))).sum())
+        seen += float(counts.sum())
+    return wrong / seen

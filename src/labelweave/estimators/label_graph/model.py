@@ -16,8 +16,8 @@ from labelweave.features import FeatureMatrix
 from labelweave.inference.map import MapInference, MapResult
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.solvers.block_frank_wolfe import PassRecord
 from labelweave.solvers.clique_generation import GraphRecord
+from labelweave.solvers.passes import PassRecord
 
 __all__ = ["LabelGraphModel"]
 

@@ -1,7 +1,12 @@
 """Structured margins: cliques of labels with weights of their own, learned by the structured hinge loss."""
 
-from labelweave.problems.structured_margin.candidates import grown_cliques, pair_scores, violations
-from labelweave.problems.structured_margin.margin_model import Objectives
+from labelweave.problems.structured_margin.growth import (
+    GrowingMargin,
+    grown_cliques,
+    pair_scores,
+    round_graph,
+    violations,
+)
 from labelweave.problems.structured_margin.penalties import CliquePenalty, RidgePenalty, RoundPenalty
 from labelweave.problems.structured_margin.proximal_margin import ProximalMargin
 from labelweave.problems.structured_margin.rows import MarginData
@@ -9,13 +14,14 @@ from labelweave.problems.structured_margin.structured_margin import StructuredMa
 
 __all__ = [
     "CliquePenalty",
+    "GrowingMargin",
     "MarginData",
-    "Objectives",
     "ProximalMargin",
     "RidgePenalty",
     "RoundPenalty",
     "StructuredMargin",
     "grown_cliques",
     "pair_scores",
+    "round_graph",
     "violations",
 ]

@@ -13,21 +13,28 @@ order, each once a pass, and z, not the weights, is what steps are added to.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from labelweave._loops.structured.arrays import DualPoint, RowBlock
 from labelweave._loops.structured.proximal import ascend_proximally, group_multipliers
-from labelweave.array_types import Array
+from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin.margin_model import LABEL_SCALE, MarginModel, Objectives
-from labelweave.problems.structured_margin.moments import DualMoments
+from labelweave.problems.structured_margin.margin_model import (
+    LABEL_SCALE,
+    DualMoments,
+    MarginModel,
+    MarginPoint,
+)
 from labelweave.problems.structured_margin.penalties import CliquePenalty, RoundPenalty
 from labelweave.problems.structured_margin.rows import MarginData
+from labelweave.solvers.frame import State
+from labelweave.solvers.passes import PassRecord
 
-__all__ = ["ProximalMargin"]
+__all__ = ["ProximalMargin", "ProximalPoint"]
 
 
 _ROWS_AT_ONCE = 16
@@ -35,10 +42,29 @@ _LEAST_BLOCKS = 20
 _FLOOR = 1e-6  # nu of the paper: the least curvature of a step
 
 
-class ProximalMargin(MarginModel):
-    """The problem at one z, which passes over the rows add to.
+@dataclass(frozen=True, kw_only=True)
+class ProximalPoint(MarginPoint):
+    """Weights, and the last steps that were added to them.
 
-    penalty: what their weights are penalised by.
+    round_squares (rounds,): squared norms of the rounds' parts of z; none with a ridge penalty.
+    steps, totals (n,): the rows' last dual variables, and all of them together.
+    labelings (n, L): what the last steps moved to.
+    cost (1,): the cost of all steps; NaN once z is no more that of dual variables.
+    """
+
+    round_squares: Floats
+    steps: PerRow
+    totals: PerRow
+    labelings: RowsByLabels
+    cost: Floats
+
+
+State.plain_with(ProximalPoint)
+
+
+class ProximalMargin(MarginModel):
+    """The problem to whose z the passes over the rows add.
+
     accuracy: by how much the smoothing may raise the objective, as a share of that at weights of zero.
     """
 
@@ -52,136 +78,148 @@ class ProximalMargin(MarginModel):
         accuracy: float,
         workers: Workers,
     ) -> None:
-        super().__init__(data, graph, regularization, inference, workers)
+        super().__init__(data, graph, penalty, regularization, inference, workers)
         self.smoothness = 2.0 / accuracy
-        self._steps, self._totals = np.zeros(data.n_rows), np.zeros(data.n_rows)
-        self._labelings = data.arrays.targets.copy()
-        self._cost = 0.0
-        self._take_penalty(penalty)
-
-    def regraph(self, graph: CliqueGraph, penalty: CliquePenalty) -> None:
-        """Go on with a graph that has more cliques, whose weights are zero at first.
-
-        graph: the graph; its first cliques are those of the present one.
-        """
-        old = self.sums
-        self._take_graph(graph)
-        self.sums[:, : old.shape[1]] = old
-        self._cost = np.nan  # z is no more that of the dual variables
-        self._take_penalty(penalty)
-
-    def _take_penalty(self, penalty: CliquePenalty) -> None:
-        self.penalty = penalty
         rounds = penalty.rounds if isinstance(penalty, RoundPenalty) else np.zeros(0, np.int64)
-        states = np.repeat(rounds, np.diff(self.graph.table_starts)[: len(rounds)])
-        others = np.full(len(self.scales) - len(states), -1)
-        self._groups = np.concatenate([others, states]).astype(np.int64)
-        self.rebalance()
+        states = np.repeat(rounds, np.diff(graph.table_starts)[: len(rounds)])
+        others = data.n_labels + int(graph.table_starts[-1]) - len(states)
+        self._groups = np.concatenate([np.full(others, -1), states]).astype(np.int64)
 
-    def rebalance(self) -> None:
+    def first_point(self) -> ProximalPoint:
+        """Give the point of weights of zero."""
+        point = ProximalPoint(
+            **self._first_arrays(),
+            round_squares=self._zero_squares(),
+            steps=np.zeros(self.n_rows),
+            totals=np.zeros(self.n_rows),
+            labelings=self.data.arrays.targets.copy(),
+            cost=np.zeros(1),
+        )
+        self.rebalance(point)
+        return point
+
+    def _zero_squares(self) -> Array:
+        return np.zeros(self.penalty.n_rounds if isinstance(self.penalty, RoundPenalty) else 0)
+
+    def continued(self, point: ProximalPoint) -> ProximalPoint | None:
+        """Take up the weights of an earlier fit, maybe to other data; None if they do not fit."""
+        first = self.first_point()
+        if point.cliques != first.cliques or point.sums.shape != first.sums.shape:
+            return None
+        point = replace(first, sums=point.sums, cost=np.full(1, np.nan))
+        self.rebalance(point)
+        return point
+
+    def grown_from(self, earlier: ProximalMargin, point: ProximalPoint) -> ProximalPoint:
+        """Give a point with the same weights, from one of a graph with a round less."""
+        fresh = self._first_arrays() | {"targets": point.targets, "round_squares": self._zero_squares()}
+        grown = replace(point, **fresh, cost=np.full(1, np.nan))  # z is no more that of dual variables
+        grown.sums[:, : point.sums.shape[1]] = point.sums
+        self.rebalance(grown)
+        return grown
+
+    def rebalance(self, point: ProximalPoint) -> None:
         """Compute the weights of rounds anew."""
-        self.scales[self.data.n_labels :] = 1.0
-        self._round_squares = np.zeros(0)
-        if isinstance(self.penalty, RoundPenalty) and self.penalty.n_rounds:
-            self._round_squares = self.penalty.round_squares(self.squares()[1])
+        point.scales[self.data.n_labels :] = 1.0
+        if isinstance(self.penalty, RoundPenalty) and len(point.round_squares):
+            point.round_squares[:] = self.penalty.round_squares(self.squares(point)[1])
             own = self._groups >= 0
-            self.scales[own] = self._multipliers()[self._groups[own]]
+            point.scales[own] = self._multipliers(point)[self._groups[own]]
 
-    def _multipliers(self) -> Array:
-        multipliers = np.empty(len(self._round_squares))
-        group_multipliers(self._round_squares, self.smoothness, multipliers)
+    mend = rebalance
+
+    def _multipliers(self, point: ProximalPoint) -> Array:
+        multipliers = np.empty(len(point.round_squares))
+        group_multipliers(point.round_squares, self.smoothness, multipliers)
         return multipliers
 
-    def sweep(self, order: Array, damping: float) -> float:
+    def sweep(self, point: ProximalPoint, order: Array, damping: float) -> float:
         """Take a step for every row, and give the smoothed objective.
 
         damping: what the steps are divided by (theta in the paper).
         Returns the losses that rows had when they were visited, and the smoothed penalty after the pass.
         """
-        size = max(1, min(_ROWS_AT_ONCE, self.data.n_rows // _LEAST_BLOCKS))
-        loss = sum(self._sweep_block(order[part], damping) for part in panels(len(order), size))
-        self.rebalance()
-        return loss + self._penalty(is_smoothed=True)
+        size = max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
+        loss = sum(self._sweep_block(point, order[part], damping) for part in panels(len(order), size))
+        self.rebalance(point)
+        return loss + self._penalty(point, is_smoothed=True)
 
-    def _sweep_block(self, rows: Array, damping: float) -> float:
-        data, products = self.data, self.data.multiply(rows, self.sums)
-        labelings = self._worst(rows, products)
+    def _sweep_block(self, point: ProximalPoint, rows: Array, damping: float) -> float:
+        data, products = self.data, self.data.multiply(rows, point.sums)
+        labelings = self._worst(point, rows, products)
         block = RowBlock(rows, labelings, products, data.gram(rows), np.zeros_like(products))
         loss = ascend_proximally(
-            block, data.arrays, self.layout, self.scales, self._groups, self._round_squares,
-            self.smoothness, self.regularization, damping, _FLOOR, self._steps,
+            block, data.arrays_with(point.targets), self.layout, point.scales, self._groups,
+            point.round_squares, self.smoothness, self.regularization, damping, _FLOOR, point.steps,
         )  # fmt: skip
-        data.add(rows, block.changes, self.sums)
-        self._labelings[rows] = labelings
-        self._totals[rows] += self._steps[rows]
-        self._cost += float((data.arrays.weights[rows] * self._steps[rows]) @ self._costs(rows, labelings))
+        data.add(rows, block.changes, point.sums)
+        point.labelings[rows] = labelings
+        point.totals[rows] += point.steps[rows]
+        costs = self._costs(rows, point.targets[rows], labelings)
+        point.cost[0] += float((data.arrays.weights[rows] * point.steps[rows]) @ costs)
         return float(loss)
 
-    def _worst(self, rows: Array, products: Array) -> Array:
+    def _worst(self, point: ProximalPoint, rows: Array, products: Array) -> Array:
         """Find the worst labelings; an unobserved label alone has its target."""
-        arrays = self.data.arrays
-        free = (self.homes < 0)[None, :] & (arrays.observed[rows] == 0)
-        return np.where(free, arrays.targets[rows], self.worst_labelings(rows, products).labels)
+        free = (self.homes < 0)[None, :] & (self.data.arrays.observed[rows] == 0)
+        return np.where(free, point.targets[rows], self.worst_labelings(point, rows, products).labels)
 
-    @property
-    def ceiling(self) -> float:
-        """The objective of weights of zero, whose worst labelings have all observed labels wrong."""
-        every = np.arange(self.data.n_rows)
-        return float(self.data.arrays.weights @ self._costs(every, 1 - self.data.arrays.targets))
+    def ceiling(self, point: ProximalPoint) -> float:
+        """Give the objective of weights of zero, whose worst labelings have all observed labels wrong."""
+        costs = self._costs(np.arange(self.n_rows), point.targets, 1 - point.targets)
+        return float(self.data.arrays.weights @ costs)
 
-    def _costs(self, rows: Array, labelings: Array) -> Array:
-        targets, costs = self.data.arrays.targets[rows], self.data.arrays.costs
+    def _costs(self, rows: Array, targets: Array, labelings: Array) -> Array:
+        costs = self.data.arrays.costs
         wrong = (targets != labelings) & (self.data.arrays.observed[rows] == 1)
         return np.asarray((wrong * np.where(targets == 1, costs[1], costs[0])).sum(axis=1))
 
-    def _penalty(self, is_smoothed: bool) -> float:
-        labels, squares = self.squares()
+    def _penalty(self, point: ProximalPoint, is_smoothed: bool) -> float:
+        labels, squares = self.squares(point)
         total = 0.5 * LABEL_SCALE * labels
-        if len(self._round_squares):
-            norms = self._multipliers() * np.sqrt(self._round_squares)
+        if len(point.round_squares):
+            norms = self._multipliers(point) * np.sqrt(point.round_squares)
             smoothing = float(norms @ norms) / self.smoothness if is_smoothed else 0.0
             return self.regularization * (total + 0.5 * float(norms.sum()) ** 2 + 0.5 * smoothing)
         return self.regularization * (total + 0.5 * float(squares.sum()))
 
-    def evaluate(self) -> Objectives:
+    def evaluate(self, point: ProximalPoint) -> PassRecord:
         """Compute the objective, not smoothed, and a lower bound of the optimum.
 
         All dual variables are scaled by one number, which makes the largest sum of a row's one at most.
-        That is a feasible point, if a loose one; there is none once a clique or a completed label has come
-        in, after which z is not that of any dual variables.
-
-        Returns both; NaN where there is no bound.
+        That is a feasible point, if a loose one; there is none, NaN, once a clique or a completed label has
+        come in, after which z is not that of any dual variables.
         """
-        loss, missed = self.hinge_loss()
-        return Objectives(self._penalty(is_smoothed=False) + loss, self._bound(), loss, missed)
+        loss, _ = self.hinge_loss(point)
+        return self.record(self._penalty(point, is_smoothed=False) + loss, self._bound(point))
 
-    def _bound(self) -> float:
-        labels, squares = self.squares()
+    def _bound(self, point: ProximalPoint) -> float:
+        labels, squares = self.squares(point)
         bend = self.regularization * (0.5 * LABEL_SCALE * labels + self.penalty.dual(squares))
-        largest = self._totals.max()
+        largest, cost = point.totals.max(), float(point.cost[0])
         scale = 1.0 / largest if largest > 0.0 else 0.0
         if bend > 0.0:
-            scale = min(0.5 * self._cost / bend, scale)
-        return float(scale * self._cost - scale**2 * bend)
+            scale = min(0.5 * cost / bend, scale)
+        return float(scale * cost - scale**2 * bend)
 
-    def moments(self) -> DualMoments:
+    def moments(self, point: ProximalPoint) -> DualMoments:
         """Give the dual variables of the last pass, as if all labels were of one component.
 
-        Returns the variables; those of a row may sum to more than one.
+        Those of a row may sum to more than one.
         """
-        targets, steps = self.data.arrays.targets, self._steps
+        targets, steps = point.targets, point.steps
         shares = np.stack([1.0 - steps, steps], axis=1)[:, :, None]
-        vertices = np.stack([targets, self._labelings], axis=1)
-        means = targets.astype(np.float64) + steps[:, None] * (self._labelings - targets)
+        vertices = np.stack([targets, point.labelings], axis=1)
+        means = targets.astype(np.float64) + steps[:, None] * (point.labelings - targets)
         homes = np.zeros(self.data.n_labels, np.int64)
-        return DualMoments(self.data, homes, DualPoint(means, vertices, shares), self.regularization)
+        return DualMoments(self.data, targets, homes, DualPoint(means, vertices, shares), self.regularization)
 
-    def complete(self) -> bool:
+    def complete(self, point: ProximalPoint) -> bool:
         """Put the best labels, given those observed, where nothing was observed.
 
         Returns whether a target changed; if so, solve again.
         """
-        changed = super().complete()
+        changed = super().complete(point)
         if changed:
-            self._cost = np.nan
+            point.cost[0] = np.nan
         return changed

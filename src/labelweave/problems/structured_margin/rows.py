@@ -19,7 +19,7 @@ class MarginData:
 
     weights (n,): weights of the rows, some of them positive.
     costs (2, L): the cost of a 1 in place of a 0, and of a 0 in place of a 1, for every label.
-    arrays: what the passes read; targets that were not observed change with :meth:`complete`.
+    arrays: what the passes read, with targets of 0 where nothing was observed.
     products (n, d): the features again, for products.
     Shapes: features (n, d), labels (n, L).
     Raises ValueError if the squared norm of a row is too large for a float.
@@ -57,22 +57,16 @@ class MarginData:
         """The number of features."""
         return self.products.shape[1]
 
+    def arrays_with(self, targets: RowsByLabels) -> MarginRows:
+        """Give what the passes read, with completed targets."""
+        return self.arrays._replace(targets=targets)
+
     def clamp(self) -> npt.NDArray[np.int8]:
         """Give the observed labels.
 
         Returns (n, L): the labels, -1 where unobserved.
         """
         return np.where(self.arrays.observed == 1, self.arrays.targets, -1).astype(np.int8)
-
-    def complete(self, labels: RowsByLabels) -> bool:
-        """Complete the targets.
-
-        labels: what stands where nothing was observed.
-        """
-        free = self.arrays.observed == 0
-        changed = bool((self.arrays.targets[free] != labels[free]).any())
-        self.arrays.targets[free] = labels[free]
-        return changed
 
     def multiply(self, rows: Array, sums: Array) -> Array:
         """Multiply some rows by a table.

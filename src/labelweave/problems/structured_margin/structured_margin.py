@@ -24,35 +24,65 @@ that solving it never raises the objective.  An unobserved label alone drops out
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from labelweave._loops.structured.arrays import DualPoint, RowBlock
+from labelweave._loops.structured.arrays import DualPoint, Layout, RowBlock
 from labelweave._loops.structured.ascent import ascend_rows
-from labelweave._loops.structured.moments import component_means, expected_costs
-from labelweave.array_types import Array
+from labelweave._loops.structured.moments import component_means, expected_costs, merge_components
+from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin.layout import merged_point
-from labelweave.problems.structured_margin.margin_model import LABEL_SCALE, MarginModel, Objectives
-from labelweave.problems.structured_margin.moments import DualMoments
-from labelweave.problems.structured_margin.penalties import CliquePenalty
+from labelweave.problems.structured_margin.margin_model import (
+    LABEL_SCALE,
+    DualMoments,
+    MarginModel,
+    MarginPoint,
+    component_labels,
+    graph_layout,
+)
+from labelweave.problems.structured_margin.penalties import CliquePenalty, grown_shares
 from labelweave.problems.structured_margin.rows import MarginData
+from labelweave.solvers.frame import State
+from labelweave.solvers.passes import PassRecord
 
-__all__ = ["StructuredMargin"]
+__all__ = ["DualMarginPoint", "StructuredMargin"]
 
 
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
 
 
-class StructuredMargin(MarginModel):
-    """The problem at one dual point, which passes over the rows improve.
+@dataclass(frozen=True, kw_only=True)
+class DualMarginPoint(MarginPoint):
+    """Weights, and the distributions over labelings that they come from.
 
-    penalty: what their weights are penalised by.
-    capacity: labelings that are kept for a row and component.
+    round_shares (rounds,): those of the penalty.
+    means (n, L), vertices (n, capacity, L), shares (n, capacity, components): see ``DualPoint``.
     gaps (n,): the gap of every row when it was last visited.
+    """
+
+    round_shares: Floats
+    means: RowsByLabels
+    vertices: Array
+    shares: Array
+    gaps: PerRow
+
+    @property
+    def dual(self) -> DualPoint:
+        """The distributions, as the loops read them."""
+        return DualPoint(self.means, self.vertices, self.shares)
+
+
+State.plain_with(DualMarginPoint)
+
+
+class StructuredMargin(MarginModel):
+    """The problem whose dual point passes over the rows improve.
+
+    capacity: labelings that are kept for a row and component.
     """
 
     def __init__(
@@ -65,94 +95,141 @@ class StructuredMargin(MarginModel):
         capacity: int,
         workers: Workers,
     ) -> None:
-        super().__init__(data, CliqueGraph.empty(data.n_labels), regularization, inference, workers)
-        self.gaps = np.zeros(data.n_rows)
-        self.dual = DualPoint(
-            data.arrays.targets.astype(np.float64),
-            np.zeros((data.n_rows, max(2, capacity), data.n_labels), np.int8),
-            np.zeros((data.n_rows, max(2, capacity), 0)),
+        super().__init__(data, graph, penalty, regularization, inference, workers)
+        self.capacity = max(2, capacity)
+
+    def first_point(self) -> DualMarginPoint:
+        """Give the point of the true labels, and weights of zero."""
+        alone, targets = CliqueGraph.empty(self.data.n_labels), self.data.arrays.targets
+        point = DualMarginPoint(
+            **{**self._first_arrays(), "cliques": ()},
+            round_shares=self.penalty.first_shares(),
+            means=targets.astype(np.float64),
+            vertices=np.zeros((self.n_rows, self.capacity, self.data.n_labels), np.int8),
+            shares=np.zeros((self.n_rows, self.capacity, 0)),
+            gaps=np.zeros(self.n_rows),
         )
-        self.regraph(graph, penalty)
+        return self._merged(point, alone, point.round_shares)
 
-    def regraph(self, graph: CliqueGraph, penalty: CliquePenalty) -> None:
-        """Go on with a graph that has more cliques, at a dual point with the same expected costs.
+    def continued(self, point: DualMarginPoint) -> DualMarginPoint | None:
+        """Take up the distributions of an earlier fit, maybe to other data; None if they do not fit."""
+        shape = self.n_rows, self.capacity, self.data.n_labels
+        if point.cliques != self.graph.cliques or point.vertices.shape != shape:
+            return None
+        fresh = self._first_arrays()
+        if point.round_shares.shape != self.penalty.first_shares().shape:
+            return None
+        point = replace(point, **fresh, gaps=np.zeros(self.n_rows))
+        self.mend(point)
+        return point
 
-        graph: the graph; components of the present one must not fall apart.
-        """
-        old = self.layout, self.homes
-        self._take_graph(graph)
-        self.penalty = penalty
-        self.dual = merged_point(self.dual, old, self.layout)
-        self.recompute()
-        self._rescale()
+    def grown_from(self, earlier: StructuredMargin, point: DualMarginPoint) -> DualMarginPoint:
+        """Give a point with the same expected costs, from one of a graph with a round less."""
+        return self._merged(point, earlier.graph, grown_shares(point.round_shares))
 
-    def moments(self) -> DualMoments:
+    def _merged(self, point: DualMarginPoint, old: CliqueGraph, round_shares: Array) -> DualMarginPoint:
+        dual = _merged_dual(point.dual, graph_layout(old), self.layout)
+        fresh = self._first_arrays() | {"targets": point.targets, "round_shares": round_shares}
+        point = replace(point, **fresh, **dual._asdict())
+        self.recompute(point)
+        self._rescale(point)
+        return point
+
+    def moments(self, point: DualMarginPoint) -> DualMoments:
         """Give the present distributions, with the means that they have."""
-        component_means(self.layout, self.dual)
-        return DualMoments(self.data, self.homes, self.dual, self.regularization)
+        component_means(self.layout, point.dual)
+        return DualMoments(self.data, point.targets, self.homes, point.dual, self.regularization)
 
-    def recompute(self) -> None:
-        """Compute z anew from the dual point, and with it what rounding has added."""
-        moments = self.moments()
-        self.sums[:, : self.data.n_labels] = moments.label_sums()
+    def recompute(self, point: DualMarginPoint) -> None:
+        """Compute z anew from the distributions, and with it what rounding has added."""
+        moments = self.moments(point)
+        point.sums[:, : self.data.n_labels] = moments.label_sums()
         for number, clique in enumerate(self.graph.cliques):
             start, end = self.data.n_labels + self.graph.table_starts[number : number + 2]
-            self.sums[:, start:end] = moments.clique_sums(clique)
+            point.sums[:, start:end] = moments.clique_sums(clique)
 
-    def _rescale(self) -> None:
-        sizes = np.diff(self.graph.table_starts)
-        self.scales[self.data.n_labels :] = np.repeat(self.penalty.scales(), sizes)
+    def _rescale(self, point: DualMarginPoint) -> None:
+        scales = self.penalty.scales(point.round_shares)
+        point.scales[self.data.n_labels :] = np.repeat(scales, np.diff(self.graph.table_starts))
 
-    def rebalance(self) -> None:
+    def rebalance(self, point: DualMarginPoint) -> None:
         """Choose the penalty's best shares for the present weights."""
-        self.penalty.rebalance(self.squares()[1])
-        self._rescale()
+        self.penalty.rebalance(self.squares(point)[1], point.round_shares)
+        self._rescale(point)
 
-    def sweep(self, order: Array, search: bool = True) -> float:
+    def mend(self, point: DualMarginPoint) -> None:
+        """Compute weights anew: a step may be in the distributions and not yet in the weights."""
+        self.recompute(point)
+        self.rebalance(point)
+
+    def sweep(self, point: DualMarginPoint, order: Array, search: bool = True) -> float:
         """Improve the dual point row by row.
 
         search: whether to look for labelings that are not among those kept.
         Returns the rows' gaps when they were last visited, an estimate of primal minus dual.
         """
         for part in panels(len(order), self._block):
-            self._sweep_block(order[part], search)
-        return float(self.data.arrays.weights @ self.gaps)
+            self._sweep_block(point, order[part], search)
+        return float(self.data.arrays.weights @ point.gaps)
 
     @property
     def _block(self) -> int:
         """The rows whose worst labelings are found together, before any of them takes its step."""
-        return max(1, min(_ROWS_AT_ONCE, self.data.n_rows // _LEAST_BLOCKS))
+        return max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
 
-    def _sweep_block(self, rows: Array, search: bool) -> None:
-        data, products = self.data, self.data.multiply(rows, self.sums)
+    def _sweep_block(self, point: DualMarginPoint, rows: Array, search: bool) -> None:
+        data, products = self.data, self.data.multiply(rows, point.sums)
         labelings, missed = np.empty((0, data.n_labels), np.int8), np.zeros(len(rows))
         if search and self.graph.n_cliques:
-            worst = self.worst_labelings(rows, products)
+            worst = self.worst_labelings(point, rows, products)
             labelings, missed = worst.labels, worst.missed
         block = RowBlock(rows, labelings, products, data.gram(rows), np.zeros_like(products))
-        ascend_rows(block, data.arrays, self.layout, self.dual, self.scales, self.regularization, self.gaps)
-        self.gaps[rows] += missed
-        data.add(rows, block.changes, self.sums)
+        arrays = data.arrays_with(point.targets)
+        ascend_rows(
+            block, arrays, self.layout, point.dual, point.scales, self.regularization, point.gaps
+        )  # fmt: skip
+        point.gaps[rows] += missed
+        data.add(rows, block.changes, point.sums)
 
-    def evaluate(self) -> Objectives:
-        """Compute both objectives at the present point."""
-        loss, missed = self.hinge_loss()
-        label_square, squares = self.squares()
-        component_means(self.layout, self.dual)
+    def evaluate(self, point: DualMarginPoint) -> PassRecord:
+        """Compute both objectives; inexact inference enters the primal with its bound."""
+        loss, _ = self.hinge_loss(point)
+        label_square, squares = self.squares(point)
+        component_means(self.layout, point.dual)
         labels = 0.5 * LABEL_SCALE * label_square
-        primal = self.regularization * (labels + self.penalty.primal(squares)) + loss
-        cost = float(expected_costs(self.data.arrays, self.dual))
-        dual = cost - self.regularization * (labels + self.penalty.dual(squares))
-        return Objectives(primal, dual, loss, missed)
+        primal = self.regularization * (labels + self.penalty.primal(squares, point.round_shares)) + loss
+        cost = float(expected_costs(self.data.arrays_with(point.targets), point.dual))
+        return self.record(primal, cost - self.regularization * (labels + self.penalty.dual(squares)))
 
-    def complete(self) -> bool:
+    def complete(self, point: DualMarginPoint) -> bool:
         """Put the best labels, given those observed, where nothing was observed.
 
         Returns whether a target changed; if so, solve again.
         """
-        changed = super().complete()
+        changed = super().complete(point)
         if changed:
             lone = (self.homes < 0)[None, :] & (self.data.arrays.observed == 0)
-            self.dual.means[lone] = self.data.arrays.targets[lone]
-            self.recompute()
+            point.means[lone] = point.targets[lone]
+            self.recompute(point)
         return changed
+
+
+def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> DualPoint:
+    """Give a dual point with the same means for a graph whose components are unions of the old ones.
+
+    old: the layout that it has, and the homes of its labels.
+    Returns the point; it has the means' memory.
+    """
+    old_labels, homes = component_labels(old[0]), old[1]
+    n, capacity, n_labels = dual.vertices.shape
+    wide = component_labels(layout)
+    shares = np.zeros((n, capacity, len(wide)))
+    vertices = np.zeros((n, capacity, n_labels), np.int8)
+    for component, labels in enumerate(wide):
+        parts = [np.asarray([label]) for label in labels[homes[labels] < 0]]
+        joined = np.unique(homes[labels][homes[labels] >= 0])
+        parts += [old_labels[home] for home in joined]
+        sources = np.concatenate([np.full(len(parts) - len(joined), -1), joined])
+        starts = np.cumsum([0] + [len(part) for part in parts])
+        merge_components(starts, np.concatenate(parts), sources, dual, component, shares, vertices)
+    return DualPoint(dual.means, vertices, shares)

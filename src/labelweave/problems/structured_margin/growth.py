@@ -1,0 +1,133 @@
+"""A graph that grows: which cliques violate the learned graph's dual the most (Tan et al. 2015, section 4.3).
+
+The score of a clique is ``s_c = ||v_c||^2`` with ``v_c`` the sum over rows of the true state's unit vector
+less the expected one, times the features; in the units of z here.  For a pair of labels that is a quarter
+of the squared norms of its three parities: the two labels' own, and that of the product of signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from labelweave.array_types import Array, LabelsByLabels
+from labelweave.arrays import panels
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin.margin_model import DualMoments
+from labelweave.problems.structured_margin.penalties import RoundPenalty
+from labelweave.solvers.clique_generation import Cliques, Proposal
+
+__all__ = ["GrowingMargin", "grown_cliques", "pair_scores", "round_graph", "violations"]
+
+
+_NUMBERS_AT_ONCE = 16_000_000  # moments held in memory, 128 MB
+Problem = TypeVar("Problem", bound=Any)
+
+
+class GrowingMargin(Generic[Problem]):
+    """What clique generation asks for: the problem of every graph, and the cliques that come next.
+
+    state_problem: makes the problem of a graph and its penalty.
+    per_round: cliques to activate in a round (r in the paper).
+    clique_size: the largest number of labels in a clique; those above pairs are grown from chosen ones.
+    measure: gives the loss of a model on held-out rows.
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        state_problem: Callable[[CliqueGraph, RoundPenalty], Problem],
+        per_round: int,
+        clique_size: int,
+        measure: Callable[[Problem, Any], float] = lambda problem, point: float("nan"),
+    ) -> None:
+        self.n_labels, self.per_round, self.clique_size = n_labels, per_round, clique_size
+        self._state_problem, self._measure = state_problem, measure
+        self._last: tuple[tuple[Cliques, ...], Problem] | None = None
+
+    def at(self, rounds: tuple[Cliques, ...]) -> Problem:
+        """Give the problem of a graph; the last one is kept."""
+        if self._last is None or self._last[0] != rounds:
+            self._last = rounds, self._state_problem(*round_graph(self.n_labels, rounds))
+        return self._last[1]
+
+    def held_out_loss(self, rounds: tuple[Cliques, ...], point: Any) -> float:
+        """Measure a model on the rows that are held out."""
+        return self._measure(self.at(rounds), point)
+
+    def propose(self, rounds: tuple[Cliques, ...], point: Any) -> Proposal:
+        """Find the cliques of highest score that are not in the graph."""
+        problem = self.at(rounds)
+        moments, chosen = problem.moments(point), problem.graph.cliques
+        scores = pair_scores(moments)
+        for clique in chosen:
+            if len(clique) == 2:
+                scores[clique] = -1.0
+        found: list[tuple[float, tuple[int, ...]]] = [
+            (float(scores[pair]), pair) for pair in _largest_pairs(scores, self.per_round)
+        ]
+        if self.clique_size > 2:
+            grown = grown_cliques(chosen, self.clique_size)
+            found += list(zip(violations(moments, grown).tolist(), grown, strict=True))
+        best = sorted((item for item in found if item[0] >= 0), key=lambda item: (-item[0], item[1]))
+        best = best[: self.per_round]
+        bound = float(problem.penalty.round_squares(violations(moments, chosen)).max(initial=0.0))
+        return Proposal(tuple(item[1] for item in best), sum(item[0] for item in best), bound)
+
+    def activated(self, rounds: tuple[Cliques, ...], point: Any, cliques: Cliques) -> Any:
+        """Give a point of the graph with another round that stands for the same one."""
+        earlier = self.at(rounds)
+        return self.at((*rounds, cliques)).grown_from(earlier, point)
+
+
+def round_graph(n_labels: int, rounds: tuple[Cliques, ...]) -> tuple[CliqueGraph, RoundPenalty]:
+    """Join the cliques of all rounds, with the penalty that goes with them; the first round has none."""
+    groups = [number for number, cliques in enumerate(rounds[1:]) for _ in cliques]
+    return CliqueGraph(n_labels, [clique for cliques in rounds for clique in cliques]), RoundPenalty(groups)
+
+
+def _largest_pairs(scores: LabelsByLabels, count: int) -> list[tuple[int, int]]:
+    one, other = np.triu_indices(len(scores), 1)
+    order = np.argsort(-scores[one, other], kind="stable")[:count]
+    return list(zip(one[order].tolist(), other[order].tolist(), strict=True))
+
+
+def pair_scores(moments: DualMoments) -> LabelsByLabels:
+    """Score all pairs of labels, some at a time: scores above the diagonal, 0 elsewhere."""
+    n_labels, sums = moments.data.n_labels, moments.label_sums()
+    scores = np.zeros((n_labels, n_labels))
+    lengths = 4.0 * np.einsum("ij,ij->j", sums, sums)
+    at_once = max(1, _NUMBERS_AT_ONCE // max(1, moments.data.n_rows + moments.data.n_features))
+    for label in range(n_labels - 1):
+        for part in panels(n_labels - label - 1, at_once):
+            others = np.arange(label + 1 + part.start, label + 1 + part.stop)
+            product = moments.pair_sums(label, others)
+            own = np.einsum("ij,ij->j", product, product)
+            scores[label, others] = 0.25 * (own + lengths[label] + lengths[others])
+    return scores
+
+
+def violations(moments: DualMoments, cliques: Iterable[tuple[int, ...]]) -> Array:
+    """Score some cliques of any size."""
+    return np.asarray([float(np.square(moments.clique_sums(clique)).sum()) for clique in cliques])
+
+
+def grown_cliques(cliques: Iterable[tuple[int, ...]], size: int) -> list[tuple[int, ...]]:
+    """Grow the chosen cliques by a label that is joined to one of theirs.
+
+    Returns cliques of three labels or more that were not chosen, in order.
+    """
+    chosen = set(cliques)
+    near: dict[int, set[int]] = {}
+    for clique in chosen:
+        for label in clique:
+            near.setdefault(label, set()).update(clique)
+    grown = {
+        tuple(sorted({*clique, other}))
+        for clique in chosen if len(clique) < size
+        for label in clique
+        for other in near[label] - set(clique)
+    }  # fmt: skip
+    return sorted(grown - chosen)
