@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from labelweave._loops.working_set import (
     begin_visit,
     choose_second,
-    largest_slopes,
+    largest_gradients,
     solve_two_variables,
     spread_scores,
     take_step,
@@ -145,5 +145,5 @@ def test_scores_spread_to_related_labels_only():
     np.testing.assert_allclose(scores, before + np.outer([0.5, 0.0, -2.0], moved), rtol=1e-14)
     renewed = np.abs(twin.projected(targets - scores, beta, lower, upper)).max(axis=1)
     np.testing.assert_allclose(maxima, [renewed[0], -1.0, renewed[2]], rtol=1e-14)
-    largest_slopes(*arrays, maxima)
+    largest_gradients(*arrays, maxima)
     np.testing.assert_allclose(maxima, renewed, rtol=1e-14)

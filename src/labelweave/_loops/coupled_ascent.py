@@ -6,6 +6,7 @@ the steps before it.  With the steps ``delta`` of one example, the scores move b
 labels block by block over all examples, with delayed updates between blocks, needs
 ten times the sweeps and more when R is ill-conditioned: measured on RCV1.)
 
+``upper`` holds the weights of rows, (n,), or of entries, (blocks, n, WIDTH).
 Labels stand in blocks of ``WIDTH``: ``weights[b, j]`` is the row of feature j for block b.
 """
 
@@ -42,16 +43,16 @@ def _move_weights(indptr, indices, values, row, weights, intercept, bias, spread
 
 @njit(**LOOP)
 def _best_step(score, sign, beta, upper, positive_margin, negative_margin, curvature):  # type: ignore[no-untyped-def]
-    """Return the step of one variable alone, and the slope there."""
+    """Return the step of one variable alone, and the gradient there."""
     zero = score * 0
     target = positive_margin * max(sign, zero) + negative_margin * min(sign, zero)
-    slope = target - score
+    gradient = target - score
     lowest, highest = upper * min(sign, zero), upper * max(sign, zero)
     if curvature > 0:
-        new = min(max(beta + slope / curvature, lowest), highest)
+        new = min(max(beta + gradient / curvature, lowest), highest)
     else:  # a label without prior variance: the dual is linear in its variable
-        new = highest if slope > 0 else (lowest if slope < 0 else beta)
-    return new - beta, slope
+        new = highest if gradient > 0 else (lowest if gradient < 0 else beta)
+    return new - beta, gradient
 
 
 @njit(**LOOP)
@@ -83,15 +84,16 @@ def sweep_dense_covariance(  # type: ignore[no-untyped-def]
             change[label] = 0
             if sign == 0:
                 continue
+            bound = upper[row] if upper.ndim == 1 else upper[block, row, place]
             score = scores[label] + norm * spread[label]
-            step, slope = _best_step(
-                score, sign, old, upper[row], margins[block, 0, place], margins[block, 1, place],
+            step, gradient = _best_step(
+                score, sign, old, bound, margins[block, 0, place], margins[block, 1, place],
                 norm * covariance[label, label],
             )  # fmt: skip
-            met = slope + norm * spread[label]
-            total_gap += upper[row] * max(norm * 0, sign * met) - old * met
+            met = gradient + norm * spread[label]
+            total_gap += bound * max(norm * 0, sign * met) - old * met
             if step != 0:
-                gain += step * slope
+                gain += step * gradient
                 change[label] = step
                 for other in range(width):
                     spread[other] += step * covariance[label, other]
@@ -129,18 +131,19 @@ def sweep_factor_covariance(  # type: ignore[no-untyped-def]
             change[label] = 0
             if sign == 0:
                 continue
+            bound = upper[row] if upper.ndim == 1 else upper[block, row, place]
             moved, variance = norm * 0, own[label]
             for p in range(factor_indptr[label], factor_indptr[label + 1]):
                 moved += factor_values[p] * pooled[factor_indices[p]]
                 variance += factor_values[p] * factor_values[p]
-            step, slope = _best_step(
-                scores[label] + norm * moved, sign, old, upper[row], margins[block, 0, place],
+            step, gradient = _best_step(
+                scores[label] + norm * moved, sign, old, bound, margins[block, 0, place],
                 margins[block, 1, place], norm * variance,
             )  # fmt: skip
-            met = slope + norm * moved
-            total_gap += upper[row] * max(norm * 0, sign * met) - old * met
+            met = gradient + norm * moved
+            total_gap += bound * max(norm * 0, sign * met) - old * met
             if step != 0:
-                gain += step * slope
+                gain += step * gradient
                 change[label] = step
                 for p in range(factor_indptr[label], factor_indptr[label + 1]):
                     pooled[factor_indices[p]] += factor_values[p] * step

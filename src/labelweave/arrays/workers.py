@@ -8,7 +8,7 @@ each panel is one product on one thread, whichever thread that is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,16 +59,22 @@ class Workers:
                     self._pool = None
 
     def each(self, work: Callable[[Any], None], parts: list[Any]) -> None:
-        """Do one piece of work on every part, in any order.
+        """Do one piece of work on every part, in any order; parts must not write to the same places."""
+        self.map(work, parts)
 
-        work: called once with each part; parts must not write to the same places.
-        """
+    def map(self, work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
+        """Do one piece of work on every part, in any order, and give the results in the order of the parts."""
         if self._pool is None or len(parts) < 2:
-            for part in parts:
-                work(part)
-            return
-        for _ in self._pool.map(work, parts):
-            pass
+            return [work(part) for part in parts]
+        futures = [self._pool.submit(work, part) for part in parts]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            # nothing may still be written when the caller looks at what there is
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            raise
 
     def matmul(self, left: Array, right: Array) -> Array:
         """Multiply in row panels of the left factor.

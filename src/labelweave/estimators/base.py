@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sized
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -13,18 +13,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelweave.array_types import Array
+from labelweave.estimators.journal import Journal, data_fingerprint
+from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics.top_k import largest_labels
 from labelweave.model_files import save_object
 from labelweave.sklearn_compat import CallbackSupportMixin
-from labelweave.solvers import SolverResult, Status, TraceRecord
+from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 __all__ = ["CALLER", "LabelClassifier"]
 
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
+_NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
 CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
 
 
@@ -34,6 +37,22 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     _form: TargetForm
     _record_type: Any = TraceRecord
     trace_: list[Any]
+    scorer_: Scorer
+    warm_start: bool
+    checkpoint: Any
+    _states: dict[str, State]  # of the last fit, for a warm start
+
+    _frame_constraints: ClassVar[dict[str, list[Any]]] = {
+        "warm_start": ["boolean"],
+        "checkpoint": [str, PathLike, None],
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        """Read what the scorer holds as if it were the model's own."""
+        scorer = self.__dict__.get("scorer_")
+        if scorer is not None and name in scorer.attributes():
+            return getattr(scorer, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -52,6 +71,22 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _check_lengths(self, features: FeatureMatrix, labels: Sized) -> None:
         check_lengths(len(features), len(labels))
+
+    def _open_journal(self, **data: Any) -> Journal:
+        """Begin the record of a fit; ``data`` are nested arrays, by the names that users know them by."""
+        if self.checkpoint is None:
+            return Journal()
+        parameters = {
+            name: value for name, value in self._storable_parameters().items() if name not in _NOT_THE_FIT
+        }
+        marks = {"the parameters": data_fingerprint(type(self).__name__, parameters)}
+        return Journal(self.checkpoint, marks | {name: data_fingerprint(part) for name, part in data.items()})
+
+    def _close_journal(self, journal: Journal, *, is_done: bool) -> None:
+        journal.close(is_done=is_done)
+        self.__dict__.pop("_states", None)
+        if self.warm_start:
+            self._states = journal.states
 
     def _keep_result(self, result: SolverResult) -> None:
         if result.status is Status.INDEFINITE:
@@ -73,7 +108,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score every column of the label matrix: shape (n, columns)."""
-        return features.matmul(self.coef_.T) + self.intercept_
+        return self.scorer_.scores(features)
 
     def _ranking_scores(self, features: FeatureMatrix) -> Array:
         """Score every column for comparison with the other columns: shape (n, columns)."""

@@ -26,7 +26,7 @@ from labelweave.model_files import (
     write_model_file,
 )
 from labelweave.solvers import SolverResult, Status
-from labelweave.solvers.frame import OnCheck, Solver, State
+from labelweave.solvers.frame import Certificate, OnCheck, Solver, State
 
 __all__ = ["Journal", "data_fingerprint"]
 
@@ -50,6 +50,7 @@ class Journal:
         self.path = None if path is None else Path(path)
         self.fingerprint = dict(fingerprint or {})
         self.states: dict[str, State] = {}
+        self.facts: dict[str, Any] = {}
         self.ends: dict[str, str] = {}
         self.written = time.monotonic()
         if self.path is not None and self.path.exists():
@@ -71,12 +72,19 @@ class Journal:
 
         known: Any = self.states.get(stage)
         if known is not None and stage in self.ends:
-            return SolverResult(Status[self.ends[stage]], known.rounds, list(known.trace)), known
+            _, status, answer = Certificate(*solver.certify(problem, known, Status[self.ends[stage]]))
+            return SolverResult(status, known.rounds, list(known.trace), answer), known
         result, state = solver.solve(problem, known or start, noting)
         self.states[stage] = state
         if result.status is not Status.INTERRUPTED:
             self.ends[stage] = result.status.name
         return result, state
+
+    def recall(self, name: str, make: Callable[[], Any]) -> Any:
+        """Give a plain value that must be the same when the fit goes on, such as a seed that was drawn."""
+        if name not in self.facts:
+            self.facts[name] = make()
+        return self.facts[name]
 
     def note(self, stage: str, state: State) -> None:
         """Keep the state of a stage; write the file if the last time was long ago."""
@@ -95,6 +103,7 @@ class Journal:
         plain = {
             "fingerprint": self.fingerprint,
             "ends": self.ends,
+            "facts": self.facts,
             "states": {stage: state.to_plain() for stage, state in self.states.items()},
         }
         arrays: dict[str, Any] = {}
@@ -126,7 +135,7 @@ class Journal:
                 f"checkpoint={str(path)!r} is of another fit: {', '.join(others)} differ; fit with the same "
                 "again, or name another file, or delete this one."
             )
-        self.ends = plain["ends"]
+        self.ends, self.facts = plain["ends"], plain["facts"]
         self.states = {stage: State.from_plain(state) for stage, state in plain["states"].items()}
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave._loops.block_ascent import ascend_block, ascend_coupled_block, row_shares
-from labelweave.array_types import Array, PerRow
+from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import panels
 from labelweave.features.gram import StreamedGram
-from labelweave.features.gram.cache import CachedRows
+from labelweave.features.gram.cache import CacheContent, CachedRows
 from labelweave.features.gram.sources import GramSource
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
 from labelweave.problems.resources import Resources
+from labelweave.solvers.frame import State
 
 __all__ = ["BlockMargins"]
 
@@ -26,6 +27,8 @@ _FEWEST_BLOCK_ROWS = 8
 _MOST_SWEEPS = 16
 _MANY = 0.75  # the scores follow all rows of a block if more than this share of them moved
 
+State.plain_with(CacheContent)
+
 
 class BlockMargins:
     """The dual of :class:`~labelweave.solvers.BlockDual`.
@@ -33,13 +36,8 @@ class BlockMargins:
     constant: added to every entry of K.
     covariance: R; written out unless it is the identity.
     resources: threads, precision, and memory for kernel rows.
-    start (n, L): dual variables to begin with; by default 0.
-    result: the point last certified, both primal and dual.
-    Shapes: box (n, L).
     Raises ValueError if the memory budget is too small.
     """
-
-    result: SettledMargins
 
     def __init__(
         self,
@@ -48,7 +46,6 @@ class BlockMargins:
         constant: float,
         covariance: LabelCovariance,
         resources: Resources,
-        start: Array | None = None,
     ) -> None:
         self.box, self.covariance, self.workers = box, covariance, resources.workers
         self.dtype, self.n_rows = np.dtype(resources.dtype), source.n_rows
@@ -57,76 +54,68 @@ class BlockMargins:
         self.rows = CachedRows(
             source, constant, resources.budget, self.dtype, self.block_rows, self.workers
         )  # fmt: skip
+        self.cache_content, self.refill = self.rows.content, self.rows.refill
         self.exact = StreamedGram(source, constant, np.float64, self.workers)
         low = box.astype(self.dtype)
         self.targets, self.lower, self.upper = low.targets, low.lower, low.upper
-        self.beta, self.scores = np.zeros_like(self.targets), np.zeros_like(self.targets)
         self.table = None if covariance.is_diagonal else covariance.to_dense().astype(self.dtype)
-        if start is not None:
-            self.beta[:] = np.clip(start, self.lower, self.upper)
-            self.certify()
 
     def _block_rows(self, budget: float) -> int:
         fitting = int(budget / (2 * self.n_rows * self.dtype.itemsize))
         return min(self.n_rows, max(_FEWEST_BLOCK_ROWS, min(_BLOCK_ROWS, fitting)))
 
-    def rows_at_hand(self) -> Array | None:
-        """Give the rows whose kernel rows are in the cache.
+    def start(self, dual: RowsByLabels | None = None) -> tuple[Array, Array]:
+        """Give variables, clipped to their bounds, and their scores; by default 0."""
+        beta, scores = np.zeros_like(self.targets), np.zeros_like(self.targets)
+        if dual is not None:
+            beta[:] = np.clip(dual, self.lower, self.upper)
+            scores[:] = self.settled(beta).boxed_scores
+        return beta, scores
 
-        Returns none where the cache has room for all rows.
-        """
+    def rows_at_hand(self) -> Array | None:
+        """Give the rows whose kernel rows are in the cache; None where it has room for all rows."""
         if self.rows.n_slots == self.n_rows:
             return None
         return np.flatnonzero(self.rows.is_held)
 
-    def ascend(self, rows: Array) -> None:
+    def ascend(self, beta: RowsByLabels, scores: RowsByLabels, rows: Array) -> None:
         """Move the variables of a block of rows, then the scores of all rows.
 
         rows (k,): different rows, at most ``block_rows``, in the order in which they are visited.
         """
         kernel = self.rows.rows(rows)
-        inner, beta = np.ascontiguousarray(kernel[:, rows]), self.beta[rows]
-        moved = np.empty_like(beta)
-        box = (self.targets[rows], self.scores[rows], beta, self.lower[rows], self.upper[rows])
+        inner, moving = np.ascontiguousarray(kernel[:, rows]), beta[rows]
+        moved = np.empty_like(moving)
+        box = (self.targets[rows], scores[rows], moving, self.lower[rows], self.upper[rows])
         if self.table is None:
             ascend_block(inner, *box, moved, _MOST_SWEEPS)
         else:
             ascend_coupled_block(inner, *box, moved, _MOST_SWEEPS, self.table)
-        self.beta[rows] = beta
-        self._follow(kernel, moved)
+        beta[rows] = moving
+        self._follow(scores, kernel, moved)
 
-    def _follow(self, kernel: Array, moved: Array) -> None:
+    def _follow(self, scores: Array, kernel: Array, moved: Array) -> None:
         """Add ``kernel^T moved`` to the scores."""
         is_moved = moved.any(axis=1)
         if is_moved.mean() < _MANY:
             kernel, moved = kernel[is_moved], moved[is_moved]
 
         def one(panel: slice) -> None:
-            self.scores[panel] += kernel[:, panel].T @ moved
+            scores[panel] += kernel[:, panel].T @ moved
 
         if len(moved):
             self.workers.each(one, panels(self.n_rows))
 
-    def measure(self, shares: PerRow) -> tuple[float, float]:
-        """Compute the objectives at the variables and scores in use.
-
-        shares: receives every row's share of the duality gap.
-        primal, dual: bounds of the optimum from above and from below.
-        """
-        tables = (self.targets, self.scores, self.beta, self.lower, self.upper)
+    def measure(self, beta: RowsByLabels, scores: RowsByLabels, shares: PerRow) -> tuple[float, float]:
+        """Compute primal and dual value; ``shares`` receives every row's share of the duality gap."""
+        box = self.box if beta.dtype == np.float64 else self
+        tables = (box.targets, scores, beta, box.lower, box.upper)
         linear, quadratic, losses = row_shares(*tables, shares)
         return quadratic / 2 + losses, linear - quadratic / 2
 
-    def certify(self) -> tuple[float, float]:
-        """Make the scores anew in double precision and measure there; the point becomes the ``result``.
-
-        primal, dual: bounds of the optimum from above and from below.
-        """
+    def settled(self, beta: RowsByLabels) -> SettledMargins:
+        """Give the point with its scores, both in double precision."""
         box = self.box
-        beta = np.clip(self.beta.astype(np.float64), box.lower, box.upper)
-        scores = np.ascontiguousarray(self.covariance.matmul(self.exact.product(beta)))
-        self.scores[:] = scores
-        self.result = SettledMargins(box.targets, box.lower, box.upper, beta, scores, beta, scores)
-        shares = np.empty(self.n_rows)
-        linear, quadratic, losses = row_shares(box.targets, scores, beta, box.lower, box.upper, shares)
-        return quadratic / 2 + losses, linear - quadratic / 2
+        exact = np.clip(beta.astype(np.float64), box.lower, box.upper)
+        scores = np.ascontiguousarray(self.covariance.matmul(self.exact.product(exact)))
+        return SettledMargins(box.targets, box.lower, box.upper, exact, scores, exact, scores)

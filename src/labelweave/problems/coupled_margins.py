@@ -16,10 +16,12 @@ import scipy.sparse as sp
 from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
 from labelweave._loops.wide_rows import WIDTH
 from labelweave.array_types import Array
+from labelweave.arrays import Workers
 from labelweave.labels.covariance import FactorCovariance
-from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual
+from labelweave.problems.independent_margins import IndependentMargins
+from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual, MarginPoint
 
-__all__ = ["CoupledMargins"]
+__all__ = ["CoupledMargins", "make_margin_dual"]
 
 _LARGEST_DENSE = 4096  # labels up to which R is written out: 64 MiB in float32
 
@@ -30,80 +32,89 @@ class CoupledMargins(MarginDual):
     n_blocks = 1
     blocks_are_independent = False
 
-    def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
-        super().__init__(data, dtype)
-        self.order = np.concatenate([block.labels for block in self.label_blocks])
-        n_slabs = len(self.label_blocks)
-        self.slabs = np.zeros((n_slabs, data.features.shape[1], WIDTH), self.dtype)
-        self.intercept = np.zeros(n_slabs * WIDTH, self.dtype)
+    def __init__(self, data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> None:
+        super().__init__(data, dtype, workers)
+        self.label_order = np.concatenate([block.labels for block in self.label_blocks])
         self.bias: Any = self.dtype.type(data.intercept)
-        self.row_gains = np.zeros(self.n_rows, self.dtype)
         self._sweep, self._structure = self._compiled_structure()
 
     def _compiled_structure(self) -> tuple[Callable[..., float], tuple[Array | int, ...]]:
         """Choose the loop that fits the covariance, and lay out its arrays in the order of the blocks."""
-        width = len(self.intercept)
-        covariance = self.data.covariance.columns(self.order)
-        if isinstance(covariance, FactorCovariance) and len(self.order) > _LARGEST_DENSE:
+        order, width = self.label_order, len(self.label_blocks) * WIDTH
+        covariance = self.data.covariance.columns(order)
+        if isinstance(covariance, FactorCovariance) and len(order) > _LARGEST_DENSE:
             factor = sp.csr_array(covariance.factor).astype(self.dtype)
             factor.resize(width, factor.shape[1])
             own = np.zeros(width, self.dtype)
-            own[: len(self.order)] = covariance.own_variance
+            own[: len(order)] = covariance.own_variance
             arrays = (factor.indptr.astype(np.int64), factor.indices.astype(np.int64), factor.data)
             return sweep_factor_covariance, (own, *arrays, factor.shape[1])
         dense = np.zeros((width, width), self.dtype)
-        dense[: len(self.order), : len(self.order)] = covariance.to_dense()
+        dense[: len(order), : len(order)] = covariance.to_dense()
         return sweep_dense_covariance, (dense,)
 
-    def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        return float(
-            self._sweep(
-                rows,
-                *self.rows,
-                self.squared_norms,
-                self.signs,
-                self.beta,
-                self.upper,
-                self.margins,
-                self.slabs,
-                self.intercept,
-                self.bias,
-                *self._structure,
-                self.row_gains,
-                threshold,
-            )
+    def _at_zero(self) -> MarginPoint:
+        n_slabs = len(self.label_blocks)
+        return MarginPoint(
+            np.zeros((n_slabs, self.n_rows, WIDTH), self.dtype),
+            np.zeros((n_slabs, self.data.features.shape[1], WIDTH), self.dtype),
+            np.zeros((1, self.n_rows), self.dtype),
+            np.zeros((n_slabs, WIDTH), self.dtype),
         )
 
-    def gains(self, block: int) -> Array:
-        return self.row_gains
+    def follow(self, point: MarginPoint) -> None:
+        for slab, (wide, constants) in enumerate(self._weights(list(point.beta))):
+            point.weights[slab], point.intercepts[slab] = wide, constants
 
-    def measure(self, block: int) -> tuple[float, float]:
-        parts = np.array_split(self.intercept, len(self.label_blocks))
-        return self._values(self.label_blocks, zip(self.slabs, parts, strict=True))
+    def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
+        return float(
+            self._sweep(
+                rows, *self.rows, self.squared_norms, self.signs, point.beta, self.upper, self.margins,
+                point.weights, point.intercepts.reshape(-1), self.bias, *self._structure, point.gains[0],
+                threshold,
+            )
+        )  # fmt: skip
 
-    def certify(self, block: int) -> tuple[float, float]:
-        exact = [self.exact(part) for part in self.label_blocks]
-        products = self._products(exact)
-        Z = self.data.covariance.matmul(products)
-        self.certified = []
-        for part in exact:
+    def gains(self, point: MarginPoint, block: int) -> Array:
+        return np.asarray(point.gains[0])
+
+    def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
+        return self._values(self.label_blocks, point.beta, zip(point.weights, point.intercepts, strict=True))
+
+    def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
+        betas = [self.exact_beta(point, number) for number in range(len(self.label_blocks))]
+        weights = self._weights(betas)
+        self.certified = dict(enumerate(weights))
+        return self._values(self.exact_blocks, betas, weights)
+
+    def _weights(self, betas: list[Array]) -> list[tuple[Array, Array]]:
+        """Compute X^T B R in double precision, a slab of labels at a time, and its constant row."""
+        Z = self.data.covariance.matmul(self._products(betas))
+        slabs = []
+        for part in self.label_blocks:
             wide = np.zeros((len(Z), WIDTH))
             wide[:, : len(part.labels)] = Z[:, part.labels]
-            self.certified.append((np.ascontiguousarray(wide[:-1]), float(self.bias) * wide[-1]))
-        return self._values(exact, self.certified)
+            slabs.append((np.ascontiguousarray(wide[:-1]), float(self.bias) * wide[-1]))
+        return slabs
 
-    def _products(self, blocks: Iterable[LabelBlock]) -> Array:
+    def _products(self, betas: Iterable[Array]) -> Array:
         """Compute X^T B, a row a feature with the constant one last, in double precision."""
         products = np.zeros((self.data.features.shape[1] + 1, self.data.labels.n_labels))
-        for part in blocks:
+        for part, beta in zip(self.label_blocks, betas, strict=True):
             k = len(part.labels)
-            products[:-1, part.labels] = self.product(part)[:, :k]
-            products[-1, part.labels] = float(self.bias) * part.beta.sum(axis=0)[:k]
+            products[:-1, part.labels] = self.product(beta)[:, :k]
+            products[-1, part.labels] = float(self.bias) * beta.sum(axis=0)[:k]
         return products
 
     def _values(
-        self, blocks: Iterable[LabelBlock], slabs: Iterable[tuple[Array, Array]]
+        self, blocks: list[LabelBlock], betas: Iterable[Array], slabs: Iterable[tuple[Array, Array]]
     ) -> tuple[float, float]:
-        sums = [self.sums(block, *slab) for block, slab in zip(blocks, slabs, strict=True)]
+        sums = [self.sums(block, beta, *slab) for block, beta, slab in zip(blocks, betas, slabs, strict=True)]
         hinge, linear, quadratic = np.sum(sums, axis=(0, 2))
         return float(quadratic / 2 + hinge), float(linear - quadratic / 2)
+
+
+def make_margin_dual(data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> MarginDual:
+    """Choose the form of the dual that the label covariance allows."""
+    form = IndependentMargins if data.covariance.is_diagonal else CoupledMargins
+    return form(data, dtype, workers)

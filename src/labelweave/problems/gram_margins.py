@@ -19,14 +19,15 @@ from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.shifted_solves import ShiftedSolves
-from labelweave.problems.support_rows import on_support
-from labelweave.solvers.box_values import dual_value, primal_value, relative_gap
+from labelweave.solvers.box_dual import dual_value, primal_value, relative_gap
 
-__all__ = ["GramMargins", "MarginBox", "SettledMargins"]
+__all__ = ["GramMargins", "MarginBox", "SettledMargins", "on_support"]
 
 
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
 _ENTRY_WORK = 100  # operations that a step's passes over the variables are worth, in columns of a factor
+_SUPPORT_STEPS = 30
+_SUPPORT_SHARE = 1e-8  # of the squared residual, at which a label is done
 _GATHERING = 100  # operations that fetching an entry from all over a matrix is worth
 
 
@@ -108,9 +109,9 @@ class GramMargins:
         self.is_exact = solves.is_exact
         self.steps_a_round = 1 if solves.is_exact else 3
         self.penalty_changes_are_cheap = solves.penalty_changes_are_cheap
-        self.smallest_penalty = solves.smallest_penalty
-        self.set_penalty, self.solve = solves.set_penalty, solves.solve
-        self.set_rest, self.near_product = solves.set_rest, solves.near_product
+        self.smallest_penalty, self.first_rest = solves.smallest_penalty, solves.first_rest
+        self.solve, self.near_product = solves.solve, solves.near_product
+        self._last: tuple[Array, Array, SettledMargins] | None = None
 
     def first_penalty(self) -> float:
         """Guess a penalty: scores are near the margins, variables near their bounds."""
@@ -126,11 +127,6 @@ class GramMargins:
         """
         products = self.gram.product(np.hstack(variables))
         return tuple(self.covariance.matmul(part) for part in np.hsplit(products, len(variables)))
-
-    @property
-    def rest(self) -> float:
-        """The part of the identity in the operator of the solves."""
-        return self.solves.rest
 
     def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
         """Compute ``(I (x) R) B``."""
@@ -185,20 +181,60 @@ class GramMargins:
         return entries
 
     def settled(self, free: RowsByLabels, boxed: RowsByLabels, tol: float) -> SettledMargins:
-        """Keep a result; rows outside the support of V get no coefficient where the gap allows it.
+        """Give the result at B and V; rows outside the support of V get no coefficient where the gap allows it.
 
         tol: the relative duality gap that leaving rows out may come to.
-        Returns the result, whose ``kept`` makes the model.
         """
+        if self._last is not None and self._last[0] is free and self._last[1] is boxed:
+            return self._last[2]
         dual = np.clip(boxed.astype(np.float64), self.box.lower, self.box.upper)
-        self.result = self._with_scores(free, dual)
+        result = self._with_scores(free, dual)
         if not (self.is_linear or boxed.any(axis=1).all()):
             narrow = self._with_scores(on_support(self.gram, free, boxed), dual)
-            if narrow.gap <= max(tol, self.result.gap):
-                self.result = narrow
-        return self.result
+            if narrow.gap <= max(tol, result.gap):
+                result = narrow
+        self._last = free, boxed, result
+        return result
 
     def _with_scores(self, kept: Array, dual: Array) -> SettledMargins:
         kept, box = kept.astype(np.float64), self.box
         kept_scores, dual_scores = self.scores(kept, dual)
         return SettledMargins(box.targets, box.lower, box.upper, kept, kept_scores, dual, dual_scores)
+
+
+def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLabels:
+    """Find a point with the scores of B, nearly, in the span of the rows that support V.
+
+    B - V is projected on that span in the norm of K by conjugate gradients, which find its
+    large parts, those along large eigenvalues, first.
+
+    boxed: V; a row supports it if it has an entry other than 0.
+    Returns the point; rows outside the support are 0.
+    """
+    support = boxed.any(axis=1)
+    if support.all():
+        return free
+    found = np.zeros_like(free)
+    residual = gram.product(free - boxed)
+    residual[~support] = 0
+    direction, size = residual.copy(), _column_squares(residual)
+    enough = _SUPPORT_SHARE * size
+    for _ in range(_SUPPORT_STEPS):
+        image = gram.product(direction)
+        image[~support] = 0
+        curvature = (direction * image).sum(axis=0)
+        # a label that is done has but rounding left, along which a singular K has no curvature
+        going = (size > enough) & (curvature > 0)
+        step = np.divide(size, curvature, out=np.zeros_like(size), where=going)
+        found += step * direction
+        residual -= step * image
+        new_size = _column_squares(residual)
+        if not (going & (new_size > enough)).any():
+            break
+        direction = residual + (new_size / np.maximum(size, 1e-30)) * direction
+        size = new_size
+    return np.asarray(boxed + found)
+
+
+def _column_squares(table: Array) -> Array:
+    return np.asarray((table * table).sum(axis=0))

@@ -7,7 +7,7 @@ with one (RCV1, gap 1e-3).  Seen as a variable b of its own, the saddle form
     max_beta min_b  D_0(beta) - b sum_i beta_i + b^2 / 2,      D_0: the dual without the constant feature,
 
 lets the sweeps hold b fixed and move it between them by a Newton step on the
-convex function of b that remains.  Its slope is b - sum(beta); its curvature is
+convex function of b that remains.  Its gradient is b - sum(beta); its curvature is
 1 + 1^T K_FF^-1 1 over the free rows F, bounded in practice by a share of
 sum_F 1 / K_ii, the ``stiffness``, which is raised when b oscillates.  A label whose b
 keeps oscillating, or holds up the rest (many free rows in few dimensions: the share is far
@@ -17,13 +17,16 @@ Any b and any feasible beta give a valid duality gap, so the certificate does no
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.coordinate_ascent import sweep_independent
 from labelweave._loops.wide_rows import WIDTH
 from labelweave.array_types import Array
-from labelweave.problems.margin_dual import MarginData, MarginDual
+from labelweave.problems.margin_dual import MarginDual, MarginPoint
+from labelweave.solvers.frame import State
 
 __all__ = ["IndependentMargins"]
 
@@ -34,45 +37,41 @@ _LARGEST_SHARE = 0.1  # of the duality gap of its block, that an intercept may h
 _LAGGING_SWEEPS = 2  # ... in so many full sweeps
 
 
-class _Intercept:
-    """The intercepts of a block and how each of them is moved."""
+@dataclass(frozen=True)
+class _Moves:
+    """How the intercepts are moved, arrays of shape (blocks, WIDTH) unless said.
 
-    def __init__(self, used: bool, dtype: npt.DTypeLike) -> None:
-        self.used = used
-        self.value = np.zeros(WIDTH, dtype)
-        self.share = np.full(WIDTH, float(used)).astype(dtype)
-        self.stiffness = np.full(WIDTH, _STIFFNESS)
-        self.slope = np.zeros(WIDTH)
-        self.totals = np.zeros(WIDTH)
-        self.free = np.zeros(WIDTH, dtype)
-        self.curvature = np.ones(WIDTH)
-        self.sweeps = 0
-        self.lagging = np.zeros(WIDTH, np.int64)
-        self.given_up = np.zeros(WIDTH, bool)
+    share: 1 where the intercept follows every step of a sweep, 0 where it is held fixed.
+    sweeps (blocks,): how many there were.
+    """
 
-    def after_sweep(self, was_full: bool, met_gap: float) -> None:
-        """Move the intercepts that are held fixed in sweeps."""
-        if was_full:
-            # slope^2 / 2 is an intercept's own share of the duality gap, beside the rows' shares
-            self.lagging += (self.totals - self.value) ** 2 / 2 > _LARGEST_SHARE * met_gap
-            self.given_up |= self.lagging > _LAGGING_SWEEPS
-            self.curvature = self.free.astype(np.float64)
-        self.free[:] = 0
-        self.sweeps += 1
-        if not self.used or self.sweeps < _SWEEPS_WITH_CONSTANT_FEATURE:
-            return
-        slope = self.totals - self.value
-        self.learn_stiffness(slope)
-        step = np.where(self.given_up, slope, slope / (1 + self.stiffness * self.curvature))
-        self.value += step.astype(self.value.dtype)
-        self.share[:] = self.given_up
+    share: Array
+    stiffness: Array
+    gradient: Array
+    totals: Array
+    free: Array
+    curvature: Array
+    lagging: Array
+    given_up: Array
+    sweeps: Array
 
-    def learn_stiffness(self, slope: Array) -> None:
-        turned = slope * self.slope < 0
-        worse = turned & (np.abs(slope) > 0.7 * np.abs(self.slope))
-        self.stiffness = np.where(worse, self.stiffness * 2, self.stiffness)
-        self.given_up |= self.stiffness > _LARGEST_STIFFNESS
-        self.slope = slope
+    @classmethod
+    def at_zero(cls, n_blocks: int, used: bool, dtype: npt.DTypeLike) -> _Moves:
+        shape = (n_blocks, WIDTH)
+        return cls(
+            share=np.full(shape, float(used)).astype(dtype),
+            stiffness=np.full(shape, _STIFFNESS),
+            gradient=np.zeros(shape),
+            totals=np.zeros(shape),
+            free=np.zeros(shape, dtype),
+            curvature=np.ones(shape),
+            lagging=np.zeros(shape, np.int64),
+            given_up=np.zeros(shape, bool),
+            sweeps=np.zeros(n_blocks, np.int64),
+        )
+
+
+State.plain_with(_Moves)
 
 
 class IndependentMargins(MarginDual):
@@ -80,39 +79,81 @@ class IndependentMargins(MarginDual):
 
     blocks_are_independent = True
 
-    def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
-        super().__init__(data, dtype)
-        self.n_blocks = len(self.label_blocks)
-        self.row_gains = np.zeros((self.n_blocks, self.n_rows), self.dtype)
-        d = data.features.shape[1]
-        # one allocation, large enough for the system's large pages
-        self.block_weights = np.zeros((self.n_blocks, d, WIDTH), self.dtype)
-        self.block_intercepts = [_Intercept(data.intercept, self.dtype) for _ in self.label_blocks]
+    @property
+    def n_blocks(self) -> int:  # type: ignore[override]
+        """Blocks of labels."""
+        return len(self.label_blocks)
 
-    def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        state, intercept = self.label_blocks[block], self.block_intercepts[block]
+    def _at_zero(self) -> MarginPoint:
+        shape = (self.n_blocks, self.n_rows, WIDTH)
+        d = self.data.features.shape[1]
+        return MarginPoint(
+            np.zeros(shape, self.dtype),
+            # one allocation, large enough for the system's large pages
+            np.zeros((self.n_blocks, d, WIDTH), self.dtype),
+            np.zeros(shape[:2], self.dtype),
+            np.zeros((self.n_blocks, WIDTH), self.dtype),
+            _Moves.at_zero(self.n_blocks, self.data.intercept, self.dtype),
+        )
+
+    def follow(self, point: MarginPoint) -> None:
+        for block, beta in enumerate(point.beta):
+            point.weights[block] = self.product(beta)
+            point.moves.totals[block] = beta.sum(axis=0, dtype=np.float64)
+
+    def _begin_intercepts(self, point: MarginPoint) -> None:
+        if self.data.intercept:
+            point.intercepts[:] = point.moves.totals
+
+    def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
+        labels, moves = self.label_blocks[block], point.moves
         gap = sweep_independent(
-            rows, *self.rows, self.squared_norms, state.signs, state.beta, self.upper, state.margins,
-            self.block_weights[block], intercept.value, intercept.share, intercept.used,
-            intercept.totals, intercept.free, self.row_gains[block], threshold,
+            rows, *self.rows, self.squared_norms, labels.signs, point.beta[block], labels.upper,
+            labels.margins, point.weights[block], point.intercepts[block], moves.share[block],
+            self.data.intercept, moves.totals[block], moves.free[block], point.gains[block], threshold,
         )  # fmt: skip
-        intercept.after_sweep(len(rows) == self.n_rows, gap)
+        self._move_intercepts(point, block, len(rows) == self.n_rows, gap)
         return float(gap)
 
-    def gains(self, block: int) -> Array:
-        return np.asarray(self.row_gains[block])
+    def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
+        """Move the intercepts that are held fixed in sweeps."""
+        moves, value = point.moves, point.intercepts[block]
+        gradient = moves.totals[block] - value
+        if was_full:
+            # gradient^2 / 2 is an intercept's own share of the duality gap, beside the rows' shares
+            moves.lagging[block] += gradient**2 / 2 > _LARGEST_SHARE * met_gap
+            moves.given_up[block] |= moves.lagging[block] > _LAGGING_SWEEPS
+            moves.curvature[block] = moves.free[block]
+        moves.free[block] = 0
+        moves.sweeps[block] += 1
+        if not self.data.intercept or moves.sweeps[block] < _SWEEPS_WITH_CONSTANT_FEATURE:
+            return
+        self._learn_stiffness(moves, block, gradient)
+        step = gradient / (1 + moves.stiffness[block] * moves.curvature[block])
+        value += np.where(moves.given_up[block], gradient, step).astype(value.dtype)
+        moves.share[block] = moves.given_up[block]
 
-    def measure(self, block: int) -> tuple[float, float]:
-        place = self.block_intercepts[block]
-        sums = self.sums(self.label_blocks[block], self.block_weights[block], place.value)
-        return self._values(sums, place.value.astype(np.float64), place.totals)
+    def _learn_stiffness(self, moves: _Moves, block: int, gradient: Array) -> None:
+        turned = gradient * moves.gradient[block] < 0
+        worse = turned & (np.abs(gradient) > 0.7 * np.abs(moves.gradient[block]))
+        moves.stiffness[block] = np.where(worse, moves.stiffness[block] * 2, moves.stiffness[block])
+        moves.given_up[block] |= moves.stiffness[block] > _LARGEST_STIFFNESS
+        moves.gradient[block] = gradient
 
-    def certify(self, block: int) -> tuple[float, float]:
-        constants = self.block_intercepts[block].value.astype(np.float64)
-        exact = self.exact(self.label_blocks[block])
-        self.certified[block] = self.product(exact), constants
-        sums = self.sums(exact, *self.certified[block])
-        return self._values(sums, constants, exact.beta.sum(axis=0))
+    def gains(self, point: MarginPoint, block: int) -> Array:
+        return np.asarray(point.gains[block])
+
+    def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
+        value = point.intercepts[block]
+        sums = self.sums(self.label_blocks[block], point.beta[block], point.weights[block], value)
+        return self._values(sums, value.astype(np.float64), point.moves.totals[block])
+
+    def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
+        constants = point.intercepts[block].astype(np.float64)
+        beta = self.exact_beta(point, block)
+        self.certified[block] = self.product(beta), constants
+        sums = self.sums(self.exact_blocks[block], beta, *self.certified[block])
+        return self._values(sums, constants, beta.sum(axis=0))
 
     def _values(self, sums: Array, constant: Array, total: Array) -> tuple[float, float]:
         """Put the objectives together from the sums, the intercepts and the sums of beta."""

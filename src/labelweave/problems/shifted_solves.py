@@ -21,28 +21,21 @@ __all__ = ["CholeskySolves", "ShiftedSolves", "SpectralSolves"]
 
 
 class ShiftedSolves(Protocol):
-    """Solves with ``H + rho I`` for an H that is, or is near, ``K (x) R``."""
+    """Solves with ``H + rho I`` for ``H = (N + rest I) (x) R``, which is, or is near, ``K (x) R``."""
 
     is_exact: bool
     """Whether H is ``K (x) R``."""
     penalty_changes_are_cheap: bool
     smallest_penalty: float
     """Beneath it rounding spoils the solves."""
+    first_rest: float
+    """What the rest is to begin with."""
 
-    def set_penalty(self, penalty: float) -> None:
-        """Get ready for a rho."""
-
-    def solve(self, right: RowsByLabels) -> RowsByLabels:
-        """Solve ``(H + rho) B = right``; shapes (n, L)."""
-
-    rest: float
-    """H is ``(N + rest I) (x) R``."""
-
-    def set_rest(self, rest: float) -> None:
-        """Change ``rest``."""
+    def solve(self, right: RowsByLabels, penalty: float, rest: float) -> RowsByLabels:
+        """Solve ``(H + penalty) B = right``; what was made for the last penalty and rest is kept."""
 
     def near_product(self, variables: RowsByLabels) -> RowsByLabels:
-        """Compute ``(N (x) R) variables``; shapes (n, L)."""
+        """Compute ``(N (x) R) variables``."""
 
 
 class CholeskySolves:
@@ -53,15 +46,22 @@ class CholeskySolves:
 
     is_exact = True
     penalty_changes_are_cheap = False
-    rest = 0.0
+    first_rest = 0.0
 
     def __init__(self, gram: StoredGram, workers: Workers) -> None:
         self.gram, self.workers = gram, workers
         self.buffer = np.empty_like(gram.table)
         rounding = float(np.finfo(gram.table.dtype).eps) * gram.n_rows
         self.smallest_penalty = rounding * float(gram.diagonal().max(initial=0.0))
+        self._at: float | None = None
 
-    def set_penalty(self, penalty: float) -> None:
+    def solve(self, right: Array, penalty: float, rest: float) -> Array:
+        if penalty != self._at:
+            self._factorize(penalty)
+        return self.factor.solve(right)
+
+    def _factorize(self, penalty: float) -> None:
+        self._at = None  # the factor takes the place of the last one
         np.copyto(self.buffer, self.gram.table)
         self.buffer[np.diag_indices(len(self.buffer))] += self.buffer.dtype.type(penalty)
         try:
@@ -71,15 +71,10 @@ class CholeskySolves:
                 "The kernel is not positive semi-definite: its matrix has an eigenvalue below "
                 f"{-penalty:.3g}; clip its negative eigenvalues, or use another kernel."
             ) from None
-
-    def solve(self, right: Array) -> Array:
-        return self.factor.solve(right)
+        self._at = penalty
 
     def near_product(self, variables: Array) -> Array:
         return self.gram.product(variables)
-
-    def set_rest(self, rest: float) -> None:
-        """Do nothing; see :meth:`ShiftedSolves.set_rest`."""
 
 
 class SpectralSolves:
@@ -93,23 +88,26 @@ class SpectralSolves:
 
     def __init__(self, spectrum: GramSpectrum, covariance: LabelCovariance, workers: Workers) -> None:
         self.workers, self.vectors, self.values = workers, spectrum.vectors, spectrum.values
-        self.rest, self.is_exact = spectrum.rest, spectrum.is_exact
+        self.first_rest, self.is_exact = spectrum.rest, spectrum.is_exact
         dtype = self.vectors.dtype
+        self._at: tuple[float, float] | None = None
         if covariance.is_diagonal:
             self.label_values, self.turn = np.ones(1), None
         else:
             self.label_values, turn = covariance.spectrum()
             self.turn = np.ascontiguousarray(turn.astype(dtype))
 
-    def set_penalty(self, penalty: float) -> None:
-        self.penalty = penalty
+    def _damp(self, penalty: float, rest: float) -> None:
         dtype = self.vectors.dtype
-        own = self.label_values * self.rest + penalty
+        own = self.label_values * rest + penalty
         inside = np.outer(self.values, self.label_values)
         self.damping = (inside / (inside + own)).astype(dtype)
         self.own = own.astype(dtype)
+        self._at = (penalty, rest)
 
-    def solve(self, right: Array) -> Array:
+    def solve(self, right: Array, penalty: float, rest: float) -> Array:
+        if (penalty, rest) != self._at:
+            self._damp(penalty, rest)
         turned = right if self.turn is None else right @ self.turn
         inside = self.workers.inner(self.vectors, turned)
         inside *= self.damping
@@ -118,9 +116,9 @@ class SpectralSolves:
         if self.turn is None:
             return solution
         # directions that R leaves out have no operator but the penalty
-        penalty = right.dtype.type(self.penalty)
-        solution -= turned / penalty
-        return np.asarray(right / penalty + solution @ self.turn.T)
+        own = right.dtype.type(penalty)
+        solution -= turned / own
+        return np.asarray(right / own + solution @ self.turn.T)
 
     def near_product(self, variables: Array) -> Array:
         turned = variables if self.turn is None else variables @ self.turn
@@ -131,7 +129,3 @@ class SpectralSolves:
             return product
         product *= self.label_values.astype(product.dtype)
         return np.asarray(product @ self.turn.T)
-
-    def set_rest(self, rest: float) -> None:
-        self.rest = rest
-        self.set_penalty(self.penalty)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from labelweave._loops.block_ascent import row_shares
-from labelweave.array_types import Array, PerLabel
+from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.features.gram import StoredGram, StreamedGram
 from labelweave.features.gram.cache import CachedRows
 from labelweave.features.gram.sources import GramSource
@@ -27,12 +27,8 @@ class WorkingSetMargins:
 
     constant: added to every entry of K.
     resources: threads, and memory for kernel rows; numbers are float64 whatever it says.
-    result: the point last certified, both primal and dual.
-    Shapes: box (n, L).
     Raises ValueError if the memory budget is too small.
     """
-
-    result: SettledMargins
 
     def __init__(
         self,
@@ -57,34 +53,29 @@ class WorkingSetMargins:
         self.targets, self.lower, self.upper = (
             np.asfortranarray(part, dtype=np.float64) for part in (box.targets, box.lower, box.upper)
         )
-        self.beta, self.scores = np.zeros_like(self.targets), np.zeros_like(self.targets)
         self.kernel_diagonal = source.diagonal() + constant
-        self._every = np.arange(box.targets.shape[1])
-        self._shares = np.empty(len(self._every))
+
+    def start(self, dual: RowsByLabels | None = None) -> tuple[Array, Array]:
+        """Give variables, clipped to their bounds, and their scores; by default 0."""
+        beta, scores = np.zeros_like(self.targets), np.zeros_like(self.targets)
+        if dual is not None:
+            beta[:] = np.clip(dual, self.lower, self.upper)
+            scores[:] = self.settled(beta).kept_scores
+        return beta, scores
 
     def covariance_column(self, label: int) -> PerLabel:
-        """Give one column of R.
+        """Give one column of R, contiguous."""
+        every = np.arange(self.targets.shape[1])
+        return np.ascontiguousarray(self.covariance.block(every, np.array([label]))[:, 0])
 
-        Returns the covariances of that label with every label.
-        """
-        column = self.covariance.block(self._every, np.array([label]))
-        return np.ascontiguousarray(column[:, 0])
-
-    def measure(self) -> tuple[float, float]:
-        """Compute the objectives at the variables and scores in use.
-
-        primal, dual: bounds of the optimum from above and from below.
-        """
-        tables = (self.targets, self.scores, self.beta, self.lower, self.upper)
-        linear, quadratic, losses = row_shares(*(table.T for table in tables), self._shares)
+    def measure(self, beta: RowsByLabels, scores: RowsByLabels) -> tuple[float, float]:
+        """Compute primal and dual value."""
+        tables = (self.targets, scores, beta, self.lower, self.upper)
+        shares = np.empty(beta.shape[1])
+        linear, quadratic, losses = row_shares(*(table.T for table in tables), shares)
         return quadratic / 2 + losses, linear - quadratic / 2
 
-    def certify(self) -> tuple[float, float]:
-        """Make the scores anew, in place, and measure; the point becomes the ``result``.
-
-        primal, dual: bounds of the optimum from above and from below.
-        """
-        self.scores[:] = self.covariance.matmul(self.exact.product(self.beta))
-        point = (self.beta, self.scores)
-        self.result = SettledMargins(self.targets, self.lower, self.upper, *point, *point)
-        return self.measure()
+    def settled(self, beta: RowsByLabels) -> SettledMargins:
+        """Give the point, which is primal and dual, with scores made anew."""
+        point = (beta.copy(order="F"), np.asfortranarray(self.covariance.matmul(self.exact.product(beta))))
+        return SettledMargins(self.targets, self.lower, self.upper, *point, *point)

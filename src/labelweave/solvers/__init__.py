@@ -1,11 +1,11 @@
 """Algorithms.  They know nothing of labels, trees or scikit-learn."""
 
-from labelweave.solvers.alternating_directions import AlternatingDirections
+from labelweave.solvers.alternating_directions import AlternatingDirections, SplitState
 from labelweave.solvers.block_ascent import BlockAscent, BlockDual
+from labelweave.solvers.box_dual import SplitDual
 from labelweave.solvers.dual_coordinate_ascent import BoxDual, DualCoordinateAscent
 from labelweave.solvers.frame import Round, Solver, State
 from labelweave.solvers.result import SolverResult, Status
-from labelweave.solvers.split_dual import SplitDual, SplitState
 from labelweave.solvers.trace import TraceRecord
 from labelweave.solvers.working_set_ascent import WorkingSetAscent, WorkingSetDual
 

@@ -1,4 +1,4 @@
-"""The alternating direction method of multipliers on a box-constrained quadratic dual.
+"""The alternating direction method of multipliers (ADMM) on a box-constrained quadratic dual.
 
 The problem, for an operator A = K (x) R that couples everything, is
 
@@ -11,7 +11,7 @@ section 5).  Every step is one solve with A + rho I, all labels at once, and a c
     (A + rho) B = T + rho (V - W),    V = clip(a B + (1 - a) V + W),    W = W + a B + (1 - a) V_old - V.
 
 A problem may offer solves with a nearby operator H instead.  T then carries a correction, renewed
-every round (:mod:`labelweave.solvers.corrected_steps`), and the result is that of A all the same.
+every round (:class:`Corrections`), and the result is that of A all the same.
 
 Primal points are the B: their scores are smooth, while clipping shakes those of V along the few
 huge eigenvalues of A.  On Animals with Attributes (6,000 images, RBF) the gap between the primal
@@ -20,34 +20,34 @@ value at B and the dual one at V is 1e-3 after 20 steps; with both at V it takes
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.solvers.active_set_newton import newton_steps
-from labelweave.solvers.best_points import BestPoints
-from labelweave.solvers.box_values import (
+from labelweave.solvers.box_dual import (
+    BestPoints,
+    Settled,
+    SplitDual,
     dual_value,
     dual_value_above,
     primal_value,
     relative_gap,
 )
-from labelweave.solvers.corrected_steps import CorrectedSteps
+from labelweave.solvers.box_newton import newton_steps
+from labelweave.solvers.frame import Certificate, Round, Solver, State
 from labelweave.solvers.interior_point import interior_steps, interior_work
-from labelweave.solvers.result import SolverResult, Status
-from labelweave.solvers.split_dual import SplitDual, SplitState
+from labelweave.solvers.result import Status
 from labelweave.solvers.trace import TraceRecord
 
-__all__ = ["AlternatingDirections"]
-
+__all__ = ["AlternatingDirections", "SplitState"]
 
 _RELAXATION = 1.6
 _BALANCE = 0.6  # aimed at between the relative primal and dual residuals
 _CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the penalty is changed
 _LARGEST_CHANGE = 10.0
 _FIRST_BALANCE, _BALANCE_GROWTH = 5, 1.5  # the first round of a change; how much later the next may come
+_DEAR_ROUNDS = (6, 15, 40, 100, 250, 600)  # in which a change that costs a factorisation is thought of
 _TINY = 1e-30
 _NEWTON = 1e-3  # the gap at which Newton steps are tried
 _FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
@@ -57,254 +57,350 @@ _WRONG = 1e-3  # a gap this far below 0 cannot be rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
+_MARGIN = 1.1  # on the Rayleigh quotient that the weight of the rest is raised to
 
 
-class AlternatingDirections:
+@dataclass(frozen=True)
+class _Point:
+    """A dual point V with what the corrections need of it: M V and (A - N) V."""
+
+    variables: Array
+    rest_part: Array
+    left_out: Array
+
+    def beyond(self, other: _Point, share: float) -> _Point:
+        """Give ``self + share (self - other)``."""
+        if share == 0:
+            return self
+        pairs = (
+            (self.variables, other.variables),
+            (self.rest_part, other.rest_part),
+            (self.left_out, other.left_out),
+        )
+        return _Point(*(mine + share * (mine - theirs) for mine, theirs in pairs))
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """Corrections for solves with a nearby operator: proximal gradient steps with momentum.
+
+    The operator A of the dual is replaced by ``H = N + r M``, for which solves are cheap; N is
+    near A, and M takes up what N leaves out.  The dual at V is then maximised as if it were
+
+        <T + (H - A) Y, V> - 1/2 <V, H V>
+
+    around a point Y, which is a proximal gradient step in the metric H.  It raises the
+    dual whenever ``H >= A`` along the step, so r is raised to the largest Rayleigh quotient of
+    ``A - N`` by M that a step has met: no eigenvalue needs to be known.  Y is V with the momentum of
+    Beck and Teboulle (2009), begun anew when the dual falls (O'Donoghue and Candes 2015).  A Y
+    follows from the A V at hand, so a round costs one product with A.
+
+    rest: r.
+    """
+
+    last: _Point
+    around: _Point
+    rest: float
+    dual: float = -np.inf
+    momentum: float = 1.0
+
+    @classmethod
+    def at_zero(cls, shape: Array, rest: float) -> Corrections:
+        """Begin at 0, or at a point that the first renewal follows at once."""
+        zero = np.zeros_like(shape)
+        point = _Point(zero, zero, zero)
+        return cls(point, point, rest)
+
+    def renewed(
+        self, problem: SplitDual, variables: Array, scores: Array, dual: float
+    ) -> tuple[Corrections, Array]:
+        """Take note of a step to V, of known scores and dual value, and give the correction for the next."""
+        left_out = scores - problem.near_product(variables)
+        point = _Point(variables, problem.rest_product(variables), left_out)
+        step = point.variables - self.around.variables
+        size = _inner(step, point.rest_part - self.around.rest_part)
+        met = _inner(step, point.left_out - self.around.left_out)
+        rest = _MARGIN * met / size if met > self.rest * size and size > 0 else self.rest
+        fallen = dual < self.dual
+        before = 1.0 if fallen else self.momentum
+        momentum = float((1 + np.sqrt(1 + 4 * before * before)) / 2)
+        around = point.beyond(self.last, 0.0 if fallen else float((before - 1) / momentum))
+        correction: Array = rest * around.rest_part - around.left_out
+        return Corrections(point, around, rest, dual, momentum), correction
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitState(State):
+    """Where a run stands.
+
+    free: B, not confined to the box.
+    boxed: V, within the box.
+    shift: W, the scaled multipliers.
+    penalty: rho.
+    target: T with the correction.
+    scores: A B, as the last solve tells.
+    residuals: the relative primal and dual residuals.
+    begun: the round in which the run began in this precision.
+    next_check, not_before, next_balance, polish_from: rounds, counted from there.
+    missed: how much the last check found above the gap that was hoped for, and the residual then.
+    """
+
+    free: Array
+    boxed: Array
+    shift: Array
+    penalty: float
+    target: Array
+    scores: Array
+    best: BestPoints
+    corrections: Corrections
+    residuals: tuple[float, float] = (1.0, 1.0)
+    missed: tuple[float, float] = (np.inf, 1.0)
+    begun: int = 0
+    failed: int = 0
+    next_check: int = _FIRST_CHECK
+    next_balance: int = _FIRST_BALANCE
+    not_before: int = 0
+    polish_from: int = 0
+
+    @property
+    def passed(self) -> int:
+        """Rounds in this precision."""
+        return self.rounds - self.begun
+
+
+State.plain_with(TraceRecord, BestPoints, Corrections, _Point)
+
+
+class AlternatingDirections(Solver[SplitDual, SplitState]):
     """Maximise a box-constrained quadratic dual to a relative duality gap.
 
-    tol: the relative duality gap to reach.
-    max_iter: the largest number of rounds.
-    on_check: called with a TraceRecord every round, whose objectives are NaN and whose gap is an estimate in
-        rounds without a check; a true result stops the run.
     hands_over: whether a run in single precision ends early, as stalled, where another one in double
         precision does better.
     """
 
-    def __init__(
-        self,
-        tol: float,
-        max_iter: int,
-        on_check: Callable[[TraceRecord], bool] | None = None,
-        *,
-        hands_over: bool = False,
-    ) -> None:
-        self.tol, self.max_iter, self.on_check = tol, max_iter, on_check
-        self.hands_over = hands_over
+    def __init__(self, tol: float, max_iter: int, *, hands_over: bool = False) -> None:
+        self.tol, self.max_iter, self.hands_over = tol, max_iter, hands_over
 
-    def solve(self, problem: SplitDual, start: SplitState | None = None) -> tuple[SolverResult, SplitState]:
-        """Run until the gap is small enough, the rounds are used up or the user interrupts.
-
-        start: where to begin; by default at zero.
-        result: why the run stopped, and the trace.
-        """
-        return _Run(self, problem, start).to_the_end()
-
-
-class _Run:
-    """The state of one run."""
-
-    def __init__(self, solver: AlternatingDirections, problem: SplitDual, start: SplitState | None) -> None:
-        self.solver, self.problem = solver, problem
-        self.started = time.perf_counter()
-        self.state = start or self.at_zero()
-        problem.set_penalty(self.state.penalty)
-        self.target: Array = problem.targets
-        self.scores = np.zeros_like(problem.targets)
-        self.residuals = (1.0, 1.0)
-        self.best = BestPoints(problem)
-        self.corrections = CorrectedSteps(problem, self.state.boxed)
-        if start is not None:
-            self.take_up()
-        self.rounds, self.next_check, self.failed = 0, _FIRST_CHECK, 0
-        self.missed = (np.inf, 1.0)
-        self.next_balance = _FIRST_BALANCE
-        self.is_coarse = problem.targets.dtype != np.float64
-        self.hands_over = self.is_coarse and solver.hands_over
-        self.not_before = 0
-        self.polish_from = 0
-        self.trace: list[TraceRecord] = []
-
-    def at_zero(self) -> SplitState:
-        zero = np.zeros_like(self.problem.targets)
-        return SplitState(zero, zero, zero.copy(), self.problem.first_penalty())
-
-    def take_up(self) -> None:
-        """Begin at a point that is not 0: value it, and correct the first solves from there."""
-        self.measure()
-        if not self.problem.is_exact:
-            (scores,) = self.problem.scores(self.state.boxed)
-            dual = self.best.note_dual(self.state.boxed, scores)
-            self.target = self.problem.targets + self.corrections.renew(self.state.boxed, scores, dual)
-
-    def to_the_end(self) -> tuple[SolverResult, SplitState]:
-        try:
-            status = self.rounds_until_done()
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        if status is not Status.CONVERGED:
-            self.measure()
-            if self.is_reached(self.certify().gap):
-                status = Status.CONVERGED
-        best = SplitState(self.best.free, self.best.boxed, self.state.shift, self.state.penalty)
-        return SolverResult(status, self.rounds, self.trace), best
-
-    def rounds_until_done(self) -> Status:
-        while self.rounds < self.solver.max_iter:
-            hoped = self.one_round()
-            foreseen = self.foreseen(hoped)
-            near = foreseen <= self.solver.tol and self.rounds >= self.not_before
-            due = near or self.rounds >= self.next_check
-            record = self.check(hoped) if due else self.describe(np.nan, np.nan, foreseen)
-            stop = self.solver.on_check is not None and self.solver.on_check(record)
-            if due and self.is_reached(record.gap):
-                return Status.CONVERGED
-            if due and record.gap < -_WRONG:
-                return Status.INDEFINITE
-            if stop:
-                return Status.INTERRUPTED
-            if self.failed >= _FAILED_CHECKS:
-                return Status.STALLED
-        return Status.ITERATION_LIMIT
-
-    def is_reached(self, gap: float) -> bool:
-        return -_WRONG <= gap <= self.solver.tol
-
-    def one_round(self) -> float:
-        """Take the steps of a round and give the gap that one may hope for, at most the true one."""
-        self.rounds += 1
-        for _ in range(self.problem.steps_a_round):
-            self.step()
-        state, problem = self.state, self.problem
-        primal = primal_value(problem, state.free, self.scores)
-        if problem.is_exact:
-            dual = dual_value_above(problem, state.free, self.scores, state.boxed)
-        else:
-            (boxed_scores,) = problem.scores(state.boxed)
-            dual = self.best.note_dual(state.boxed, boxed_scores)
-            self.target = problem.targets + self.corrections.renew(state.boxed, boxed_scores, dual)
-        self.balance_penalty()
-        return relative_gap(min(primal, self.best.primal), max(dual, self.best.dual))
-
-    def foreseen(self, hoped: float) -> float:
-        """Foresee the gap that a check would find: what it found last, falling like the residual squared."""
-        missed, residual = self.missed
-        return hoped + missed * min(1.0, (self.residuals[0] / residual) ** 2)
-
-    def step(self) -> None:
-        state, penalty = self.state, self.state.penalty
-        right = state.boxed - state.shift
-        right *= penalty
-        right += self.target
-        free = self.problem.solve(right)
-        # A B, as far as the solve and the correction tell: right - penalty B - (T' - T)
-        self.scores = right - penalty * free
-        if self.target is not self.problem.targets:
-            self.scores -= self.target - self.problem.targets
-        moved = _RELAXATION * free + (1 - _RELAXATION) * state.boxed
-        moved += state.shift
-        boxed = np.clip(moved, self.problem.lower, self.problem.upper)
-        self.residuals = (
-            _norm(free - boxed) / max(_norm(boxed), _TINY),
-            penalty * _norm(boxed - state.boxed) / max(_norm(self.scores), _TINY),
+    def start(self, problem: SplitDual, point: SplitState | None = None) -> SplitState:
+        """Begin at 0, or at B, V, W and rho of another run, with its rounds and trace."""
+        zero = np.zeros_like(problem.targets)
+        dtype = zero.dtype
+        state = SplitState(
+            free=zero,
+            boxed=zero,
+            shift=zero.copy(),
+            penalty=problem.first_penalty(),
+            target=problem.targets,
+            scores=np.zeros_like(zero),
+            best=BestPoints.at_zero(problem),
+            corrections=Corrections.at_zero(zero, problem.first_rest),
         )
-        moved -= boxed
-        self.state = SplitState(free, boxed, moved, penalty)
+        if point is None:
+            return state
+        state = replace(
+            state,
+            free=point.free.astype(dtype),
+            boxed=np.clip(point.boxed.astype(dtype), problem.lower, problem.upper),
+            shift=point.shift.astype(dtype),
+            penalty=max(point.penalty, problem.smallest_penalty),
+            rounds=point.rounds,
+            begun=point.rounds,
+            trace=point.trace,
+        )
+        best, _ = _measured(problem, state)
+        return _corrected(problem, replace(state, best=best))
 
-    def balance_penalty(self) -> None:
-        """Keep the residuals of the two parts of the method in proportion."""
-        cheap = self.problem.penalty_changes_are_cheap
-        due = self.rounds >= self.next_balance if cheap else self.rounds in (6, 15, 40, 100, 250, 600)
-        if not due or not any(self.residuals):
-            return
-        off = max(self.residuals[0], _TINY) / max(self.residuals[1], _TINY) / _BALANCE
-        band = _CHEAP_BAND if cheap else _DEAR_BAND
-        if 1 / band < off < band:
-            return
-        # the method converges at any one penalty, but need not while it keeps changing
-        self.next_balance = max(self.rounds + _FIRST_BALANCE, int(_BALANCE_GROWTH * self.rounds))
-        factor = float(np.clip(np.sqrt(off), 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
-        factor = max(factor, self.problem.smallest_penalty / self.state.penalty)
-        self.state.penalty *= factor
-        self.state.shift /= self.problem.targets.dtype.type(factor)
-        self.problem.set_penalty(self.state.penalty)
+    def round(self, problem: SplitDual, state: SplitState) -> Round[SplitState]:
+        for _ in range(problem.steps_a_round):
+            state = _step(problem, state)
+        state, hoped = _after_steps(problem, replace(state, rounds=state.rounds + 1))
+        foreseen = _foreseen(state, hoped)
+        near = foreseen <= self.tol and state.passed >= state.not_before
+        if not (near or state.passed >= state.next_check):
+            return Round(state, _record(np.nan, np.nan, foreseen))
+        state, record, settled = self._check(problem, state, hoped)
+        status = None
+        if self._is_reached(record.gap):
+            status = Status.CONVERGED
+        elif record.gap < -_WRONG:
+            status = Status.INDEFINITE
+        elif state.failed >= _FAILED_CHECKS:
+            status = Status.STALLED
+        return Round(state, record, status, settled)
 
-    def check(self, hoped: float) -> TraceRecord:
+    def certify(self, problem: SplitDual, state: SplitState, status: Status) -> Certificate:
+        best, _ = _measured(problem, state)
+        record, settled = self._settled(problem, best)
+        return Certificate(record, Status.CONVERGED if self._is_reached(record.gap) else status, settled)
+
+    def _is_reached(self, gap: float) -> bool:
+        return -_WRONG <= gap <= self.tol
+
+    def _settled(self, problem: SplitDual, best: BestPoints) -> tuple[TraceRecord, Settled]:
+        """Measure the objectives of the result in double precision, on the true operator."""
+        settled = problem.settled(best.free, best.boxed, self.tol)
+        primal = primal_value(settled, settled.kept, settled.kept_scores)
+        dual = dual_value(settled, settled.boxed, settled.boxed_scores)
+        return _record(primal, dual, relative_gap(primal, dual)), settled
+
+    def _check(
+        self, problem: SplitDual, state: SplitState, hoped: float
+    ) -> tuple[SplitState, TraceRecord, Settled | None]:
         """Measure the objectives, in double precision if they are as near as asked for."""
-        before = self.best.gap
-        free_scores = self.measure()
-        now = self.best.gap
-        if now > max(self.solver.tol, hoped) and now > _PROGRESS * before:
-            self.refine_primal(free_scores)
-        record = self.record(self.best.primal, self.best.dual)
-        if record.gap <= self.solver.tol:
-            self.trace.pop()
-            record = self.certify()
-        if record.gap > self.solver.tol and not self.is_coarse and self.rounds >= self.polish_from:
-            record = self.polish(record)
-        in_vain = record.gap > max(self.solver.tol, _PROGRESS * before)
-        by_rounding = in_vain and self.is_coarse and record.gap < _ROUNDING
-        self.failed = self.failed + 1 if by_rounding else 0
-        self.not_before = self.rounds + self.rounds // _PAUSE if in_vain else 0
-        if self.hands_over and record.gap > self.solver.tol:
-            done = self.interior_points_pay() or self.is_held_by_rounding(hoped, record.gap)
-            self.failed = _FAILED_CHECKS if done else self.failed
-        self.missed = max(record.gap - hoped, 0.0), max(self.residuals[0], _TINY)
-        self.next_check = min(2 * self.rounds, max(self.solver.max_iter, self.rounds + 1))
-        return record
+        before, settled = state.best.gap, None
+        best, free_scores = _measured(problem, state)
+        if best.gap > max(self.tol, hoped) and best.gap > _PROGRESS * before:
+            # take off B what rounding put there: the scores found are not those that were solved for
+            refined = state.free + _solve(problem, state, state.scores - free_scores)
+            best = best.with_primal(problem, refined, *problem.scores(refined))
+        state = replace(state, best=best)
+        record = _record(best.primal, best.dual, best.gap)
+        if record.gap <= self.tol:
+            record, settled = self._settled(problem, best)
+        is_coarse = problem.targets.dtype != np.float64
+        if record.gap > self.tol and not is_coarse and state.passed >= state.polish_from:
+            state, record, settled = self._polished(problem, state, record)
+        return self._planned(problem, state, record.gap, hoped, before), record, settled
 
-    def is_held_by_rounding(self, hoped: float, gap: float) -> bool:
+    def _planned(
+        self, problem: SplitDual, state: SplitState, gap: float, hoped: float, before: float
+    ) -> SplitState:
+        """Decide after a check when to look again, and whether single precision has done what it can."""
+        passed, is_coarse = state.passed, problem.targets.dtype != np.float64
+        in_vain = gap > max(self.tol, _PROGRESS * before)
+        failed = state.failed + 1 if in_vain and is_coarse and gap < _ROUNDING else 0
+        if is_coarse and self.hands_over and gap > self.tol:
+            held = self._is_held_by_rounding(problem, state, hoped, gap)
+            failed = _FAILED_CHECKS if held or _interior_points_pay(problem, passed) else failed
+        left = self.max_iter - state.begun
+        return replace(
+            state,
+            failed=failed,
+            not_before=passed + passed // _PAUSE if in_vain else 0,
+            missed=(max(gap - hoped, 0.0), max(state.residuals[0], _TINY)),
+            next_check=min(2 * passed, max(left, passed + 1)),
+        )
+
+    def _is_held_by_rounding(self, problem: SplitDual, state: SplitState, hoped: float, gap: float) -> bool:
         """Tell whether the residual has fallen far enough and the gap has not followed it.
 
         Solves that are not exact leave a part of the gap that does not follow the residual either.
         """
-        foreseen = self.foreseen(hoped)
-        reached = self.problem.is_exact and max(foreseen, hoped) <= self.solver.tol
-        return reached and gap > _CLEARLY * self.solver.tol and gap - hoped > 3 * (foreseen - hoped)
+        foreseen = _foreseen(state, hoped)
+        reached = problem.is_exact and max(foreseen, hoped) <= self.tol
+        return reached and gap > _CLEARLY * self.tol and gap - hoped > 3 * (foreseen - hoped)
 
-    def interior_points_pay(self) -> bool:
-        factor = self.problem.low_rank_factor()
-        spent = self.rounds * self.problem.round_work()
-        return factor is not None and interior_work(self.problem, factor) <= spent
-
-    def measure(self) -> Array:
-        """Compute the objectives where the run stands, keep the best, and give the scores of B."""
-        state, problem = self.state, self.problem
-        free_scores, boxed_scores = problem.scores(state.free, state.boxed)
-        self.best.note_primal(state.free, free_scores)
-        self.best.note_dual(state.boxed, boxed_scores)
-        return free_scores
-
-    def refine_primal(self, scores: Array) -> None:
-        """Take off B what rounding put there: the scores found are not those that were solved for."""
-        refined = self.state.free + self.problem.solve(self.scores - scores)
-        self.best.note_primal(refined, *self.problem.scores(refined))
-
-    def polish(self, record: TraceRecord) -> TraceRecord:
+    def _polished(
+        self, problem: SplitDual, state: SplitState, record: TraceRecord
+    ) -> tuple[SplitState, TraceRecord, Settled | None]:
         """Try a local method for as much work as was done so far, and go on from where it ends if nearer."""
-        problem, penalty, tol = self.problem, self.state.penalty, self.solver.tol
-        spent, factor = self.rounds * problem.round_work(), problem.low_rank_factor()
+        spent, factor = state.passed * problem.round_work(), problem.low_rank_factor()
         if factor is not None:
-            end = interior_steps(problem, factor, tol, spent)
+            end = interior_steps(problem, factor, self.tol, spent)
         elif record.gap <= _NEWTON:
-            end = newton_steps(problem, self.best.boxed, penalty, tol, spent)
+            end = newton_steps(problem, state.best.boxed, state.penalty, self.tol, spent)
         else:
-            return record
-        self.polish_from = 2 * self.rounds
+            return state, record, None
+        state = replace(state, polish_from=2 * state.passed)
         if end is None or end.gap >= record.gap:
-            return record
-        self.state = SplitState(end.free, end.boxed, end.slopes / penalty, penalty)
-        self.best.free, self.best.boxed = end.free, end.boxed
-        record = self.certify()
-        self.best.replace(end.free, end.boxed, record.primal, record.dual)
-        return record
+            return state, record, None
+        record, settled = self._settled(problem, replace(state.best, free=end.free, boxed=end.boxed))
+        best = BestPoints(end.free, end.boxed, record.primal, record.dual)
+        shift = end.gradient / state.penalty
+        return replace(state, free=end.free, boxed=end.boxed, shift=shift, best=best), record, settled
 
-    def certify(self) -> TraceRecord:
-        """Measure the objectives of the result in double precision, on the true operator."""
-        settled = self.problem.settled(self.best.free, self.best.boxed, self.solver.tol)
-        return self.record(
-            primal_value(settled, settled.kept, settled.kept_scores),
-            dual_value(settled, settled.boxed, settled.boxed_scores),
-        )
 
-    def record(self, primal: float, dual: float) -> TraceRecord:
-        record = self.describe(primal, dual, relative_gap(primal, dual))
-        self.trace.append(record)
-        return record
+def _solve(problem: SplitDual, state: SplitState, right: Array) -> Array:
+    return problem.solve(right, state.penalty, state.corrections.rest)
 
-    def describe(self, primal: float, dual: float, gap: float) -> TraceRecord:
-        seconds = time.perf_counter() - self.started
-        return TraceRecord(self.rounds, seconds, primal, dual, gap, active_share=1.0)
+
+def _step(problem: SplitDual, state: SplitState) -> SplitState:
+    """Solve, clip and move the multipliers."""
+    penalty = state.penalty
+    right = state.boxed - state.shift
+    right *= penalty
+    right += state.target
+    free = _solve(problem, state, right)
+    # A B, as far as the solve and the correction tell: right - penalty B - (T' - T)
+    scores = right - penalty * free
+    if state.target is not problem.targets:
+        scores -= state.target - problem.targets
+    moved = _RELAXATION * free + (1 - _RELAXATION) * state.boxed
+    moved += state.shift
+    boxed = np.clip(moved, problem.lower, problem.upper)
+    residuals = (
+        _norm(free - boxed) / max(_norm(boxed), _TINY),
+        penalty * _norm(boxed - state.boxed) / max(_norm(scores), _TINY),
+    )
+    moved -= boxed
+    return replace(state, free=free, boxed=boxed, shift=moved, scores=scores, residuals=residuals)
+
+
+def _after_steps(problem: SplitDual, state: SplitState) -> tuple[SplitState, float]:
+    """Correct and balance, and give the gap that one may hope for, at most the true one."""
+    primal = primal_value(problem, state.free, state.scores)
+    if problem.is_exact:
+        dual = dual_value_above(problem, state.free, state.scores, state.boxed)
+    else:
+        state = _corrected(problem, state)
+        dual = state.corrections.dual
+    hoped = relative_gap(min(primal, state.best.primal), max(dual, state.best.dual))
+    return _balanced(problem, state), hoped
+
+
+def _corrected(problem: SplitDual, state: SplitState) -> SplitState:
+    """Renew the correction at V, where solves are with a nearby operator."""
+    if problem.is_exact:
+        return state
+    (scores,) = problem.scores(state.boxed)
+    best, dual = state.best.with_dual(problem, state.boxed, scores)
+    corrections, correction = state.corrections.renewed(problem, state.boxed, scores, dual)
+    return replace(state, best=best, corrections=corrections, target=problem.targets + correction)
+
+
+def _balanced(problem: SplitDual, state: SplitState) -> SplitState:
+    """Keep the primal and the dual residual in proportion (residual balancing)."""
+    cheap, passed = problem.penalty_changes_are_cheap, state.passed
+    due = passed >= state.next_balance if cheap else passed in _DEAR_ROUNDS
+    if not due or not any(state.residuals):
+        return state
+    off = max(state.residuals[0], _TINY) / max(state.residuals[1], _TINY) / _BALANCE
+    band = _CHEAP_BAND if cheap else _DEAR_BAND
+    if 1 / band < off < band:
+        return state
+    factor = float(np.clip(np.sqrt(off), 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
+    factor = max(factor, problem.smallest_penalty / state.penalty)
+    state.shift[...] /= problem.targets.dtype.type(factor)
+    # the method converges at any one penalty, but need not while it keeps changing
+    later = max(passed + _FIRST_BALANCE, int(_BALANCE_GROWTH * passed))
+    return replace(state, penalty=state.penalty * factor, next_balance=later)
+
+
+def _measured(problem: SplitDual, state: SplitState) -> tuple[BestPoints, Array]:
+    """Compute the objectives where the run stands, keep the best, and give the scores of B."""
+    free_scores, boxed_scores = problem.scores(state.free, state.boxed)
+    best = state.best.with_primal(problem, state.free, free_scores)
+    return best.with_dual(problem, state.boxed, boxed_scores)[0], free_scores
+
+
+def _foreseen(state: SplitState, hoped: float) -> float:
+    """Foresee the gap that a check would find: what it found last, falling like the residual squared."""
+    missed, residual = state.missed
+    return hoped + missed * min(1.0, (state.residuals[0] / residual) ** 2)
+
+
+def _interior_points_pay(problem: SplitDual, passed: int) -> bool:
+    factor = problem.low_rank_factor()
+    return factor is not None and interior_work(problem, factor) <= passed * problem.round_work()
+
+
+def _record(primal: float, dual: float, gap: float) -> TraceRecord:
+    return TraceRecord(0, 0.0, primal, dual, gap, active_share=1.0)
 
 
 def _norm(table: Array) -> float:
     return float(np.linalg.norm(table))
+
+
+def _inner(left: Array, right: Array) -> float:
+    return float((left * right).sum(dtype=np.float64))

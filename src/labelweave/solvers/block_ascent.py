@@ -16,18 +16,18 @@ The stopping rule is the relative duality gap, which the shares add up to exactl
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.solvers.box_values import relative_gap
-from labelweave.solvers.result import SolverResult, Status
+from labelweave.solvers.box_dual import relative_gap
+from labelweave.solvers.frame import Certificate, Round, Solver, State
+from labelweave.solvers.result import Status
 from labelweave.solvers.trace import TraceRecord
 
-__all__ = ["BlockAscent", "BlockDual"]
+__all__ = ["BlockAscent", "BlockDual", "BlockState"]
 
 
 _PART = 4  # a round visits a quarter of the rows, or one block
@@ -48,145 +48,138 @@ class BlockDual(Protocol):
     drifts: bool
     """Whether scores are kept in so low a precision that they need to be made anew now and then."""
 
+    def start(self) -> tuple[Array, Array]:
+        """Give variables B, all 0, and their scores."""
+
+    def cache_content(self) -> Any:
+        """Tell which kernel rows are at hand."""
+
+    def refill(self, content: Any) -> None:
+        """Have these kernel rows at hand."""
+
     def rows_at_hand(self) -> Array | None:
         """Give the rows that cost less to visit; None where all cost the same."""
 
-    def ascend(self, rows: Array) -> None:
-        """Move the variables of a block of rows, then the scores of all rows.
+    def ascend(self, beta: Array, scores: Array, rows: Array) -> None:
+        """Move the variables of different rows, at most ``block_rows``, then the scores of all rows."""
 
-        rows: different rows, at most ``block_rows``.
-        """
+    def measure(self, beta: Array, scores: Array, shares: Array) -> tuple[float, float]:
+        """Compute primal and dual value; ``shares`` receives every row's share of the gap."""
 
-    def measure(self, shares: Array) -> tuple[float, float]:
-        """Compute the objectives at the variables and scores in use.
-
-        shares (n_rows,): receives every row's share of the duality gap; they add up to it.
-        primal: an upper bound of the optimum.
-        dual: A lower bound of it.
-        """
-
-    def certify(self) -> tuple[float, float]:
-        """Make the scores anew, then compute the objectives in double precision.
-
-        primal: an upper bound of the optimum.
-        dual: A lower bound of it.
-        """
+    def settled(self, beta: Array) -> Any:
+        """Give the point, which is primal and dual, with scores made anew in double precision."""
 
 
-class BlockAscent:
-    """Maximise the dual of a kernel machine by blocks of rows, to a relative duality gap.
+@dataclass(frozen=True, kw_only=True)
+class BlockState(State):
+    """Where a run stands; arrays are changed in place.
 
-    tol: the relative duality gap to reach.
-    max_iter: the largest number of rounds, each of a quarter of the rows (or one block).
-    on_check: called with a TraceRecord every round; a true result stops the run.
+    beta, scores (n, L): the variables and K B R.
+    shares (n,): what each row has of the duality gap.
+    at_hand: the kernel rows in the cache.
+    failed: certificates that did not bear out what was measured; the next one is in a later round.
+    best_gap, best_round, best_dual: the smallest gap measured so far.
     """
 
-    def __init__(
-        self,
-        tol: float,
-        max_iter: int,
-        seed: int = 0,
-        on_check: Callable[[TraceRecord], bool] | None = None,
-    ) -> None:
-        self.tol, self.max_iter, self.seed, self.on_check = tol, max_iter, seed, on_check
-
-    def solve(self, problem: BlockDual) -> SolverResult:
-        """Run until the gap is small enough, the rounds are used up or the user interrupts.
-
-        problem: the problem; its variables and scores are changed in place.
-        Returns why the run stopped, and the trace.
-        """
-        return _Run(self, problem).to_the_end()
+    beta: Array
+    scores: Array
+    shares: Array
+    generator: np.random.Generator
+    at_hand: Any
+    failed: int = 0
+    next_certificate: int = 0
+    best_gap: float = np.inf
+    best_round: int = 0
+    best_dual: float = -np.inf
 
 
-class _Run:
-    """The state of one run."""
+class BlockAscent(Solver[BlockDual, BlockState]):
+    """Maximise the dual of a kernel machine by blocks of rows, to a relative duality gap.
 
-    def __init__(self, solver: BlockAscent, problem: BlockDual) -> None:
-        self.solver, self.problem = solver, problem
-        self.started = time.perf_counter()
-        self.generator = np.random.default_rng(solver.seed)
-        self.shares = np.empty(problem.n_rows)
-        n_blocks = max(1, problem.n_rows // problem.block_rows // _PART)
-        self.n_visited = min(problem.n_rows, n_blocks * problem.block_rows)
-        self.rounds = self.failed = self.next_certificate = 0
-        self.best_gap, self.best_round, self.best_dual = np.inf, 0, -np.inf
-        self.is_certified = False
-        self.trace: list[TraceRecord] = []
+    A round is of a quarter of the rows, or one block.
+    """
 
-    def to_the_end(self) -> SolverResult:
-        try:
-            status = self.rounds_until_done()
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        if status is not Status.CONVERGED:
-            # an interrupted visit leaves scores that lag behind the variables: certify makes them anew
-            self.trace.append(self.record(*self.problem.certify()))
-        return SolverResult(status, self.rounds, self.trace)
+    def __init__(self, tol: float, max_iter: int, seed: int = 0) -> None:
+        self.tol, self.max_iter, self.seed = tol, max_iter, seed
 
-    def rounds_until_done(self) -> Status:
-        self.problem.measure(self.shares)
-        while self.rounds < self.solver.max_iter:
-            self.one_round()
-            record = self.check()
-            self.trace.append(record)
-            stop = self.solver.on_check is not None and self.solver.on_check(record)
-            if self.is_certified and record.gap <= self.solver.tol:
-                return Status.CONVERGED
-            if stop:
-                return Status.INTERRUPTED
-            if self.is_stalled(record):
-                return Status.STALLED
-        return Status.ITERATION_LIMIT
-
-    def one_round(self) -> None:
-        self.rounds += 1
-        rows, size = self.rows_to_visit(), self.problem.block_rows
-        for start in range(0, len(rows), size):
-            self.problem.ascend(rows[start : start + size])
-
-    def rows_to_visit(self) -> Array:
-        """Choose rows, every other time among those at hand."""
-        rows = self.problem.rows_at_hand() if self.rounds % 2 == 0 else None
-        if rows is None:
-            rows = np.arange(self.problem.n_rows)
-        n_visited = min(len(rows), self.n_visited)
-        n_greedy = int(_GREEDY * n_visited)
-        by_share = rows[np.argsort(-self.shares[rows], kind="stable")]
-        others = self.generator.permutation(by_share[n_greedy:])[: n_visited - n_greedy]
-        chosen: Array = self.generator.permutation(np.concatenate([by_share[:n_greedy], others]))
-        return chosen
-
-    def check(self) -> TraceRecord:
-        """Measure the gap; where it is small enough, do so with fresh scores."""
-        if self.problem.drifts and self.rounds % _RENEWAL == 0:
-            self.problem.certify()
-        record = self.record(*self.problem.measure(self.shares))
-        self.is_certified = record.gap <= self.solver.tol and self.rounds >= self.next_certificate
-        if not self.is_certified:
-            return record
-        record = self.record(*self.problem.certify())
-        if record.gap > self.solver.tol:
-            self.failed += 1
-            self.next_certificate = self.rounds + 2**self.failed
-            self.problem.measure(self.shares)
-        return record
-
-    def is_stalled(self, record: TraceRecord) -> bool:
-        """Whether the gap has stopped falling, though no longer because the dual rises."""
-        if record.gap < _PROGRESS * self.best_gap:
-            self.best_gap, self.best_round, self.best_dual = record.gap, self.rounds, record.dual
-        rise = record.dual - self.best_dual
-        is_late = self.rounds > _PATIENCE + 2 * self.best_round
-        is_flat = rise <= _RISING * abs(record.primal - record.dual)
-        return self.failed >= _FAILED_CHECKS or (is_late and is_flat)
-
-    def record(self, primal: float, dual: float) -> TraceRecord:
-        return TraceRecord(
-            iteration=self.rounds,
-            time=time.perf_counter() - self.started,
-            primal=primal,
-            dual=dual,
-            gap=relative_gap(primal, dual),
-            active_share=self.n_visited / max(1, self.problem.n_rows),
+    def start(self, problem: BlockDual, point: tuple[Array, Array] | None = None) -> BlockState:
+        """Begin at variables and their scores, by default at 0."""
+        beta, scores = problem.start() if point is None else point
+        state = BlockState(
+            beta=beta,
+            scores=scores,
+            shares=np.empty(problem.n_rows),
+            generator=np.random.default_rng(self.seed),
+            at_hand=problem.cache_content(),
         )
+        problem.measure(beta, scores, state.shares)
+        return state
+
+    def round(self, problem: BlockDual, state: BlockState) -> Round[BlockState]:
+        problem.refill(state.at_hand)
+        rows, size = _rows_to_visit(problem, state), problem.block_rows
+        for start in range(0, len(rows), size):
+            problem.ascend(state.beta, state.scores, rows[start : start + size])
+        state = replace(state, rounds=state.rounds + 1, at_hand=problem.cache_content())
+        return self._checked(problem, state)
+
+    def certify(self, problem: BlockDual, state: BlockState, status: Status) -> Certificate:
+        settled = problem.settled(state.beta)
+        values = problem.measure(settled.boxed, settled.boxed_scores, np.empty(problem.n_rows))
+        return Certificate(_record(problem, *values), status, settled)
+
+    def mended(self, problem: BlockDual, state: BlockState) -> BlockState:
+        state.scores[:] = problem.settled(state.beta).boxed_scores
+        return state
+
+    def _checked(self, problem: BlockDual, state: BlockState) -> Round[BlockState]:
+        """Measure the gap; where it is small enough, do so with fresh scores."""
+        if problem.drifts and state.rounds % _RENEWAL == 0:
+            state.scores[:] = problem.settled(state.beta).boxed_scores
+        record = _record(problem, *problem.measure(state.beta, state.scores, state.shares))
+        status, settled = None, None
+        if record.gap <= self.tol and state.rounds >= state.next_certificate:
+            record, _, settled = self.certify(problem, state, Status.CONVERGED)
+            status = Status.CONVERGED if record.gap <= self.tol else None
+            state.scores[:] = settled.boxed_scores
+            if status is None:
+                failed = state.failed + 1
+                state = replace(state, failed=failed, next_certificate=state.rounds + 2**failed)
+                problem.measure(state.beta, state.scores, state.shares)
+        if record.gap < _PROGRESS * state.best_gap:
+            state = replace(state, best_gap=record.gap, best_round=state.rounds, best_dual=record.dual)
+        if status is None and _is_stalled(state, record):
+            status = Status.STALLED
+        return Round(state, record, status, settled)
+
+
+def _rows_to_visit(problem: BlockDual, state: BlockState) -> Array:
+    """Choose rows, every other time among those at hand."""
+    is_cheap = state.rounds % 2 == 1
+    rows = problem.rows_at_hand() if is_cheap else None
+    if rows is None:
+        rows = np.arange(problem.n_rows)
+    n_visited = min(len(rows), _n_visited(problem))
+    n_greedy = int(_GREEDY * n_visited)
+    by_share = rows[np.argsort(-state.shares[rows], kind="stable")]
+    others = state.generator.permutation(by_share[n_greedy:])[: n_visited - n_greedy]
+    chosen: Array = state.generator.permutation(np.concatenate([by_share[:n_greedy], others]))
+    return chosen
+
+
+def _n_visited(problem: BlockDual) -> int:
+    n_blocks = max(1, problem.n_rows // problem.block_rows // _PART)
+    return min(problem.n_rows, n_blocks * problem.block_rows)
+
+
+def _is_stalled(state: BlockState, record: TraceRecord) -> bool:
+    """Whether the gap has stopped falling, though no longer because the dual rises."""
+    rise = record.dual - state.best_dual
+    is_late = state.rounds > _PATIENCE + 2 * state.best_round
+    is_flat = rise <= _RISING * abs(record.primal - record.dual)
+    return state.failed >= _FAILED_CHECKS or (is_late and is_flat)
+
+
+def _record(problem: BlockDual, primal: float, dual: float) -> TraceRecord:
+    share = _n_visited(problem) / max(1, problem.n_rows)
+    return TraceRecord(0, 0.0, primal, dual, relative_gap(primal, dual), share)

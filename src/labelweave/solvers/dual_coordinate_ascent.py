@@ -15,19 +15,19 @@ gap is measured when that estimate says it may be small enough.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from labelweave._loops.visits import in_runs, rows_above
 from labelweave.array_types import Array
-from labelweave.solvers.result import SolverResult, Status
+from labelweave.solvers.frame import Certificate, Round, Solver, State
+from labelweave.solvers.result import Status
 from labelweave.solvers.trace import TraceRecord
 
-__all__ = ["BoxDual", "DualCoordinateAscent"]
+__all__ = ["BoxDual", "DualCoordinateAscent", "SweepState"]
 
 
 _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
@@ -37,172 +37,157 @@ _IDLE_GAIN = 0.02  # a step is not taken if its gain is below this share of the 
 
 
 class BoxDual(Protocol):
-    """What the solver asks of a problem: a dual over blocks of variables, with certificates."""
+    """What the solver asks of a problem: a dual over blocks of variables, with certificates.
 
-    n_rows: int
-    n_blocks: int
-    blocks_are_independent: bool
-    """Whether blocks may be swept at the same time."""
+    A point is the problem's own record of its variables and of what follows them; sweeps change it in place.
+    """
 
-    def sweep(self, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block in order and take the steps that are worth it.
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
 
-        rows: the rows to visit, in this order.
-        threshold: steps that gain no more than this are not taken.
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of variables."""
+
+    @property
+    def blocks_are_independent(self) -> bool:
+        """Whether blocks may be swept at the same time."""
+
+    def start(self) -> Any:
+        """Give the point 0."""
+
+    def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
+        """Call a function for some blocks, at the same time where they are independent."""
+
+    def sweep(self, point: Any, block: int, rows: Array, threshold: float) -> float:
+        """Visit rows of one block in this order, and take the steps that gain more than a threshold.
+
         Returns the sum over rows of their share of the duality gap, each as it was met.
         """
 
-    def gains(self, block: int) -> Array:
-        """Give the dual gain of each row's last visit.
+    def gains(self, point: Any, block: int) -> Array:
+        """Give the dual gain of each row's last visit."""
 
-        Shapes: result (n_rows,).
-        """
+    def measure(self, point: Any, block: int) -> tuple[float, float]:
+        """Compute primal and dual value of a block at the weights in use."""
 
-    def measure(self, block: int) -> tuple[float, float]:
-        """Compute the objectives of a block at the weights in use.
+    def certify(self, point: Any, block: int) -> tuple[float, float]:
+        """Compute them in double precision, at weights made anew from the dual variables, and keep those."""
 
-        primal: an upper bound of the block's optimum.
-        dual: A lower bound of it.
-        """
+    def follow(self, point: Any) -> None:
+        """Make anew what follows the variables."""
 
-    def certify(self, block: int) -> tuple[float, float]:
-        """Compute the objectives in double precision, at weights made anew from the dual variables.
-
-        primal: an upper bound of the block's optimum.
-        dual: A lower bound of it.
-        """
+    def solution(self) -> Any:
+        """Give the weights of the point last certified."""
 
 
-class DualCoordinateAscent:
-    """Maximise a box-constrained dual to a relative duality gap.
+@dataclass(frozen=True, kw_only=True)
+class SweepState(State):
+    """Where a run stands; arrays have a number a block and are changed in place.
 
-    tol: the relative duality gap to reach.
-    max_iter: the largest number of rounds.
-    n_threads: threads, used when the blocks are independent.  The result does not depend on it.
-    seed: fixes the order of the visits.
-    on_check: called with every TraceRecord; a true result stops the run.
+    generators: the order of the visits, a stream a block.
+    is_open: whether a block is still swept.
+    met_gaps: the gap that the last full sweep met.
+    check_below: the sum of these at which the gap is measured.
     """
 
-    def __init__(
-        self,
-        tol: float,
-        max_iter: int,
-        n_threads: int = 1,
-        seed: int = 0,
-        on_check: Callable[[TraceRecord], bool] | None = None,
-    ) -> None:
-        self.tol, self.max_iter, self.n_threads = tol, max_iter, n_threads
-        self.seed, self.on_check = seed, on_check
-
-    def solve(self, problem: BoxDual) -> SolverResult:
-        """Run until the gap is small enough, the rounds are used up or the user interrupts.
-
-        problem: the problem; its variables are changed in place.
-        Returns why the run stopped, and the trace.
-        """
-        return _Run(self, problem).to_the_end()
+    point: Any
+    generators: list[np.random.Generator]
+    is_open: Array
+    met_gaps: Array
+    mean_gains: Array
+    visits: Array
+    check_below: float = np.inf
 
 
-def _in_random_runs(rows: Array, generator: np.random.Generator) -> Array:
-    """Order rows at random in runs of neighbours, which the memory serves faster than single rows."""
-    n_runs = -(-len(rows) // _RUN)
-    ordered: Array = in_runs(rows, generator.permutation(n_runs), _RUN)
-    return ordered
+class DualCoordinateAscent(Solver[BoxDual, SweepState]):
+    """Maximise a box-constrained dual to a relative duality gap.
 
+    seed: fixes the order of the visits.
+    """
 
-class _Run:
-    """The state of one run."""
+    def __init__(self, tol: float, max_iter: int, seed: int = 0) -> None:
+        self.tol, self.max_iter, self.seed = tol, max_iter, seed
 
-    def __init__(self, solver: DualCoordinateAscent, problem: BoxDual) -> None:
-        self.solver, self.problem = solver, problem
-        self.started = time.perf_counter()
-        children = np.random.SeedSequence(solver.seed).spawn(problem.n_blocks)
-        self.generators = [np.random.default_rng(child) for child in children]
-        self.open = np.ones(problem.n_blocks, bool)
-        self.met_gaps = np.full(problem.n_blocks, np.inf)
-        self.mean_gains = np.zeros(problem.n_blocks)
-        self.visits = np.zeros(problem.n_blocks)
-        self.rounds = 0
-        self.check_below = np.inf
-        self.apply: Callable[..., Iterable[Any]] = map
-        self.trace: list[TraceRecord] = []
-
-    def to_the_end(self) -> SolverResult:
-        threads = self.solver.n_threads if self.problem.blocks_are_independent else 1
-        with ThreadPoolExecutor(threads) as pool:
-            self.apply = pool.map if threads > 1 else map
-            try:
-                status = self.rounds_until_done()
-            except KeyboardInterrupt:
-                status = Status.INTERRUPTED
-        # the pool has waited for the sweeps that an interruption left running
-        self.apply = map
-        if status is not Status.CONVERGED:
-            self.record(*self.values(self.problem.certify))
-        return SolverResult(status, self.rounds, self.trace)
-
-    def rounds_until_done(self) -> Status:
-        while self.rounds < self.solver.max_iter:
-            self.one_round()
-            if self.met_gaps.sum() <= self.check_below:
-                record = self.check()
-                stop = self.solver.on_check is not None and self.solver.on_check(record)
-                if record.gap <= self.solver.tol:
-                    return Status.CONVERGED
-                if stop:
-                    return Status.INTERRUPTED
-        return Status.ITERATION_LIMIT
-
-    def one_round(self) -> None:
-        self.rounds += 1
-        self.visits[:] = 0
-        for _ in self.apply(self.round_of_block, np.flatnonzero(self.open)):
-            pass
-
-    def round_of_block(self, block: int) -> None:
-        everything = np.arange(self.problem.n_rows)
-        self.met_gaps[block] = self.sweep(block, everything)
-        self.mean_gains[block] = self.problem.gains(block).mean()
-        for _ in range(_HOT_SWEEPS):
-            least = _HOT_GAIN * self.mean_gains[block]
-            self.sweep(block, rows_above(self.problem.gains(block), least))
-
-    def sweep(self, block: int, rows: Array) -> float:
-        self.visits[block] += len(rows)
-        threshold = _IDLE_GAIN * self.mean_gains[block]
-        return self.problem.sweep(block, _in_random_runs(rows, self.generators[block]), threshold)
-
-    def check(self) -> TraceRecord:
-        """Measure the gap, close the blocks that are done, and set when to look again."""
-        tol = self.solver.tol
-        primal, dual = self.values(self.problem.measure)
-        record = self.record(primal, dual)
-        if record.gap <= tol:
-            self.trace.pop()
-            record = self.record(*self.values(self.problem.certify))
-        if self.problem.blocks_are_independent:
-            still_open = primal - dual > tol * np.abs(primal)
-            self.open = still_open if still_open.any() else np.ones_like(still_open)
-            # a closed block is not swept again, so its gap is the one just measured
-            self.met_gaps = np.where(self.open, self.met_gaps, np.maximum(primal - dual, 0))
-        # the gaps met in a sweep are about the gap before it: look again when it may be small enough
-        self.check_below = max(self.met_gaps.sum() / 10, 1.5 * tol * max(1.0, abs(record.primal)))
-        return record
-
-    def values(self, of_block: Callable[[int], tuple[float, float]]) -> tuple[Array, Array]:
-        pairs = np.array(list(self.apply(of_block, range(self.problem.n_blocks))))
-        return pairs[:, 0], pairs[:, 1]
-
-    def record(self, primals: Array, duals: Array) -> TraceRecord:
-        primal, dual = float(primals.sum()), float(duals.sum())
-        possible_visits = self.problem.n_blocks * self.problem.n_rows * (1 + _HOT_SWEEPS)
-        record = TraceRecord(
-            iteration=self.rounds,
-            time=time.perf_counter() - self.started,
-            primal=primal,
-            dual=dual,
-            gap=(primal - dual) / max(1.0, abs(primal)),
-            active_share=float(self.visits.sum() / max(1, possible_visits)),
+    def start(self, problem: BoxDual, point: Any = None) -> SweepState:
+        """Begin at a point, by default at 0."""
+        n_blocks = problem.n_blocks
+        children = np.random.SeedSequence(self.seed).spawn(n_blocks)
+        return SweepState(
+            point=problem.start() if point is None else point,
+            generators=[np.random.default_rng(child) for child in children],
+            is_open=np.ones(n_blocks, bool),
+            met_gaps=np.full(n_blocks, np.inf),
+            mean_gains=np.zeros(n_blocks),
+            visits=np.zeros(n_blocks),
         )
-        self.trace.append(record)
-        return record
+
+    def round(self, problem: BoxDual, state: SweepState) -> Round[SweepState]:
+        state.visits[:] = 0
+        problem.map_blocks(
+            lambda block: _round_of_block(problem, state, block), np.flatnonzero(state.is_open)
+        )
+        state = replace(state, rounds=state.rounds + 1)
+        if state.met_gaps.sum() > state.check_below:
+            return Round(state)
+        return self._checked(problem, state)
+
+    def certify(self, problem: BoxDual, state: SweepState, status: Status) -> Certificate:
+        record = _record(problem, state, *_values(problem, state, problem.certify))
+        return Certificate(record, status, problem.solution())
+
+    def mended(self, problem: BoxDual, state: SweepState) -> SweepState:
+        problem.follow(state.point)
+        return state
+
+    def _checked(self, problem: BoxDual, state: SweepState) -> Round[SweepState]:
+        """Measure the gap, close the blocks that are done, and set when to look again."""
+        primal, dual = _values(problem, state, problem.measure)
+        record = _record(problem, state, primal, dual)
+        status, answer = None, None
+        if record.gap <= self.tol:
+            record, _, answer = self.certify(problem, state, Status.CONVERGED)
+            status = Status.CONVERGED if record.gap <= self.tol else None
+        is_open, met_gaps = state.is_open, state.met_gaps
+        if problem.blocks_are_independent:
+            still_open = primal - dual > self.tol * np.abs(primal)
+            is_open = still_open if still_open.any() else np.ones_like(still_open)
+            # a closed block is not swept again, so its gap is the one just measured
+            met_gaps = np.where(is_open, met_gaps, np.maximum(primal - dual, 0))
+        # the gaps met in a sweep are about the gap before it: look again when it may be small enough
+        check_below = max(met_gaps.sum() / 10, 1.5 * self.tol * max(1.0, abs(record.primal)))
+        state = replace(state, is_open=is_open, met_gaps=met_gaps, check_below=float(check_below))
+        return Round(state, record, status, answer)
+
+
+def _round_of_block(problem: BoxDual, state: SweepState, block: int) -> None:
+    everything = np.arange(problem.n_rows)
+    state.met_gaps[block] = _sweep(problem, state, block, everything)
+    state.mean_gains[block] = problem.gains(state.point, block).mean()
+    for _ in range(_HOT_SWEEPS):
+        least = _HOT_GAIN * state.mean_gains[block]
+        _sweep(problem, state, block, rows_above(problem.gains(state.point, block), least))
+
+
+def _sweep(problem: BoxDual, state: SweepState, block: int, rows: Array) -> float:
+    state.visits[block] += len(rows)
+    # in random runs of neighbours, which the memory serves faster than single rows
+    order = state.generators[block].permutation(-(-len(rows) // _RUN))
+    threshold = _IDLE_GAIN * state.mean_gains[block]
+    return problem.sweep(state.point, block, in_runs(rows, order, _RUN), threshold)
+
+
+def _values(
+    problem: BoxDual, state: SweepState, of_block: Callable[[Any, int], tuple[float, float]]
+) -> tuple[Array, Array]:
+    found = problem.map_blocks(lambda block: of_block(state.point, block), range(problem.n_blocks))
+    pairs = np.array(found).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _record(problem: BoxDual, state: SweepState, primals: Array, duals: Array) -> TraceRecord:
+    primal, dual = float(primals.sum()), float(duals.sum())
+    possible_visits = problem.n_blocks * problem.n_rows * (1 + _HOT_SWEEPS)
+    share = float(state.visits.sum() / max(1, possible_visits))
+    return TraceRecord(0, 0.0, primal, dual, (primal - dual) / max(1.0, abs(primal)), share)

@@ -22,7 +22,7 @@ import numpy as np
 
 from labelweave.solvers.result import SolverResult, Status
 
-__all__ = ["OnCheck", "Round", "Solver", "State", "generator_at", "stream_of"]
+__all__ = ["Certificate", "OnCheck", "Round", "Solver", "State", "generator_at", "stream_of"]
 
 Problem = TypeVar("Problem")
 AnyState = TypeVar("AnyState", bound="State")
@@ -80,11 +80,26 @@ class Round(NamedTuple, Generic[AnyState]):
     record: what is known after it, without iteration and time, which the frame sets; with a primal value
         of NaN it is an estimate that callbacks see and the trace does not keep.
     status: why to stop, if so.
+    answer: what was solved for, where the round has it at hand when it stops.
     """
 
     state: AnyState
     record: Any = None
     status: Status | None = None
+    answer: Any = None
+
+
+class Certificate(NamedTuple):
+    """The last measurement of a run.
+
+    record: objectives and gap of the answer.
+    status: why the run ended, which the measurement may show to be another reason.
+    answer: what was solved for, as the problem gives it.
+    """
+
+    record: Any
+    status: Status
+    answer: Any = None
 
 
 class Solver(ABC, Generic[Problem, AnyState]):
@@ -106,11 +121,10 @@ class Solver(ABC, Generic[Problem, AnyState]):
         """Go on by one round."""
 
     @abstractmethod
-    def certify(self, problem: Problem, state: AnyState, status: Status) -> tuple[Any, Status]:
-        """Measure a state that did not meet the tolerance, for the last record, without changing it.
+    def certify(self, problem: Problem, state: AnyState, status: Status) -> Certificate | tuple[Any, Status]:
+        """Measure a state and give the answer that it holds, without changing it.
 
-        Returns the record, None if the trace's last one is of this state, and why the run ended, which the
-        measurement may show to be another reason.
+        The record is None if the trace's last one is of this state.
         """
 
     def mended(self, problem: Problem, state: AnyState) -> AnyState:
@@ -127,9 +141,10 @@ class Solver(ABC, Generic[Problem, AnyState]):
         now = self.start(problem) if state is None else state
         clock = _Clock(now)
         status: Status | None = None
+        answer: Any = None
         try:
             while status is None and now.rounds < self.max_iter:
-                now, record, status = self.round(problem, now)
+                now, record, status, answer = self.round(problem, now)
                 if record is None:
                     continue
                 record = clock.stamped(record, now.rounds)
@@ -142,10 +157,10 @@ class Solver(ABC, Generic[Problem, AnyState]):
         status = status or Status.ITERATION_LIMIT
         trace = list(now.trace)
         if status not in (Status.CONVERGED, Status.SETTLED):
-            last, status = self.certify(problem, now, status)
+            last, status, answer = Certificate(*self.certify(problem, now, status))
             if last is not None:
                 trace.append(clock.stamped(last, now.rounds))
-        return SolverResult(status, now.rounds, trace), now
+        return SolverResult(status, now.rounds, trace, answer), now
 
 
 class _Clock:
@@ -182,6 +197,8 @@ def _to_plain(value: Any) -> Any:
         parts = value._asdict()
     elif isinstance(value, Status):
         parts = {"name": value.name}
+    elif isinstance(value, np.random.Generator):
+        parts = {"stream": stream_of(value)}
     if parts is not None:
         return {_KIND: type(value).__name__, **_to_plain(parts)}
     if isinstance(value, dict):
@@ -198,6 +215,8 @@ def _from_plain(plain: Any) -> Any:
         parts = {name: _from_plain(part) for name, part in plain.items() if name != _KIND}
         if plain[_KIND] == "Status":
             return Status[parts["name"]]
+        if plain[_KIND] == "Generator":
+            return generator_at(parts["stream"])
         if plain[_KIND] not in State._kinds:
             raise ValueError(f"There is no kind of state called {plain[_KIND]!r}.")
         return State._kinds[plain[_KIND]](**parts)

@@ -23,8 +23,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from labelweave.array_types import Array, PerRow
-from labelweave.solvers.box_values import BoxTerms, dual_value, primal_value, relative_gap
-from labelweave.solvers.local_end import LocalEnd
+from labelweave.solvers.box_dual import BoxTerms, LocalEnd, dual_value, primal_value, relative_gap
 
 __all__ = ["interior_point", "interior_steps", "interior_work"]
 
@@ -145,14 +144,14 @@ class _Interior:
         self.factor, self.margins, self.bounds, self.tol = factor, margins, bounds, tol
         self.point, self.room = bounds / 2, bounds / 2
         self.weights = factor.T @ self.point
-        slope = self.slope()
+        gradient = self.gradient()
         # the same product for all, however different their bounds are
-        spare = max(float((np.abs(slope) * bounds).mean()), 1e-12) / bounds
-        self.below = np.maximum(slope, 0) + spare
-        self.above = np.maximum(-slope, 0) + spare
+        spare = max(float((np.abs(gradient) * bounds).mean()), 1e-12) / bounds
+        self.below = np.maximum(gradient, 0) + spare
+        self.above = np.maximum(-gradient, 0) + spare
         self.is_low = False
 
-    def slope(self) -> Array:
+    def gradient(self) -> Array:
         """Give G w - m."""
         return np.asarray(self.factor @ self.weights - self.margins)
 
@@ -171,15 +170,15 @@ class _Interior:
 
     def advance(self) -> bool:
         """Take one step; false if no step could be taken."""
-        slope, count = self.slope(), 2 * len(self.point)
-        residual = slope - self.below + self.above
+        gradient, count = self.gradient(), 2 * len(self.point)
+        residual = gradient - self.below + self.above
         missing = self.weights - self.factor.T @ self.point
         try:
             system = _System(self.factor, self.below / self.point + self.above / self.room)
         except ValueError:
             return False
         mu = float(self.point @ self.below + self.room @ self.above) / count
-        least = self.least_products(slope) / count
+        least = self.least_products(gradient) / count
         self.is_low = mu <= least / _FINER
         first = self.direction(system, residual, missing, 0.0, None)
         after = self.remaining(first) / count
@@ -191,9 +190,9 @@ class _Interior:
             step = min(step, central, key=self.remaining)
         return self.move(step, _BACK_OFF * self.reach(step))
 
-    def least_products(self, slope: Array) -> float:
+    def least_products(self, gradient: Array) -> float:
         """Give the sum of the products below which the gap asked for has no use for."""
-        primal = float(self.weights @ self.weights) / 2 + float(self.bounds @ np.maximum(0, -slope))
+        primal = float(self.weights @ self.weights) / 2 + float(self.bounds @ np.maximum(0, -gradient))
         return _FINER * self.tol * max(1.0, primal)
 
     def direction(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from labelweave.solvers.trace import TraceRecord
-
 __all__ = ["SolverResult", "Status"]
 
 
@@ -37,11 +35,13 @@ class SolverResult:
     """The end of a run: why it stopped, and every check on the way.
 
     trace: every check of the duality gap, the last one at the result.
+    answer: what was solved for, as the problem gives it.
     """
 
     status: Status
     n_iter: int
-    trace: list[TraceRecord]
+    trace: list[Any]
+    answer: Any = None
 
     @property
     def converged(self) -> bool:

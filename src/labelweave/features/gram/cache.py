@@ -6,6 +6,9 @@ row that was used longest ago gives way.  Where the whole matrix fits, it simply
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,10 +16,26 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram.sources import GramSource
 
-__all__ = ["CachedRows"]
+__all__ = ["CacheContent", "CachedRows"]
 
 
 _COLUMNS = 2048  # computed at a time, which bounds what the kernel needs besides
+
+
+@dataclass(frozen=True)
+class CacheContent:
+    """Which rows a cache holds, without their entries, so that another one can be filled to the same bits.
+
+    row_of, used (slots,): the row of each slot, -1 for none, and when it was used last.
+    batch_of (slots,): in which batch it was computed; a product's last bits depend on the batch.
+    batches: the rows of each batch that is still held in part, by number.
+    """
+
+    row_of: Array
+    used: Array
+    batch_of: Array
+    batches: list[tuple[int, Array]]
+    time: int
 
 
 class CachedRows:
@@ -47,6 +66,8 @@ class CachedRows:
         self._slot_of = np.full(self.n_rows, -1)
         self._row_of = np.full(n_slots, -1)
         self._used = np.zeros(n_slots, np.int64)  # when; 0 is never
+        self._batch_of = np.full(n_slots, -1)
+        self._batches: dict[int, Array] = {}
         self._time = 0
         self.hits = self.misses = 0
 
@@ -70,6 +91,28 @@ class CachedRows:
     def is_held(self) -> npt.NDArray[np.bool_]:
         """Which rows are in the cache, shape (n,)."""
         return np.asarray(self._slot_of >= 0)
+
+    def content(self) -> CacheContent:
+        """Tell what is held."""
+        held = set(self._batch_of[self._row_of >= 0].tolist())
+        self._batches = {number: rows for number, rows in self._batches.items() if number in held}
+        parts = (part.copy() for part in (self._row_of, self._used, self._batch_of))
+        return CacheContent(*parts, list(self._batches.items()), self._time)
+
+    def refill(self, content: CacheContent) -> None:
+        """Hold what another cache of the same matrix held; nothing is done if it is held already."""
+        if content.time == self._time and np.array_equal(content.row_of, self._row_of):
+            return
+        self._row_of[:], self._slot_of[:] = -1, -1
+        for number, missing in content.batches:
+            kept = np.flatnonzero((content.batch_of == number) & (content.row_of >= 0))
+            places = np.searchsorted(missing, content.row_of[kept])
+            self._table[kept] = self._computed(missing)[places]
+        self._row_of[:], self._used[:] = content.row_of, content.used
+        self._batch_of[:], self._time = content.batch_of, content.time
+        self._batches = dict(content.batches)
+        held = np.flatnonzero(self._row_of >= 0)
+        self._slot_of[self._row_of[held]] = held
 
     def row(self, index: int) -> PerRow:
         """Give one row.
@@ -106,16 +149,23 @@ class CachedRows:
         given_up = self._row_of[slots]
         self._slot_of[given_up[given_up >= 0]] = -1
         self._row_of[slots] = -1  # until they are computed: an interruption must leave no wrong row
-        self._compute(missing, slots)
+        self._compute(missing, lambda columns, block: self._table.__setitem__((slots, columns), block))
         self._row_of[slots] = missing
+        number = 1 + max(self._batches, default=-1)
+        self._batch_of[slots], self._batches[number] = number, missing
         self._slot_of[missing] = slots
         self.misses += len(missing)
         return slots
 
-    def _compute(self, missing: Array, slots: Array) -> None:
+    def _computed(self, missing: Array) -> Array:
+        rows = np.empty((len(missing), self.n_rows), self.dtype)
+        self._compute(missing, lambda columns, block: rows.__setitem__((slice(None), columns), block))
+        return rows
+
+    def _compute(self, missing: Array, keep: Callable[[slice, Array], None]) -> None:
         def one(columns: slice) -> None:
             block = self.source.block(missing, columns, self.dtype)
             block += np.asarray(self.constant, self.dtype)
-            self._table[slots, columns] = block
+            keep(columns, block)
 
         self.workers.each(one, panels(self.n_rows, _COLUMNS))

@@ -13,16 +13,13 @@ few steps, at a gap of rounding; from afar it may cycle, and its steps are then 
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 import scipy.linalg as sl
 
 from labelweave.array_types import Array, RowsByLabels
-from labelweave.solvers.box_values import BoxTerms, dual_value, primal_value, relative_gap
-from labelweave.solvers.local_end import LocalEnd
+from labelweave.solvers.box_dual import FreeSystems, LocalEnd, dual_value, primal_value, relative_gap
 
-__all__ = ["FreeSystems", "newton_steps"]
+__all__ = ["newton_steps"]
 
 
 _MOST_STEPS = 12
@@ -31,36 +28,13 @@ _FARTHEST = 1e3  # of the largest bound, that a variable may be on its way
 _RIDGE = 1e-13  # of the mean diagonal: systems of dependent rows stay solvable
 
 
-class FreeSystems(BoxTerms, Protocol):
-    """What is asked of a problem."""
-
-    def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
-        """Compute ``A variables`` for each array.
-
-        Shapes: result (n, L).
-        """
-
-    def coupled_labels(self) -> list[Array]:
-        """Give the sets of labels that A couples, each an ndarray of int."""
-
-    def newton_work(self, sizes: list[int]) -> float:
-        """Estimate the operations to solve systems of these sizes; infinite if they cannot be."""
-
-    def system(self, rows: Array, labels: Array) -> Array:
-        """Write out A between the variables (rows[k], labels[k]).
-
-        rows (k,): the rows of the variables.
-        Shapes: labels (k,), result (k, k).
-        """
-
-
 def newton_steps(
     problem: FreeSystems, boxed: RowsByLabels, penalty: float, tol: float, allowance: float
 ) -> LocalEnd | None:
     """Take Newton steps from near the optimum.
 
     problem: the problem, in double precision.
-    penalty: rho, which weighs a variable's slope against its distance from a bound.
+    penalty: rho, which weighs a variable's gradient against its distance from a bound.
     tol: the relative duality gap to reach.
     allowance: the operations that the steps may take together.
     Returns the best points; None if no step was possible.
@@ -96,16 +70,16 @@ def _free(problem: FreeSystems, point: Array, scores: Array, penalty: float) -> 
 
 
 def _step(problem: FreeSystems, point: Array, scores: Array, free: Array) -> Array:
-    """Put the others at the bounds to which their slopes point and solve for the free ones."""
+    """Put the others at the bounds to which their gradient point and solve for the free ones."""
     bounds = np.where(problem.targets > scores, problem.upper, problem.lower)
     aim = np.where(free, point, bounds)
     (aim_scores,) = problem.scores(aim)
-    slopes = problem.targets - aim_scores
+    gradient = problem.targets - aim_scores
     for group in problem.coupled_labels():
         rows, places = np.nonzero(free[:, group])
         labels = group[places]
         if len(rows):
-            aim[rows, labels] += _solution(problem.system(rows, labels), slopes[rows, labels])
+            aim[rows, labels] += _solution(problem.system(rows, labels), gradient[rows, labels])
     return aim
 
 

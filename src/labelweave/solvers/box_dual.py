@@ -1,0 +1,215 @@
+"""Box-constrained quadratic duals: objectives, the best points of a run, what solvers ask of a problem.
+
+With A positive semi-definite and S = A B the scores,
+
+    dual(V)   = <T, V> - 1/2 <V, A V>,                          V within the box,
+    primal(B) = 1/2 <B, A B> + sum max(lower (T - S), upper (T - S)),     any B.
+
+The sum is the box's support function, for a margin dual the hinge loss: no point's
+dual value exceeds any point's primal value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from labelweave.array_types import Array, RowsByLabels
+
+__all__ = [
+    "BestPoints",
+    "BoxTerms",
+    "FreeSystems",
+    "LocalEnd",
+    "Settled",
+    "SplitDual",
+    "dual_value",
+    "dual_value_above",
+    "primal_value",
+    "relative_gap",
+]
+
+
+class BoxTerms(Protocol):
+    """The arrays that state the objectives, each of shape (n, L)."""
+
+    @property
+    def targets(self) -> Array:
+        """T."""
+
+    @property
+    def lower(self) -> Array:
+        """The lower bounds, at most 0."""
+
+    @property
+    def upper(self) -> Array:
+        """The upper bounds, at least 0."""
+
+
+class FreeSystems(BoxTerms, Protocol):
+    """A problem whose linear systems between some variables can be written out."""
+
+    def coupled_labels(self) -> list[Array]:
+        """Give the sets of labels that A couples, each an ndarray of int."""
+
+    def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
+        """Compute ``A variables`` for each array, in its precision."""
+
+    def newton_work(self, sizes: list[int]) -> float:
+        """Estimate the operations to solve systems of these sizes; infinite if they cannot be."""
+
+    def system(self, rows: Array, labels: Array) -> Array:
+        """Write out A between the variables (rows[k], labels[k]), shape (k, k)."""
+
+
+class Settled(BoxTerms, Protocol):
+    """A result in double precision with the problem that it solves, each array of shape (n, L)."""
+
+    @property
+    def kept(self) -> Array:
+        """The primal point that is kept, B or one near it."""
+
+    @property
+    def kept_scores(self) -> Array:
+        """Its scores."""
+
+    @property
+    def boxed(self) -> Array:
+        """The dual point V."""
+
+    @property
+    def boxed_scores(self) -> Array:
+        """Its scores."""
+
+
+class SplitDual(FreeSystems, Protocol):
+    """What alternating directions ask: solves with ``H = N + rest M``, which is A or near it."""
+
+    steps_a_round: int
+    """Steps between renewals of the correction; 1 when solves are exact."""
+    is_exact: bool
+    """Whether solves are with A itself."""
+    penalty_changes_are_cheap: bool
+    smallest_penalty: float
+    """Beneath it rounding spoils the solves."""
+    first_rest: float
+    """The weight of M to begin with."""
+
+    def round_work(self) -> float:
+        """Estimate the operations of a round."""
+
+    def low_rank_factor(self) -> Array | None:
+        """Give a thin G in double precision with ``A = G G^T`` for every label, if there is one."""
+
+    def first_penalty(self) -> float:
+        """Guess the penalty to begin with."""
+
+    def solve(self, right: RowsByLabels, penalty: float, rest: float) -> RowsByLabels:
+        """Solve ``(H + penalty) B = right``; the last factorisation is kept."""
+
+    def near_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``N variables``."""
+
+    def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``M variables``."""
+
+    def settled(self, free: Array, boxed: Array, tol: float) -> Settled:
+        """Give the result at B and V with its scores in double precision.
+
+        tol: the gap that the point kept in place of B may have.
+        """
+
+
+@dataclass(frozen=True)
+class LocalEnd:
+    """The best points that a local method met.
+
+    free: B, the best primal point.
+    boxed: V, the best dual point.
+    gap: the relative duality gap between them.
+    """
+
+    free: RowsByLabels
+    boxed: RowsByLabels
+    gradient: RowsByLabels
+    gap: float
+
+
+@dataclass(frozen=True)
+class BestPoints:
+    """The best primal and dual points that a run has met, and the gap between them.
+
+    A run begins with the point 0, which is both, so the relative gap is never above 1.  A dual
+    point V may be shrunk towards 0, which stays within the box: for labels that nothing
+    couples to others the best share of V is min(1, <T, V> / <V, A V>) over their entries.
+    """
+
+    free: RowsByLabels
+    boxed: RowsByLabels
+    primal: float
+    dual: float
+
+    @classmethod
+    def at_zero(cls, terms: BoxTerms) -> BestPoints:
+        """Begin."""
+        zero = np.zeros_like(terms.targets)
+        return cls(zero, zero, primal_value(terms, zero, zero), 0.0)
+
+    @property
+    def gap(self) -> float:
+        """The relative duality gap between the points."""
+        return relative_gap(self.primal, self.dual)
+
+    def with_primal(self, terms: BoxTerms, free: RowsByLabels, scores: RowsByLabels) -> BestPoints:
+        """Take note of a primal point."""
+        primal = primal_value(terms, free, scores)
+        return replace(self, primal=primal, free=free) if primal < self.primal else self
+
+    def with_dual(
+        self, terms: FreeSystems, boxed: RowsByLabels, scores: RowsByLabels
+    ) -> tuple[BestPoints, float]:
+        """Take note of a dual point, and give the dual value at V itself."""
+        linear = (terms.targets * boxed).sum(axis=0, dtype=np.float64)
+        quadratic = (boxed * scores).sum(axis=0, dtype=np.float64)
+        shares = np.ones(len(linear))
+        for group in terms.coupled_labels():
+            up, down = linear[group].sum(), quadratic[group].sum()
+            if up < down:
+                shares[group] = max(up, 0.0) / down
+        value = float((linear - quadratic / 2).sum())
+        dual = float((shares * linear - shares * shares * quadratic / 2).sum())
+        if dual <= self.dual:
+            return self, value
+        shrunk = boxed if (shares == 1).all() else boxed * shares.astype(boxed.dtype)
+        return replace(self, dual=dual, boxed=shrunk), value
+
+
+def primal_value(terms: BoxTerms, variables: RowsByLabels, scores: RowsByLabels) -> float:
+    """Compute the primal objective, an upper bound of the optimum."""
+    short = terms.targets - scores
+    loss = np.maximum(terms.lower * short, terms.upper * short)
+    return _inner(variables, scores) / 2 + float(loss.sum(dtype=np.float64))
+
+
+def dual_value(terms: BoxTerms, boxed: RowsByLabels, scores: RowsByLabels) -> float:
+    """Compute the dual objective, a lower bound of the optimum."""
+    return _inner(terms.targets, boxed) - _inner(boxed, scores) / 2
+
+
+def dual_value_above(terms: BoxTerms, near: RowsByLabels, scores: RowsByLabels, boxed: RowsByLabels) -> float:
+    """Bound the dual objective at V from above without a product: it is concave, so by its tangent at B.
+
+    near: the point B, whose scores are given.
+    """
+    return _inner(terms.targets - scores, boxed) + _inner(near, scores) / 2
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """Relate a duality gap to the size of the objective."""
+    return (primal - dual) / max(1.0, abs(primal))
+
+
+def _inner(left: Array, right: Array) -> float:
+    return float((left * right).sum(dtype=np.float64))
