@@ -1,5 +1,7 @@
 """What every form of the max-margin dual keeps to.  A new form needs one more entry in ``FORMS``."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,18 +34,16 @@ def _dual(form, *, intercept, seed=0, dtype=np.float64):
         return make_margin_dual(data, dtype)
 
 
-def _values(dual):
-    return np.sum([dual.certify(block) for block in range(dual.n_blocks)], axis=0)
+def _values(dual, point):
+    return np.sum([dual.certify(point, block) for block in range(dual.n_blocks)], axis=0)
 
 
-def _variables(dual):
-    beta = np.zeros((dual.n_rows, dual.data.labels.n_labels))
-    for block in dual.label_blocks:
-        beta[:, block.labels] = block.beta[:, : len(block.labels)]
-    return beta
+def _variables(dual, point):
+    """The variables, rows in the order of the problem."""
+    return dual.dual(point)[dual.row_order]
 
 
-def _by_numpy(dual):
+def _by_numpy(dual, point):
     data = dual.data
     X = data.features.data
     wide = np.c_[X, np.full(len(X), float(data.intercept))]
@@ -51,7 +51,7 @@ def _by_numpy(dual):
     weights, constants = dual.solution()
     Z = np.r_[weights.T, constants[None]]
     primal = margin_twins.primal_at(Z, wide, signs, data.upper, data.margins, R)
-    return primal, margin_twins.dual_at(_variables(dual), wide, signs, data.margins, R), Z
+    return primal, margin_twins.dual_at(_variables(dual, point), wide, signs, data.margins, R), Z
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -59,10 +59,10 @@ def _by_numpy(dual):
 @given(st.integers(0, 2**32), st.booleans())
 def test_any_feasible_variables_give_weak_duality(form, seed, intercept):
     dual = _dual(form, intercept=intercept, seed=seed)
-    random = np.random.default_rng(seed)
-    for block in dual.label_blocks:
-        block.beta[:] = block.signs * dual.upper[:, None] * random.choice([0, 0.5, 1], block.beta.shape)
-    primal, value = _values(dual)
+    random, point = np.random.default_rng(seed), dual.start()
+    for block, beta in zip(dual.label_blocks, point.beta, strict=True):
+        beta[:] = block.signs * dual.upper[:, None] * random.choice([0, 0.5, 1], beta.shape)
+    primal, value = _values(dual, point)
     assert primal >= value - 1e-9 * abs(primal)
 
 
@@ -71,28 +71,30 @@ def test_any_feasible_variables_give_weak_duality(form, seed, intercept):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_certificate_is_the_objectives_at_the_solution(form, intercept, dtype):
     dual = _dual(form, intercept=intercept, dtype=dtype)
+    point = dual.start()
     for _ in range(4):
         for block in range(dual.n_blocks):
-            dual.sweep(block, np.arange(20), 0.0)
-    primal, value = _values(dual)
-    slow_primal, slow_value, Z = _by_numpy(dual)
+            dual.sweep(point, block, np.arange(20), 0.0)
+    primal, value = _values(dual, point)
+    slow_primal, slow_value, Z = _by_numpy(dual, point)
     tolerance = 1e-5 if dtype == np.float32 else 1e-10
     np.testing.assert_allclose(primal, slow_primal, rtol=1e-9 if dtype == np.float64 else 1e-6)
     np.testing.assert_allclose(value, slow_value, rtol=tolerance)
     X, R = dual.data.features.data, dual.data.covariance.to_dense()
-    np.testing.assert_allclose(Z[:-1], X.T @ _variables(dual) @ R, atol=tolerance)
-    measured = np.sum([dual.measure(block) for block in range(dual.n_blocks)], axis=0)
+    np.testing.assert_allclose(Z[:-1], X.T @ _variables(dual, point) @ R, atol=tolerance)
+    measured = np.sum([dual.measure(point, block) for block in range(dual.n_blocks)], axis=0)
     np.testing.assert_allclose(measured, (primal, value), rtol=tolerance)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_dual_never_falls_from_sweep_to_sweep(form):
     dual = _dual(form, intercept=False)
-    values = [_values(dual)[1]]
+    point = dual.start()
+    values = [_values(dual, point)[1]]
     for seed in range(15):
         for block in range(dual.n_blocks):
-            dual.sweep(block, np.random.default_rng(seed).permutation(20), 0.0)
-        values.append(_values(dual)[1])
+            dual.sweep(point, block, np.random.default_rng(seed).permutation(20), 0.0)
+        values.append(_values(dual, point)[1])
     assert (np.diff(values) >= -1e-10).all()
     assert values[-1] > values[0]
 
@@ -100,15 +102,16 @@ def test_the_dual_never_falls_from_sweep_to_sweep(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_variables_stay_in_their_boxes(form):
     dual = _dual(form, intercept=True, dtype=np.float32)
+    point = dual.start()
     for seed in range(6):
         for block in range(dual.n_blocks):
-            dual.sweep(block, np.random.default_rng(seed).permutation(20), 0.0)
-    for block in dual.label_blocks:
-        exact = dual.exact(block).beta
+            dual.sweep(point, block, np.random.default_rng(seed).permutation(20), 0.0)
+    for number, block in enumerate(dual.label_blocks):
+        exact = dual.exact_beta(point, number)
         assert (exact * block.signs >= 0).all()
         assert (abs(exact) <= dual.data.upper[:, None]).all()
         assert not exact[block.signs == 0].any()
-        np.testing.assert_allclose(exact, block.beta, atol=1e-6)
+        np.testing.assert_allclose(exact, point.beta[number], atol=1e-6)
 
 
 def test_a_problem_too_large_for_single_precision_is_solved_in_double():
@@ -132,7 +135,56 @@ def test_rows_too_large_for_double_precision_are_named():
 def test_rows_of_no_weight_leave_everything_at_zero(form, dtype):
     dual = _dual(form, intercept=True, dtype=dtype)
     dual.upper[:] = dual.data.upper[:] = 0
+    point = dual.start()
     for block in range(dual.n_blocks):
-        assert dual.sweep(block, np.arange(20), 0.0) == 0
-    assert list(_values(dual)) == [0, 0]
+        assert dual.sweep(point, block, np.arange(20), 0.0) == 0
+    assert list(_values(dual, point)) == [0, 0]
     assert not dual.solution()[0].any()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_of_entries_are_weights_of_rows_where_they_are_the_same(form, dtype):
+    by_row = _dual(form, intercept=True, dtype=dtype)
+    data = by_row.data
+    unordered = data.rows(np.argsort(by_row.row_order))
+    entries = np.repeat(unordered.upper[:, None], 18, axis=1)
+    by_entry = type(by_row)(replace(unordered, upper=entries), dtype)
+    points = by_row.start(), by_entry.start()
+    for seed in range(4):
+        for block in range(by_row.n_blocks):
+            for dual, point in zip((by_row, by_entry), points, strict=True):
+                dual.sweep(point, block, np.random.default_rng(seed).permutation(20), 0.0)
+    np.testing.assert_allclose(points[0].beta, points[1].beta, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(_values(by_row, points[0]), _values(by_entry, points[1]), rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_of_entries_bound_their_own_variables(form):
+    plain = _dual(form, intercept=True)
+    unordered = plain.data.rows(np.argsort(plain.row_order))
+    entries = np.random.default_rng(5).uniform(0, 2, (20, 18)) * (np.arange(18) != 3)
+    dual = type(plain)(replace(unordered, upper=entries), np.float64)
+    point = dual.start()
+    for seed in range(6):
+        for block in range(dual.n_blocks):
+            dual.sweep(point, block, np.random.default_rng(seed).permutation(20), 0.0)
+    variables = dual.dual(point)
+    assert (abs(variables) <= entries + 1e-12).all()
+    assert not variables[:, 3].any()
+    primal, value = _values(dual, point)
+    slow_primal, slow_value, _ = _by_numpy(dual, point)
+    np.testing.assert_allclose((primal, value), (slow_primal, slow_value), rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_start_is_put_between_the_bounds_and_followed_by_its_weights(form):
+    dual = _dual(form, intercept=True)
+    asked = np.random.default_rng(1).normal(size=(20, 18)) * 3
+    point = dual.start(asked)
+    found, upper = dual.dual(point)[dual.row_order], dual.data.upper[:, None]
+    signs = dual.data.labels.to_signs()
+    bounds = -upper * (signs < 0), upper * (signs > 0)
+    np.testing.assert_allclose(found, np.clip(asked[dual.row_order], *bounds), atol=1e-12)
+    measured = np.sum([dual.measure(point, block) for block in range(dual.n_blocks)], axis=0)
+    np.testing.assert_allclose(measured, _values(dual, point), rtol=1e-9)

@@ -77,10 +77,9 @@ CASES = [
 def test_solves_are_those_of_the_kronecker_product(form, covariance, dtype, penalty, seed):
     R = COVARIANCES[covariance]
     solves, H = FORMS[form](R, dtype)
-    solves.set_penalty(penalty)
     right = np.random.default_rng(seed).normal(size=(N, L)).astype(dtype)
     before = right.copy()
-    solution = solves.solve(right)
+    solution = solves.solve(right, penalty, solves.first_rest)
     system = kronecker(H, R.to_dense()) + penalty * np.eye(N * L)
     exact = np.linalg.solve(system, right.ravel().astype(np.float64)).reshape(N, L)
     close = (1e-6 if dtype == np.float32 else 1e-13) * np.linalg.cond(system)
@@ -94,9 +93,8 @@ def test_solves_are_those_of_the_kronecker_product(form, covariance, dtype, pena
 def test_near_products_and_rest_make_the_operator(form, covariance, dtype):
     R = COVARIANCES[covariance]
     solves, H = FORMS[form](R, dtype)
-    solves.set_penalty(1.0)
     B = np.random.default_rng(0).normal(size=(N, L)).astype(dtype)
-    product = solves.near_product(B) + solves.rest * R.matmul(B)
+    product = solves.near_product(B) + solves.first_rest * R.matmul(B)
     close = 1e-5 if dtype == np.float32 else 1e-11
     expected = H @ B @ R.to_dense()
     np.testing.assert_allclose(product, expected, rtol=close, atol=close * abs(expected).max())
@@ -106,25 +104,21 @@ def test_near_products_and_rest_make_the_operator(form, covariance, dtype):
 def test_another_rest_is_another_operator(covariance):
     R = COVARIANCES[covariance]
     solves, H = _incomplete(R, np.float64)
-    solves.set_penalty(0.7)
-    H = H + (2.5 - solves.rest) * np.eye(N)
-    solves.set_rest(2.5)
+    solves.solve(np.ones((N, L)), 0.7, solves.first_rest)
+    H = H + (2.5 - solves.first_rest) * np.eye(N)
     right = np.random.default_rng(0).normal(size=(N, L))
     system = kronecker(H, R.to_dense()) + 0.7 * np.eye(N * L)
     exact = np.linalg.solve(system, right.ravel()).reshape(N, L)
-    np.testing.assert_allclose(solves.solve(right), exact, atol=1e-9)
+    np.testing.assert_allclose(solves.solve(right, 0.7, 2.5), exact, atol=1e-9)
 
 
 @pytest.mark.parametrize(("form", "covariance"), CASES)
 def test_penalties_can_be_changed_back_and_forth(form, covariance):
     solves, _ = FORMS[form](COVARIANCES[covariance], np.float64)
     right = np.ones((N, L))
-    solves.set_penalty(0.5)
-    first = solves.solve(right)
-    solves.set_penalty(50.0)
-    solves.solve(right)
-    solves.set_penalty(0.5)
-    np.testing.assert_array_equal(solves.solve(right), first)
+    first = solves.solve(right, 0.5, solves.first_rest)
+    solves.solve(right, 50.0, solves.first_rest)
+    np.testing.assert_array_equal(solves.solve(right, 0.5, solves.first_rest), first)
 
 
 def test_only_the_full_matrix_is_exact():
@@ -137,4 +131,4 @@ def test_only_the_full_matrix_is_exact():
 def test_a_kernel_that_is_not_semidefinite_is_refused_by_a_cholesky_factorisation(dtype):
     solves = CholeskySolves(StoredGram(np.diag([1.0, -5.0]).astype(dtype), Workers()), Workers())
     with pytest.raises(ValueError, match="not positive semi-definite"):
-        solves.set_penalty(1.0)
+        solves.solve(np.ones((2, 1), dtype), 1.0, 0.0)

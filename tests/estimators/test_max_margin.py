@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import labelweave
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
-from labelweave.solvers import alternating_directions, dual_coordinate_ascent
+from labelweave.solvers import AlternatingDirections, DualCoordinateAscent
 
 
 @pytest.fixture
@@ -247,19 +247,18 @@ def test_a_callback_can_stop_the_fit(problem):
 
 
 @pytest.mark.parametrize(
-    ("solver", "module"),
-    [("coordinate_ascent", dual_coordinate_ascent), ("alternating_directions", alternating_directions)],
+    ("solver", "kind"),
+    [("coordinate_ascent", DualCoordinateAscent), ("alternating_directions", AlternatingDirections)],
 )
-def test_an_interrupted_fit_keeps_the_best_model_and_says_so(problem, monkeypatch, solver, module):
-    run = module._Run
-    one_round = run.one_round
+def test_an_interrupted_fit_keeps_the_best_model_and_says_so(problem, monkeypatch, solver, kind):
+    one_round = kind.round
 
-    def interrupt_the_tenth(self):
-        if self.rounds == 9:
+    def interrupt_the_tenth(self, problem, state):
+        if state.rounds == 9:
             raise KeyboardInterrupt
-        return one_round(self)
+        return one_round(self, problem, state)
 
-    monkeypatch.setattr(run, "one_round", interrupt_the_tenth)
+    monkeypatch.setattr(kind, "round", interrupt_the_tenth)
     model = MaxMarginClassifier(tol=1e-12, solver=solver)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(*problem)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -27,24 +29,25 @@ def _problem(n_labels, covariance, intercept, seed=0):
 def test_independent_sweeps_are_their_slow_twin(intercept):
     X, data = _problem(5, LabelCovariance.identity(5), intercept)
     dual = IndependentMargins(data, np.float64)
-    block, place = dual.label_blocks[0], dual.block_intercepts[0]
-    beta, weights = block.beta.copy(), np.zeros((6, 16))
+    X, upper, point = X[dual.row_order], data.upper[dual.row_order], dual.start()
+    block, value_of, moves = dual.label_blocks[0], point.intercepts[0], point.moves
+    beta, weights = point.beta[0].copy(), np.zeros((6, 16))
     random = np.random.default_rng(1)
     for threshold in (0.0, 0.0, 0.01, 0.0, 0.05, 0.0):
         rows = random.permutation(23)[: random.integers(15, 24)]
-        value, share = place.value.copy(), place.share.copy()
-        before_gains = dual.gains(0).copy()
-        gap = dual.sweep(0, rows, threshold)
+        value, share = value_of.copy(), moves.share[0].copy()
+        before_gains = dual.gains(point, 0).copy()
+        gap = dual.sweep(point, 0, rows, threshold)
         gains, met, _ = margin_twins.sweep_independent(
-            rows, X, block.signs, beta, data.upper, block.margins, weights, value, share, threshold, intercept
+            rows, X, block.signs, beta, upper, block.margins, weights, value, share, threshold, intercept
         )  # fmt: skip
-        np.testing.assert_allclose(block.beta, beta, atol=1e-12)
-        np.testing.assert_allclose(dual.block_weights[0], weights, atol=1e-12)
-        np.testing.assert_allclose(place.totals, beta.sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(point.beta[0], beta, atol=1e-12)
+        np.testing.assert_allclose(point.weights[0], weights, atol=1e-12)
+        np.testing.assert_allclose(moves.totals[0], beta.sum(axis=0), atol=1e-12)
         np.testing.assert_allclose(gap, met, rtol=1e-10)
-        np.testing.assert_allclose(dual.gains(0)[rows], gains[rows], atol=1e-12)
+        np.testing.assert_allclose(dual.gains(point, 0)[rows], gains[rows], atol=1e-12)
         untouched = np.setdiff1d(np.arange(23), rows)
-        np.testing.assert_array_equal(dual.gains(0)[untouched], before_gains[untouched])
+        np.testing.assert_array_equal(dual.gains(point, 0)[untouched], before_gains[untouched])
 
 
 @pytest.mark.parametrize("form", ["dense", "factor"])
@@ -56,7 +59,8 @@ def test_coupled_sweeps_are_their_slow_twin(form, n_labels, monkeypatch):
         monkeypatch.setattr(coupled_margins, "_LARGEST_DENSE", 0)
     X, data = _problem(n_labels, covariance, intercept=True)
     dual = CoupledMargins(data, np.float64)
-    order = dual.order
+    order = dual.label_order
+    X, data, point = X[dual.row_order], dual.data, dual.start()
     R = covariance.to_dense()[np.ix_(order, order)]
     signs, margins = data.labels.to_signs()[:, order], data.margins[:, order]
     wide = np.c_[X, np.ones(23)]
@@ -64,18 +68,19 @@ def test_coupled_sweeps_are_their_slow_twin(form, n_labels, monkeypatch):
     random = np.random.default_rng(1)
     for threshold in (0.0, 0.05, 0.0):
         rows = random.permutation(23)[:20]
-        gap = dual.sweep(0, rows, threshold)
+        gap = dual.sweep(point, 0, rows, threshold)
         gains, met = margin_twins.sweep_coupled(rows, wide, signs, beta, data.upper, margins, Z, R, threshold)
-        np.testing.assert_allclose(np.hstack(dual.beta)[:, :n_labels], beta, atol=1e-8)
-        np.testing.assert_allclose(np.hstack(dual.slabs)[:, :n_labels], Z[:-1], atol=1e-8)
-        np.testing.assert_allclose(dual.intercept[:n_labels], Z[-1], atol=1e-8)
+        np.testing.assert_allclose(np.hstack(point.beta)[:, :n_labels], beta, atol=1e-8)
+        np.testing.assert_allclose(np.hstack(point.weights)[:, :n_labels], Z[:-1], atol=1e-8)
+        np.testing.assert_allclose(point.intercepts.ravel()[:n_labels], Z[-1], atol=1e-8)
         np.testing.assert_allclose(gap, met, rtol=1e-7)
-        np.testing.assert_allclose(dual.gains(0)[rows], gains[rows], atol=1e-8)
+        np.testing.assert_allclose(dual.gains(point, 0)[rows], gains[rows], atol=1e-8)
 
 
 def test_a_sweep_over_mixed_types_is_refused():
     _, data = _problem(3, LabelCovariance.identity(3), intercept=True)
     dual = IndependentMargins(data, np.float64)
-    dual.block_weights = dual.block_weights.astype(np.float32)
+    point = dual.start()
+    mixed = replace(point, weights=point.weights.astype(np.float32))
     with pytest.raises(TypingError):
-        dual.sweep(0, np.arange(23), 0.0)
+        dual.sweep(mixed, 0, np.arange(23), 0.0)

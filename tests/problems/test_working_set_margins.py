@@ -34,27 +34,26 @@ def test_it_gives_rows_and_columns_as_the_solver_wants_them():
     for array in (row, column):
         assert array.flags.c_contiguous
         assert array.dtype == np.float64
-    for name in ("targets", "lower", "upper", "beta", "scores"):
-        assert getattr(problem, name).flags.f_contiguous
-        assert getattr(problem, name).dtype == np.float64
+    for array in (problem.targets, problem.lower, problem.upper, *problem.start()):
+        assert array.flags.f_contiguous
+        assert array.dtype == np.float64
 
 
 def test_objectives_are_those_of_the_formulas():
     K, R, problem = _problem()
     random = np.random.default_rng(1)
-    problem.beta[:] = np.clip(random.normal(size=(_N, _L)), problem.lower, problem.upper)
-    problem.scores[:] = np.nan
-    scores = problem.scores
-    primal, dual = problem.certify()
-    assert problem.scores is scores
-    np.testing.assert_allclose(scores, K @ problem.beta @ R, atol=1e-12)
-    quadratic = (problem.beta * scores).sum() / 2
+    beta, scores = problem.start(random.normal(size=(_N, _L)))
+    assert (beta >= problem.lower).all()
+    assert (beta <= problem.upper).all()
+    primal, dual = problem.measure(beta, scores)
+    np.testing.assert_allclose(scores, K @ beta @ R, atol=1e-12)
+    quadratic = (beta * scores).sum() / 2
     short = problem.targets - scores
     losses = (problem.upper * np.maximum(short, 0) + problem.lower * np.minimum(short, 0)).sum()
     np.testing.assert_allclose(
-        [primal, dual], [quadratic + losses, (problem.beta * problem.targets).sum() - quadratic]
+        [primal, dual], [quadratic + losses, (beta * problem.targets).sum() - quadratic]
     )
-    assert problem.measure() == (primal, dual)
+    np.testing.assert_array_equal(problem.settled(beta).kept_scores, scores)
 
 
 @pytest.mark.parametrize("covariance", [None, LabelCovariance.identity(_L)])
@@ -62,13 +61,13 @@ def test_room_for_two_rows_is_enough(covariance):
     betas = []
     for budget in (1e6, 4 * _N * 8):
         *_, problem = _problem(budget, covariance)
-        result = WorkingSetAscent(1e-8, 5000).solve(problem)
+        result, state = WorkingSetAscent(1e-8, 5000).solve(problem)
         assert result.status is Status.CONVERGED
-        found = problem.result
-        np.testing.assert_array_equal(found.kept, problem.beta)
-        np.testing.assert_array_equal(found.boxed_scores, problem.scores)
-        assert (problem.beta[problem.targets == 0] == 0).all()
-        betas.append(problem.beta)
+        found = result.answer
+        np.testing.assert_array_equal(found.kept, state.beta)
+        np.testing.assert_array_equal(found.boxed_scores, state.scores)
+        assert (state.beta[problem.targets == 0] == 0).all()
+        betas.append(state.beta)
     np.testing.assert_array_equal(*betas)
     assert problem.rows.n_slots == 2
     assert problem.rows.misses > problem.rows.n_rows

@@ -88,7 +88,12 @@ def sweep_coupled(rows, X, signs, beta, upper, margins, Z, R, threshold):
 
 def hinge_losses(scores, signs, upper, margins):
     asked = np.where(signs > 0, margins[0], margins[1])
-    return float((upper[:, None] * np.where(signs == 0, 0, np.maximum(0, asked - signs * scores))).sum())
+    return float(
+        (
+            (upper if upper.ndim == 2 else upper[:, None])
+            * np.where(signs == 0, 0, np.maximum(0, asked - signs * scores))
+        ).sum()
+    )
 
 
 def primal_at(Z, X, signs, upper, margins, R):

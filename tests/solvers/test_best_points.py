@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.solvers.best_points import BestPoints
-from labelweave.solvers.box_values import dual_value
+from labelweave.solvers.box_dual import BestPoints, dual_value
 
 
 class _Terms:
@@ -26,7 +25,7 @@ class _Terms:
 
 def test_it_begins_with_the_gap_of_doing_nothing():
     terms = _Terms(0, coupled=False)
-    best = BestPoints(terms)
+    best = BestPoints.at_zero(terms)
     assert best.primal == pytest.approx(21)
     assert best.dual == 0
     assert best.gap == pytest.approx(1)
@@ -37,8 +36,9 @@ def test_it_begins_with_the_gap_of_doing_nothing():
 def test_a_dual_point_is_shrunk_to_where_the_dual_is_highest(seed, coupled):
     terms = _Terms(seed, coupled)
     scores = terms.matrix @ terms.inside
-    best = BestPoints(terms)
-    assert best.note_dual(terms.inside, scores) == pytest.approx(dual_value(terms, terms.inside, scores))
+    best = BestPoints.at_zero(terms)
+    best, value = best.with_dual(terms, terms.inside, scores)
+    assert value == pytest.approx(dual_value(terms, terms.inside, scores))
     assert (best.boxed >= terms.lower).all()
     assert (best.boxed <= terms.upper).all()
     assert best.dual == pytest.approx(dual_value(terms, best.boxed, terms.matrix @ best.boxed), abs=1e-9)
@@ -49,7 +49,7 @@ def test_a_dual_point_is_shrunk_to_where_the_dual_is_highest(seed, coupled):
 
 def test_only_better_points_are_kept():
     terms = _Terms(1, coupled=False)
-    best = BestPoints(terms)
+    best = BestPoints.at_zero(terms)
     worse = np.full((7, 3), 100.0)
-    best.note_primal(worse, terms.matrix @ worse)
+    best = best.with_primal(terms, worse, terms.matrix @ worse)
     assert not best.free.any()

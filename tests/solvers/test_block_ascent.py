@@ -11,6 +11,7 @@ from labelweave.problems.gram_margins import MarginBox
 from labelweave.problems.make_gram_margins import Resources, kernel_margins
 from labelweave.problems.working_set_margins import WorkingSetMargins
 from labelweave.solvers import AlternatingDirections, BlockAscent, Status, WorkingSetAscent
+from labelweave.solvers.block_ascent import BlockState
 
 _L = 5
 
@@ -45,11 +46,15 @@ def _resources(dtype=np.float64, budget=1e9, n_threads=1):
     return Resources(Workers(n_threads), dtype, budget)
 
 
+def _certified(problem, state):
+    settled = problem.settled(state.beta)
+    return problem.measure(settled.boxed, settled.boxed_scores, np.empty(problem.n_rows))
+
+
 def _solved(problem, solver):
-    result = solver.solve(problem)
-    result = result[0] if isinstance(result, tuple) else result
+    result, _ = solver.solve(problem)
     assert result.status is Status.CONVERGED
-    return result.trace[-1], problem.result.kept_scores
+    return result.trace[-1], result.answer.kept_scores
 
 
 @settings(deadline=None, max_examples=40)
@@ -98,22 +103,22 @@ def test_threads_do_not_change_a_bit(room):
     for n_threads in (1, 3):
         with Workers(n_threads).running() as workers:
             problem = BlockMargins(*parts, Resources(workers, np.float32, 4 * 1300 * room))
-            BlockAscent(0.0, 4).solve(problem)
-        betas.append(problem.beta)
+            _, state = BlockAscent(0.0, 4).solve(problem)
+        betas.append(state.beta)
     np.testing.assert_array_equal(*betas)
 
 
 def test_the_seed_fixes_the_run():
     traces = []
     for seed in (0, 0, 1):
-        result = BlockAscent(1e-5, 1000, seed).solve(BlockMargins(*_parts(3, 300), _resources()))
+        result, _ = BlockAscent(1e-5, 1000, seed).solve(BlockMargins(*_parts(3, 300), _resources()))
         traces.append([record.dual for record in result.trace])
     assert traces[0] == traces[1] != traces[2]
 
 
 def test_the_dual_never_falls_and_the_trace_tells_so():
     records, problem = [], BlockMargins(*_parts(4, 300), _resources())
-    result = BlockAscent(1e-6, 10**4, on_check=records.append).solve(problem)
+    result, _ = BlockAscent(1e-6, 10**4).solve(problem, on_check=lambda record, _: records.append(record))
     assert result.status is Status.CONVERGED
     assert result.trace == records
     assert [record.iteration for record in records] == list(range(1, result.n_iter + 1))
@@ -127,23 +132,24 @@ def test_the_dual_never_falls_and_the_trace_tells_so():
 
 def test_a_warm_start_goes_on_from_where_it_is():
     parts = _parts(5, 200)
-    first = BlockMargins(*parts, _resources())
-    assert BlockAscent(1e-6, 10**4).solve(first).converged
-    again = BlockMargins(*parts, _resources(), start=first.result.boxed)
-    assert BlockAscent(1e-5, 10**4).solve(again).n_iter == 1
+    first, _ = BlockAscent(1e-6, 10**4).solve(BlockMargins(*parts, _resources()))
+    assert first.converged
+    again, solver = BlockMargins(*parts, _resources()), BlockAscent(1e-5, 10**4)
+    start = solver.start(again, again.start(first.answer.boxed))
+    assert solver.solve(again, start)[0].n_iter == 1
 
 
 def test_the_iteration_limit_ends_with_a_certificate():
     problem = BlockMargins(*_parts(6, 300), _resources())
-    result = BlockAscent(1e-12, 2).solve(problem)
+    result, state = BlockAscent(1e-12, 2).solve(problem)
     assert result.status is Status.ITERATION_LIMIT
     assert result.n_iter == 2
-    assert (result.trace[-1].primal, result.trace[-1].dual) == problem.certify()
+    assert (result.trace[-1].primal, result.trace[-1].dual) == _certified(problem, state)
 
 
 def test_a_check_can_stop_the_run():
     problem = BlockMargins(*_parts(7, 300), _resources())
-    result = BlockAscent(1e-12, 1000, on_check=lambda record: record.gap < 0.1).solve(problem)
+    result, _ = BlockAscent(1e-12, 1000).solve(problem, on_check=lambda record, _: record.gap < 0.1)
     assert result.status is Status.INTERRUPTED
     assert 1e-12 < result.gap < 0.1
 
@@ -152,24 +158,24 @@ def test_an_interruption_within_a_visit_ends_with_a_certificate():
     problem = BlockMargins(*_parts(8, 300), _resources())
     follow, calls = problem._follow, []
 
-    def interrupted(kernel, moved):
+    def interrupted(*arguments):
         calls.append(1)
         if len(calls) == 5:
             raise KeyboardInterrupt
-        follow(kernel, moved)
+        follow(*arguments)
 
     problem._follow = interrupted
-    result = BlockAscent(1e-9, 1000).solve(problem)
+    result, state = BlockAscent(1e-9, 1000).solve(problem)
     assert result.status is Status.INTERRUPTED
-    assert (result.trace[-1].primal, result.trace[-1].dual) == problem.certify()
-    expected = (problem.rows.source.matrix + 1) @ problem.beta @ problem.covariance.to_dense()
-    np.testing.assert_allclose(problem.scores, expected, atol=1e-9)
+    assert (result.trace[-1].primal, result.trace[-1].dual) == _certified(problem, state)
+    expected = (problem.rows.source.matrix + 1) @ state.beta @ problem.covariance.to_dense()
+    np.testing.assert_allclose(state.scores, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(("dtype", "tol"), [(np.float64, -1.0), (np.float32, 1e-13)])
 def test_a_tolerance_beyond_the_precision_is_given_up(dtype, tol):
     problem = BlockMargins(*_parts(9, 30), _resources(dtype))
-    result = BlockAscent(tol, 10**6).solve(problem)
+    result, _ = BlockAscent(tol, 10**6).solve(problem)
     assert result.status is Status.STALLED
     assert result.n_iter < 5000
     assert abs(result.gap) < (1e-12 if dtype == np.float64 else 1e-3)
@@ -179,12 +185,12 @@ def test_scores_that_drift_are_found_out():
     problem = BlockMargins(*_parts(10, 200), _resources(np.float32))
     measure = problem.measure
 
-    def too_good(shares):
-        primal, _ = measure(shares)
-        return primal, primal
+    def too_good(beta, scores, shares):
+        primal, dual = measure(beta, scores, shares)
+        return primal, primal if beta.dtype == np.float32 else dual
 
     problem.measure = too_good
-    result = BlockAscent(1e-9, 3000).solve(problem)
+    result, _ = BlockAscent(1e-9, 3000).solve(problem)
     assert result.status is Status.STALLED  # six certificates did not bear out what was measured
     assert result.trace[-1].dual < result.trace[-1].primal
 
@@ -193,7 +199,26 @@ def test_nothing_observed_is_solved_at_once():
     box = MarginBox.make(LabelMatrix.from_any(np.full((3, 2), np.nan)), np.ones(3), np.ones((2, 2)))
     source = PrecomputedSource(np.eye(3))
     problem = BlockMargins(box, source, 0.0, LabelCovariance.identity(2), _resources())
-    result = BlockAscent(1e-3, 10).solve(problem)
+    result, _ = BlockAscent(1e-3, 10).solve(problem)
     assert result.converged
     assert result.n_iter == 1
-    assert not problem.result.kept.any()
+    assert not result.answer.kept.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["identity", "dense"])
+@pytest.mark.parametrize("room", [280, 2000])
+@pytest.mark.parametrize("stop", [1, 4, 11])
+def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(dtype, kind, room, stop):
+    """With a cache for some of the rows too, whose content decides which rows are visited."""
+    parts = _parts(11, 400, kind)
+    resources = _resources(dtype, 400 * room * np.dtype(dtype).itemsize)
+    solver = BlockAscent(1e-4, 1000)
+    whole, _ = solver.solve(BlockMargins(*parts, resources))
+    assert whole.n_iter > stop
+    _, state = solver.solve(
+        BlockMargins(*parts, resources), on_check=lambda record, _: record.iteration == stop
+    )
+    again, _ = solver.solve(BlockMargins(*parts, resources), BlockState.from_plain(state.to_plain()))
+    assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
+    np.testing.assert_array_equal(again.answer.boxed, whole.answer.boxed)

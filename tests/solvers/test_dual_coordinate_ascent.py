@@ -1,13 +1,15 @@
 import numpy as np
 import pytest
 
+from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginData, make_margin_dual
 from labelweave.solvers import DualCoordinateAscent, Status
+from labelweave.solvers.dual_coordinate_ascent import SweepState
 
 
-def _dual(n_labels=40, covariance=None, dtype=np.float64, n=60):
+def _dual(n_labels=40, covariance=None, dtype=np.float64, n=60, workers=None):
     random = np.random.default_rng(0)
     X = random.normal(size=(n, 30)) * (random.random((n, 30)) < 0.3)
     Y = (X @ random.normal(size=(30, n_labels)) > 0.5).astype(int)
@@ -15,7 +17,7 @@ def _dual(n_labels=40, covariance=None, dtype=np.float64, n=60):
         FeatureMatrix(X), LabelMatrix.from_any(Y), covariance or LabelCovariance.identity(n_labels),
         np.ones(n), np.ones((2, n_labels)), True,
     )  # fmt: skip
-    return make_margin_dual(data, dtype)
+    return make_margin_dual(data, dtype, workers)
 
 
 class _TwoBlocks:
@@ -27,8 +29,21 @@ class _TwoBlocks:
         self.block_gaps, self.certified = [100.0, 100.0], 0
         self.sweep_hook = sweep_hook
         self.swept = [0, 0]
+        self.workers = Workers()
 
-    def sweep(self, block, rows, threshold):
+    def start(self):
+        return None
+
+    def follow(self, point):
+        pass
+
+    def solution(self):
+        return self.certified
+
+    def map_blocks(self, of_block, blocks):
+        return self.workers.map(of_block, list(blocks))
+
+    def sweep(self, point, block, rows, threshold):
         if self.sweep_hook:
             self.sweep_hook(block, self)
         met = self.block_gaps[block]
@@ -37,15 +52,15 @@ class _TwoBlocks:
             self.block_gaps[block] *= (0.0, 0.7)[block]
         return met
 
-    def gains(self, block):
+    def gains(self, point, block):
         return np.zeros(4)
 
-    def measure(self, block):
+    def measure(self, point, block):
         return 100 + self.block_gaps[block], 100.0
 
-    def certify(self, block):
+    def certify(self, point, block):
         self.certified += 1
-        return self.measure(block)
+        return self.measure(point, block)
 
 
 def _interrupt(block, problem):
@@ -55,7 +70,9 @@ def _interrupt(block, problem):
 
 def test_a_trace_tells_what_happened():
     records = []
-    result = DualCoordinateAscent(1e-6, 1000, on_check=records.append).solve(_dual())
+    result, _ = DualCoordinateAscent(1e-6, 1000).solve(
+        _dual(), on_check=lambda record, state: records.append(record)
+    )
     assert result.status is Status.CONVERGED
     assert result.converged
     assert result.trace == records
@@ -71,14 +88,14 @@ def test_a_trace_tells_what_happened():
 
 def test_the_certificate_is_measured_at_the_solution_returned():
     dual = _dual(dtype=np.float32)
-    result = DualCoordinateAscent(1e-3, 1000).solve(dual)
-    certified = np.sum([dual.certify(block) for block in range(dual.n_blocks)], axis=0)
+    result, state = DualCoordinateAscent(1e-3, 1000).solve(dual)
+    certified = np.sum([dual.certify(state.point, block) for block in range(dual.n_blocks)], axis=0)
     np.testing.assert_allclose((result.trace[-1].primal, result.trace[-1].dual), certified, rtol=1e-13)
 
 
 def test_the_iteration_limit_ends_with_a_certificate():
     problem = _TwoBlocks()
-    result = DualCoordinateAscent(1e-9, 4).solve(problem)
+    result, _ = DualCoordinateAscent(1e-9, 4).solve(problem)
     assert result.status is Status.ITERATION_LIMIT
     assert not result.converged
     assert result.n_iter == 4
@@ -88,7 +105,7 @@ def test_the_iteration_limit_ends_with_a_certificate():
 
 def test_a_block_that_is_done_early_does_not_hide_the_end_of_the_others():
     problem = _TwoBlocks()
-    result = DualCoordinateAscent(1e-3, 100).solve(problem)
+    result, _ = DualCoordinateAscent(1e-3, 100).solve(problem)
     assert result.status is Status.CONVERGED
     assert problem.swept[0] < 3 < problem.swept[1] < 25
 
@@ -96,7 +113,8 @@ def test_a_block_that_is_done_early_does_not_hide_the_end_of_the_others():
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_an_interruption_ends_with_a_certificate(n_threads):
     problem = _TwoBlocks(_interrupt)
-    result = DualCoordinateAscent(1e-9, 100, n_threads).solve(problem)
+    with Workers(n_threads).running() as problem.workers:
+        result, _ = DualCoordinateAscent(1e-9, 100).solve(problem)
     assert result.status is Status.INTERRUPTED
     assert problem.certified == 2
     assert result.trace[-1].dual == 200.0
@@ -105,19 +123,19 @@ def test_an_interruption_ends_with_a_certificate(n_threads):
 
 def test_a_check_can_stop_the_run():
     dual = _dual()
-    result = DualCoordinateAscent(1e-12, 1000, on_check=lambda record: record.gap < 0.1).solve(dual)
+    result, _ = DualCoordinateAscent(1e-12, 1000).solve(dual, on_check=lambda record, _: record.gap < 0.1)
     assert result.status is Status.INTERRUPTED
     assert 1e-12 < result.gap < 0.1
-    assert np.isfinite(dual.solution()[0]).all()
+    assert np.isfinite(result.answer[0]).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_any_number_of_threads_gives_the_same_bits(dtype):
     solutions = []
     for n_threads in (1, 2, 3):
-        dual = _dual(dtype=dtype)
-        result = DualCoordinateAscent(1e-4, 1000, n_threads).solve(dual)
-        solutions.append((*dual.solution(), result.n_iter, result.gap))
+        with Workers(n_threads).running() as workers:
+            result, _ = DualCoordinateAscent(1e-4, 1000).solve(_dual(dtype=dtype, workers=workers))
+        solutions.append((*result.answer, result.n_iter, result.gap))
     for other in solutions[1:]:
         for ours, theirs in zip(solutions[0], other, strict=True):
             np.testing.assert_array_equal(ours, theirs)
@@ -129,6 +147,38 @@ def test_every_seed_finds_the_same_optimum(coupled):
     found = []
     for seed in range(3):
         dual = _dual(6, covariance)
-        assert DualCoordinateAscent(1e-9, 5000, seed=seed).solve(dual).converged
-        found.append(dual.solution()[0])
+        result, _ = DualCoordinateAscent(1e-9, 5000, seed=seed).solve(dual)
+        assert result.converged
+        found.append(result.answer[0])
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-3)
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("stop", [0, 2, 4])
+def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(coupled, dtype, stop):
+    covariance = LabelCovariance.dense(0.7 * np.eye(40) + 0.3) if coupled else None
+    solver, tol = DualCoordinateAscent(1e-4, 1000), 1e-4
+    whole, _ = solver.solve(_dual(covariance=covariance, dtype=dtype))
+    seen = []
+    _, state = solver.solve(
+        _dual(covariance=covariance, dtype=dtype),
+        on_check=lambda record, _: seen.append(record) or len(seen) > stop,
+    )
+    taken_up = SweepState.from_plain(state.to_plain())
+    again, _ = solver.solve(_dual(covariance=covariance, dtype=dtype), taken_up)
+    assert again.gap <= tol
+    assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
+    for ours, theirs in zip(again.answer, whole.answer, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_a_start_near_the_optimum_needs_few_rounds(coupled):
+    covariance = LabelCovariance.dense(0.7 * np.eye(40) + 0.3) if coupled else None
+    dual, solver = _dual(covariance=covariance), DualCoordinateAscent(1e-5, 5000)
+    cold, state = solver.solve(dual)
+    again = _dual(covariance=covariance)
+    warm, _ = solver.solve(again, solver.start(again, again.start(dual.dual(state.point))))
+    assert warm.n_iter < cold.n_iter / 2
+    assert warm.trace[-1].primal == pytest.approx(cold.trace[-1].primal, rel=2e-5)

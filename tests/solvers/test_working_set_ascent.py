@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from labelweave.solvers import Status, WorkingSetAscent
+from labelweave.solvers.working_set_ascent import WorkingSetState
 from reference import working_set_twin as twin
 
 
@@ -29,16 +32,23 @@ class _DenseDual:
         self.asked.append(("label", label))
         return self.R[label]
 
-    def measure(self):
-        slopes = self.targets - self.scores
-        quadratic = 0.5 * (self.beta * self.scores).sum()
-        losses = np.maximum(self.upper * slopes, self.lower * slopes).sum()
-        return float(quadratic + losses), float((self.beta * self.targets).sum() - quadratic)
+    def start(self):
+        """Begin where the last run ended."""
+        return self.beta, self.scores
 
-    def certify(self):
+    def measure(self, beta, scores):
+        gradients = self.targets - scores
+        quadratic = 0.5 * (beta * scores).sum()
+        losses = np.maximum(self.upper * gradients, self.lower * gradients).sum()
+        return float(quadratic + losses), float((beta * self.targets).sum() - quadratic)
+
+    def settled(self, beta):
         self.certified += 1
-        self.scores[:] = self.K @ self.beta @ self.R
-        return self.measure()
+        scores = self.K @ beta @ self.R
+        return SimpleNamespace(kept_scores=scores, boxed=beta, boxed_scores=scores)
+
+    def values(self):
+        return self.measure(self.beta, self.K @ self.beta @ self.R)
 
 
 def _signs(random, n, n_labels, missing=0.0):
@@ -66,7 +76,7 @@ def _assert_optimal(dual):
     assert (dual.lower <= dual.beta).all()
     assert (dual.beta <= dual.upper).all()
     np.testing.assert_allclose(dual.scores, dual.K @ dual.beta @ dual.R, atol=1e-9)
-    primal, value = dual.measure()
+    primal, value = dual.values()
     assert primal - value <= 1e-8 * max(1, primal)
 
 
@@ -74,7 +84,7 @@ def _assert_optimal(dual):
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.3]), st.booleans())
 def test_every_step_is_the_slow_twins(seed, missing, independent):
     dual = _dual(seed, n=14, n_labels=4, missing=missing, C=0.7)
-    # targets of one size give slopes that tie, and rounding would choose between them
+    # targets of one size give gradients that tie, and rounding would choose between them
     dual.targets *= np.random.default_rng(seed).uniform(0.5, 2, dual.targets.shape)
     if independent:
         dual.R = np.eye(4)
@@ -97,7 +107,7 @@ def test_every_step_is_the_slow_twins(seed, missing, independent):
 @pytest.mark.parametrize("n_labels", [1, 5, 40])
 def test_dense_covariances_reach_a_tiny_gap(n_labels, missing):
     dual = _dual(1, n_labels=n_labels, missing=missing)
-    result = WorkingSetAscent(1e-8, 2000).solve(dual)
+    result, _ = WorkingSetAscent(1e-8, 2000).solve(dual)
     assert result.status is Status.CONVERGED
     _assert_optimal(dual)
     unobserved = dual.targets == 0
@@ -112,7 +122,7 @@ def test_an_entry_without_label_changes_nothing():
     for name in ("targets", "lower", "upper", "beta", "scores"):
         setattr(alone, name, np.asfortranarray(getattr(alone, name)[:, :2]))
     for problem in (dual, alone):
-        assert WorkingSetAscent(1e-10, 2000).solve(problem).converged
+        assert WorkingSetAscent(1e-10, 2000).solve(problem)[0].converged
     np.testing.assert_allclose(dual.beta[:, :2], alone.beta, atol=1e-5)
 
 
@@ -121,7 +131,7 @@ def test_independent_labels_are_binary_machines(C):
     random = np.random.default_rng(3)
     K = _rbf(random, 40)
     dual = _DenseDual(K, np.eye(3), _signs(random, 40, 3), C)
-    assert WorkingSetAscent(1e-9, 5000).solve(dual).converged
+    assert WorkingSetAscent(1e-9, 5000).solve(dual)[0].converged
     features = np.linalg.cholesky(K + 1e-12 * np.eye(40))
     for label in range(3):
         machine = LinearSVC(
@@ -141,17 +151,17 @@ def test_the_dual_never_falls():
     values = []
     measure = dual.measure
 
-    def spy():
-        values.append(float((dual.beta * (dual.targets - 0.5 * (dual.K @ dual.beta @ dual.R))).sum()))
-        return measure()
+    def spy(beta, scores):
+        values.append(float((beta * (dual.targets - 0.5 * (dual.K @ beta @ dual.R))).sum()))
+        return measure(beta, scores)
 
     dual.measure = spy
-    assert WorkingSetAscent(1e-9, 2000).solve(dual).converged
+    assert WorkingSetAscent(1e-9, 2000).solve(dual)[0].converged
     assert len(values) > 3
     assert (np.diff(values) >= -1e-10).all()
 
 
-def test_the_order_of_labels_is_by_largest_slope_and_only_related_labels_move():
+def test_the_order_of_labels_is_by_largest_gradient_and_only_related_labels_move():
     random = np.random.default_rng(5)
     R = np.eye(4)
     R[0, 1] = R[1, 0] = 0.5
@@ -178,7 +188,7 @@ def test_degenerate_kernels_are_solved(kind, dense):
     X = X[: 1 if kind == "one row" else None]
     R = _covariance(random, 4) if dense else np.eye(4)
     dual = _DenseDual(X @ X.T, R, _signs(random, len(X), 4))
-    assert WorkingSetAscent(1e-8, 5000).solve(dual).converged
+    assert WorkingSetAscent(1e-8, 5000).solve(dual)[0].converged
     _assert_optimal(dual)
 
 
@@ -187,17 +197,17 @@ def test_a_label_without_prior_variance_goes_to_its_bounds():
     R = np.zeros((3, 3))
     R[:2, :2] = _covariance(random, 2)
     dual = _DenseDual(_rbf(random, 20), R, _signs(random, 20, 3))
-    assert WorkingSetAscent(1e-8, 5000).solve(dual).converged
+    assert WorkingSetAscent(1e-8, 5000).solve(dual)[0].converged
     _assert_optimal(dual)
     np.testing.assert_array_equal(dual.beta[:, 2], dual.upper[:, 2] + dual.lower[:, 2])
 
 
 def test_a_warm_start_goes_on_from_where_it_is():
     dual = _dual(8)
-    assert WorkingSetAscent(1e-9, 2000).solve(dual).converged
+    assert WorkingSetAscent(1e-9, 2000).solve(dual)[0].converged
     beta = dual.beta.copy()
     dual.asked.clear()
-    result = WorkingSetAscent(1e-8, 2000).solve(dual)
+    result, _ = WorkingSetAscent(1e-8, 2000).solve(dual)
     assert result.converged
     assert result.n_iter == 1
     np.testing.assert_allclose(dual.beta, beta, atol=1e-3)
@@ -214,13 +224,13 @@ def test_two_rows_of_the_kernel_at_a_time_are_enough():
 
     frugal.kernel_row = kernel_row
     for dual in (plain, frugal):
-        assert WorkingSetAscent(1e-8, 2000).solve(dual).converged
+        assert WorkingSetAscent(1e-8, 2000).solve(dual)[0].converged
     np.testing.assert_array_equal(frugal.beta, plain.beta)
 
 
 def test_a_trace_tells_what_happened():
     records, dual = [], _dual(9, n=60, n_labels=8)
-    result = WorkingSetAscent(1e-6, 1000, on_check=records.append).solve(dual)
+    result, _ = WorkingSetAscent(1e-6, 1000).solve(dual, on_check=lambda record, _: records.append(record))
     assert result.status is Status.CONVERGED
     assert result.trace == records
     assert [record.iteration for record in records] == list(range(1, result.n_iter + 1))
@@ -229,12 +239,12 @@ def test_a_trace_tells_what_happened():
     for record in records:
         assert record.gap == (record.primal - record.dual) / max(1, abs(record.primal))
         assert 0 < record.active_share <= 1
-    assert (records[-1].primal, records[-1].dual) == dual.certify()
+    assert (records[-1].primal, records[-1].dual) == dual.values()
 
 
 def test_the_iteration_limit_ends_with_a_certificate():
     dual = _dual(10, n=60)
-    result = WorkingSetAscent(1e-12, 2).solve(dual)
+    result, _ = WorkingSetAscent(1e-12, 2).solve(dual)
     assert result.status is Status.ITERATION_LIMIT
     assert result.n_iter == 2
     assert dual.certified == 1
@@ -243,7 +253,7 @@ def test_the_iteration_limit_ends_with_a_certificate():
 
 def test_a_check_can_stop_the_run():
     dual = _dual(11, n=60)
-    result = WorkingSetAscent(1e-12, 1000, on_check=lambda record: record.gap < 0.1).solve(dual)
+    result, _ = WorkingSetAscent(1e-12, 1000).solve(dual, on_check=lambda record, _: record.gap < 0.1)
     assert result.status is Status.INTERRUPTED
     assert 1e-12 < result.gap < 0.1
 
@@ -258,16 +268,16 @@ def test_an_interruption_within_a_visit_ends_with_a_certificate():
         return row(number)
 
     dual.kernel_row = interrupted
-    result = WorkingSetAscent(1e-9, 1000).solve(dual)
+    result, _ = WorkingSetAscent(1e-9, 1000).solve(dual)
     assert result.status is Status.INTERRUPTED
-    assert dual.certified == 1
-    assert (result.trace[-1].primal, result.trace[-1].dual) == dual.measure()
+    assert dual.certified == 2  # to make the scores anew, and for the last record
+    assert (result.trace[-1].primal, result.trace[-1].dual) == dual.values()
     np.testing.assert_allclose(dual.scores, dual.K @ dual.beta @ dual.R)
 
 
 def test_no_step_is_left_when_the_tolerance_asks_for_more_than_numbers_hold():
     dual = _dual(13)
-    result = WorkingSetAscent(-1.0, 10**6).solve(dual)
+    result, _ = WorkingSetAscent(-1.0, 10**6).solve(dual)
     assert result.status is Status.STALLED
     assert result.n_iter < 10**4
     assert abs(result.gap) < 1e-12
@@ -275,7 +285,19 @@ def test_no_step_is_left_when_the_tolerance_asks_for_more_than_numbers_hold():
 
 def test_nothing_observed_is_solved_at_once():
     dual = _DenseDual(np.eye(3), np.eye(2), np.full((3, 2), np.nan))
-    result = WorkingSetAscent(1e-3, 10).solve(dual)
+    result, _ = WorkingSetAscent(1e-3, 10).solve(dual)
     assert result.converged
     assert result.n_iter == 1
     assert dual.asked == []
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(stop):
+    whole, _ = WorkingSetAscent(1e-8, 2000).solve(_dual(15, n=60))
+    dual = _dual(15, n=60)
+    _, state = WorkingSetAscent(1e-8, 2000).solve(dual, on_check=lambda record, _: record.iteration == stop)
+    again, _ = WorkingSetAscent(1e-8, 2000).solve(
+        _dual(15, n=60), WorkingSetState.from_plain(state.to_plain())
+    )
+    assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
+    np.testing.assert_array_equal(again.answer.boxed, whole.answer.boxed)

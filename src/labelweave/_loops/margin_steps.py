@@ -2,7 +2,8 @@
 
 ``signs`` holds y: +1, -1, or 0 where a label was not observed, so that both
 bounds are 0 there and the variable stays put.  The margin that label l asks of a
-positive (negative) example is ``margins[0, l]`` (``margins[1, l]``).  ``upper`` is the weight of the losses, a number for all labels or an array of one each.
+positive (negative) example is ``margins[0, l]`` (``margins[1, l]``).  ``upper`` is
+the weight of the losses, a number for all labels or an array of one each.
 """
 
 from __future__ import annotations

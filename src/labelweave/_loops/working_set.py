@@ -90,7 +90,7 @@ def _project_all(start, moved, variance, beta, lower, upper, gradients):  # type
 
 @njit(**LOOP)
 def begin_visit(targets, scores, beta, lower, upper, start, moved, gradients):  # type: ignore[no-untyped-def]
-    """Write ``start``, ``moved`` and ``gradients`` of one label; return the largest |gradient| and its row."""
+    """Write ``start``, ``moved``, ``gradients`` of one label; return the largest |gradient| and its row."""
     for row in range(len(start)):
         start[row] = targets[row] - scores[row]
         moved[row] = 0.0
@@ -190,7 +190,8 @@ def take_step(  # type: ignore[no-untyped-def]
     else:
         curvatures = (curvature, variance * first_row[q], variance * second_row[q])
         new_p, new_q = solve_two_variables(
-            curvatures, (gradients[p], gradients[q]), (beta[p], beta[q]), (lower[p], lower[q]), (upper[p], upper[q])
+            curvatures, (gradients[p], gradients[q]), (beta[p], beta[q]), (lower[p], lower[q]),
+            (upper[p], upper[q]),
         )  # fmt: skip
     step_p, step_q = new_p - beta[p], new_q - beta[q]
     is_short_p = abs(step_p) <= _SHORT * (upper[p] - lower[p])

@@ -63,7 +63,7 @@ class Workers:
         self.map(work, parts)
 
     def map(self, work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
-        """Do one piece of work on every part, in any order, and give the results in the order of the parts."""
+        """Do one piece of work on every part, in any order; the results come in the order of the parts."""
         if self._pool is None or len(parts) < 2:
             return [work(part) for part in parts]
         futures = [self._pool.submit(work, part) for part in parts]

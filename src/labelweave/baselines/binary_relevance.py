@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from labelweave.baselines.baseline_classifier import BaselineClassifier, TrainingData, with_constant
 from labelweave.baselines.linear_fits import LinearFits, LinearProblem, fit_liblinear, fit_squared
 from labelweave.estimators.progress import FitProgress
+from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
@@ -109,11 +110,15 @@ class BinaryRelevance(BaselineClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
+    @classmethod
+    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
+        return scorer_of_parts(state["fitted"])
+
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         fits, n_labels = self._fit_labels(data), data.labels.n_labels
         d = self.n_features_in_
-        self.coef_ = fits.weights[:, :d]
-        self.intercept_ = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
+        intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
+        self.scorer_ = LinearScorer(intercepts, fits.weights[:, :d])
         self.threshold_ = 0.5 if self.loss == "squared" else 0.0
         self.n_iter_, self.labels_fitted_ = fits.n_iter, fits.labels_fitted
         self.converged_ = fits.converged and fits.labels_fitted == n_labels

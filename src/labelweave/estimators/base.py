@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -40,7 +40,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     scorer_: Scorer
     warm_start: bool
     checkpoint: Any
-    _states: dict[str, State]  # of the last fit, for a warm start
+    _states: Mapping[str, State] = {}
 
     _frame_constraints: ClassVar[dict[str, list[Any]]] = {
         "warm_start": ["boolean"],
@@ -84,9 +84,7 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _close_journal(self, journal: Journal, *, is_done: bool) -> None:
         journal.close(is_done=is_done)
-        self.__dict__.pop("_states", None)
-        if self.warm_start:
-            self._states = journal.states
+        self._states = journal.states if self.warm_start else {}
 
     def _keep_result(self, result: SolverResult) -> None:
         if result.status is Status.INDEFINITE:
@@ -251,6 +249,11 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return parameters
 
     @classmethod
+    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer | None:
+        """Make the scorer of a model file that had its parts as attributes, and take them out of these."""
+        return None
+
+    @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelClassifier:
         """Make the fitted model again.
 
@@ -265,6 +268,10 @@ class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The model; its arrays are read-only.
         """
         model = cls(**state["parameters"])
+        if "scorer_" not in state["fitted"]:
+            scorer = cls._scorer_of_earlier_file(state)
+            if scorer is not None:
+                model.scorer_ = scorer
         for name, value in state["fitted"].items():
             setattr(model, name, value)
         model.trace_ = [cls._record_type(*record) for record in state["fitted"]["trace_"]]

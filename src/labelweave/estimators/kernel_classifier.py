@@ -10,6 +10,7 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.scorers import dense_rows
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram.sources import (
     GramSource,
@@ -58,14 +59,13 @@ class KernelClassifier(LabelClassifier):
 
     def _forget_expansion(self) -> None:
         """Drop what a fit with another kind of kernel left behind."""
-        for name in ("coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
+            self.__dict__.pop(name, None)
 
     def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:
         """Give the kernel of the training rows, and its explicit features where it has them."""
         if self.kernel == "precomputed":
-            given = PrecomputedSource(checked_kernel_matrix(_dense(features)))
+            given = PrecomputedSource(checked_kernel_matrix(dense_rows(features)))
             check_positive_semidefinite(given, seed)
             return given, None
         kernel = make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
@@ -83,13 +83,6 @@ class KernelClassifier(LabelClassifier):
         if self.kernel != "precomputed":
             self.support_vectors_ = features.rows(support).data
 
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        if hasattr(self, "coef_"):
-            explicit = self.kernel_.explicit_features(features)
-            assert explicit is not None, "weights are only kept for explicit features"
-            return explicit.matmul(self.coef_.T) + self.intercept_
-        return self._times_kernel(features, self.dual_coef_) + self.intercept_
-
     def _times_kernel(self, features: FeatureMatrix, coefficients: Array) -> Array:
         """Multiply the kernel to the support rows by their coefficients, in bounded memory."""
         rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(self.support_)))
@@ -100,15 +93,10 @@ class KernelClassifier(LabelClassifier):
 
     def _kernel_to_support(self, features: FeatureMatrix) -> Array:
         if self.kernel == "precomputed":
-            return _dense(features)[:, self.support_]
+            return dense_rows(features)[:, self.support_]
         return self.kernel_.block(features, FeatureMatrix(self.support_vectors_))
 
     def _storable_parameters(self) -> dict[str, Any]:
         if callable(self.kernel) and not isinstance(self.kernel, Kernel):
             CallableKernel(self.kernel).to_state()  # says why it cannot be stored
         return super()._storable_parameters()
-
-
-def _dense(features: FeatureMatrix) -> Array:
-    table: Array = features.data.toarray() if features.is_sparse else features.data
-    return table

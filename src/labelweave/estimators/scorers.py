@@ -18,7 +18,7 @@ from labelweave.estimators.kernel_expansion import KernelExpansion
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.model_files import storable
 
-__all__ = ["KernelScorer", "LinearScorer", "Scorer", "dense_rows"]
+__all__ = ["KernelScorer", "LinearScorer", "Scorer", "dense_rows", "kernel_scorer", "scorer_of_parts"]
 
 _KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
 
@@ -109,6 +109,23 @@ class KernelScorer(Scorer):
         if term.kernel is None:
             return dense_rows(features)[:, self.support_[term.rows]]
         return term.kernel.block(features, FeatureMatrix(self.support_vectors[term.rows]))
+
+
+def scorer_of_parts(fitted: dict[str, Any]) -> Scorer:
+    """Make a scorer of the parts that earlier model files have as attributes, and take them out of these."""
+    intercepts, kernel = fitted.pop("intercept_"), fitted.get("kernel_")
+    if "coef_" in fitted:
+        return LinearScorer(intercepts, fitted.pop("coef_"), kernel)
+    coefficients, support = fitted.pop("dual_coef_"), fitted.pop("support_")
+    return kernel_scorer(kernel, intercepts, coefficients, support, fitted.pop("support_vectors_", None))
+
+
+def kernel_scorer(
+    kernel: Kernel | None, intercepts: PerLabel, coefficients: Array, support: Array, vectors: Any
+) -> KernelScorer:
+    """Make the scorer of one kernel, with coefficients of shape (m, L)."""
+    rows, labels = np.arange(len(support)), np.arange(coefficients.shape[1])
+    return KernelScorer(intercepts, (KernelExpansion(kernel, rows, labels, coefficients),), support, vectors)
 
 
 def dense_rows(features: FeatureMatrix) -> Array:

@@ -66,6 +66,9 @@ class CoupledMargins(MarginDual):
         for slab, (wide, constants) in enumerate(self._weights(list(point.beta))):
             point.weights[slab], point.intercepts[slab] = wide, constants
 
+    def _begin_intercepts(self, point: MarginPoint) -> None:
+        """Do nothing: they are weights like the others."""
+
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
         return float(
             self._sweep(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array, PerRow, RowsByLabels
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
@@ -44,17 +44,17 @@ class MarginBox:
     upper: Array
 
     @classmethod
-    def make(cls, labels: LabelMatrix, weights: PerRow, margins: Array) -> MarginBox:
+    def make(cls, labels: LabelMatrix, weights: Array, margins: Array) -> MarginBox:
         """State the box of a label matrix.
 
-        weights: U, the weight of each row's losses.
+        weights: U, the weights of the losses, of rows or of entries.
         margins (2, L): the margins asked of positives and of negatives.
         Shapes: labels (n, L).
         """
         signs = labels.to_signs().astype(np.float64)
         positive, negative = signs > 0, signs < 0
         targets = np.where(positive, margins[0], 0.0) - np.where(negative, margins[1], 0.0)
-        bound = weights[:, None]
+        bound = weights if weights.ndim == 2 else weights[:, None]
         return cls(targets, -bound * negative, bound * positive)
 
     def astype(self, dtype: npt.DTypeLike) -> MarginBox:
@@ -181,7 +181,7 @@ class GramMargins:
         return entries
 
     def settled(self, free: RowsByLabels, boxed: RowsByLabels, tol: float) -> SettledMargins:
-        """Give the result at B and V; rows outside the support of V get no coefficient where the gap allows it.
+        """Give the result at B and V; rows that do not support V get no coefficient where the gap allows it.
 
         tol: the relative duality gap that leaving rows out may come to.
         """

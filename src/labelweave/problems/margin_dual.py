@@ -189,6 +189,7 @@ class MarginDual(ABC):
     def follow(self, point: MarginPoint) -> None:
         """Make the weights of a point follow its variables, in the precision of solving."""
 
+    @abstractmethod
     def _begin_intercepts(self, point: MarginPoint) -> None:
         """Set what the intercepts of a point begin with, where its variables do not decide it."""
 
@@ -245,7 +246,7 @@ class MarginDual(ABC):
         Rounding may have carried a variable just past its bound.
         """
         upper = self.exact_blocks[block].upper.reshape(self.n_rows, -1)
-        beta = point.beta[block].astype(np.float64)
+        beta: Array = point.beta[block].astype(np.float64)
         np.clip(beta, -upper, upper, out=beta)  # the bound 0 on the other side is exact in any precision
         return beta
 

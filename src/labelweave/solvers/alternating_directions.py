@@ -182,7 +182,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         self.tol, self.max_iter, self.hands_over = tol, max_iter, hands_over
 
     def start(self, problem: SplitDual, point: SplitState | None = None) -> SplitState:
-        """Begin at 0, or at B, V, W and rho of another run, with its rounds and trace."""
+        """Begin at 0, or at the best points, W and rho of another run, with its rounds and trace."""
         zero = np.zeros_like(problem.targets)
         dtype = zero.dtype
         state = SplitState(
@@ -199,8 +199,8 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             return state
         state = replace(
             state,
-            free=point.free.astype(dtype),
-            boxed=np.clip(point.boxed.astype(dtype), problem.lower, problem.upper),
+            free=point.best.free.astype(dtype),
+            boxed=np.clip(point.best.boxed.astype(dtype), problem.lower, problem.upper),
             shift=point.shift.astype(dtype),
             penalty=max(point.penalty, problem.smallest_penalty),
             rounds=point.rounds,
@@ -209,6 +209,15 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         )
         best, _ = _measured(problem, state)
         return _corrected(problem, replace(state, best=best))
+
+    def start_at(self, problem: SplitDual, dual: Array) -> SplitState:
+        """Begin at dual variables, clipped to their bounds, as if they were the optimum."""
+        state = self.start(problem)
+        dual = np.clip(dual.astype(problem.targets.dtype), problem.lower, problem.upper)
+        (scores,) = problem.scores(dual)
+        shift = (problem.targets - scores) / state.penalty
+        best = replace(state.best, free=dual, boxed=dual)
+        return self.start(problem, replace(state, best=best, shift=shift))
 
     def round(self, problem: SplitDual, state: SplitState) -> Round[SplitState]:
         for _ in range(problem.steps_a_round):

@@ -212,14 +212,7 @@ def _to_plain(value: Any) -> Any:
 
 def _from_plain(plain: Any) -> Any:
     if isinstance(plain, dict) and _KIND in plain:
-        parts = {name: _from_plain(part) for name, part in plain.items() if name != _KIND}
-        if plain[_KIND] == "Status":
-            return Status[parts["name"]]
-        if plain[_KIND] == "Generator":
-            return generator_at(parts["stream"])
-        if plain[_KIND] not in State._kinds:
-            raise ValueError(f"There is no kind of state called {plain[_KIND]!r}.")
-        return State._kinds[plain[_KIND]](**parts)
+        return _made(plain[_KIND], {name: _from_plain(part) for name, part in plain.items() if name != _KIND})
     if isinstance(plain, dict) and plain.keys() == {_FORTRAN}:
         return np.array(plain[_FORTRAN]).T
     if isinstance(plain, dict):
@@ -227,3 +220,13 @@ def _from_plain(plain: Any) -> Any:
     if isinstance(plain, tuple | list):
         return type(plain)(_from_plain(part) for part in plain)
     return np.array(plain) if isinstance(plain, np.ndarray) else plain
+
+
+def _made(kind: str, parts: dict[str, Any]) -> Any:
+    if kind == "Status":
+        return Status[parts["name"]]
+    if kind == "Generator":
+        return generator_at(parts["stream"])
+    if kind not in State._kinds:
+        raise ValueError(f"There is no kind of state called {kind!r}.")
+    return State._kinds[kind](**parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 __all__ = ["SolverResult", "Status"]
 
@@ -51,7 +52,7 @@ class SolverResult:
     @property
     def gap(self) -> float:
         """The relative duality gap at the result."""
-        return self.trace[-1].gap
+        return float(self.trace[-1].gap)
 
     def followed_by(self, later: SolverResult) -> SolverResult:
         """Join the result of a run that went on where this one stopped.

@@ -8,18 +8,23 @@ classification with applications to zero-shot learning", Machine Learning 88
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from labelweave.array_types import Array
+from labelweave.estimators.entry_weights import read_entry_weights, weights_of_entries
+from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.targets import read_targets
+from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer, scorer_of_parts
+from labelweave.estimators.seen_rows import SeenRows, carried_columns
+from labelweave.estimators.targets import TargetForm, read_targets
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
@@ -33,6 +38,27 @@ __all__ = ["MaxMarginClassifier"]
 _SOLVERS = {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set"}
 _FACTORIZATIONS = {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
+
+
+@dataclass(frozen=True)
+class _Dual:
+    """The dual variables of a fit, for one that begins with them.
+
+    variables (n, L): signed, in float64.
+    """
+
+    variables: Array
+    C: float
+    form: TargetForm
+
+    def carried(self, shape: tuple[int, int], form: TargetForm, C: float) -> Array | None:
+        """Give the variables of a problem with more rows, more labels or another C; None if labels differ."""
+        columns = carried_columns(self.form, form)
+        if columns is None or columns.max(initial=-1) >= shape[1] or len(self.variables) > shape[0]:
+            return None
+        variables = np.zeros(shape)
+        variables[: len(self.variables), columns] = self.variables * (C / self.C)
+        return variables
 
 
 @storable("MaxMarginClassifier")
@@ -83,6 +109,13 @@ class MaxMarginClassifier(ThresholdedClassifier):
         is fitted to all rows.  Only "auto" where a row has one of three classes or more.
     validation_fraction : float, default=0.1
         The share of rows held out for thresholds, every label spread evenly.
+    warm_start : bool, default=False
+        Whether the next ``fit`` starts from the dual variables of the last one, where rows and labels are as
+        many.  The result is within ``tol`` of the optimum either way.
+    checkpoint : path-like or None, default=None
+        A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
+        on from it, with the same bits, when the same call is made again; other data or parameters are
+        refused.  It is removed when the fit is done.
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
     max_iter : int, default=1000
@@ -161,6 +194,9 @@ class MaxMarginClassifier(ThresholdedClassifier):
            [1, 0]])
     """
 
+    _dual: _Dual | None = None
+    _seen: SeenRows | None = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         **ThresholdedClassifier._kernel_constraints,
@@ -169,6 +205,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
         "false_negative_cost": [_NON_NEGATIVE, "array-like"],
         "false_positive_cost": [_NON_NEGATIVE, "array-like"],
         **ThresholdedClassifier._threshold_constraints,
+        **ThresholdedClassifier._frame_constraints,
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions(_SOLVERS)],
@@ -193,6 +230,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         false_positive_cost=1.0,
         threshold="auto",
         validation_fraction=0.1,
+        warm_start=False,
+        checkpoint=None,
         tol=1e-3,
         max_iter=1000,
         solver="auto",
@@ -213,6 +252,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         self.false_positive_cost = false_positive_cost
         self.threshold = threshold
         self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
@@ -224,7 +265,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMarginClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> MaxMarginClassifier:
         """Fit the model.
 
         Parameters
@@ -235,6 +276,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
+        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
 
         Returns
         -------
@@ -248,51 +291,140 @@ class MaxMarginClassifier(ThresholdedClassifier):
             column or label is named.
         """
         features = self._read_features(X, reset=True)
-        labels, self._form = read_targets(y)
+        labels, form = read_targets(y)
         self._check_lengths(features, labels)
-        self.classes_ = self._form.classes
-        self._check_threshold()
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
+        entries = read_entry_weights(entry_weight, labels)
+        before = self._dual if self.warm_start else None
+        if before is not None and len(before.variables) != len(features):
+            before = None
+        self._seen = None
+        rows = SeenRows(features, labels, weights, form)
+        return self._fit(rows, entries, before, FitArguments(X, y, sample_weight))
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMarginClassifier:
+        """Go on with new rows, new labels, or both; linear kernels only.
+
+        The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
+        one ended: their dual variables begin with 0.  Labels are known by name where they have names, else by
+        place.
+        A label that a call does not name is unobserved in its rows, a new one in all earlier rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            More rows, or earlier ones again with labels that were not known.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Their labels or classes.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses.
+
+        Returns
+        -------
+        MaxMarginClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no explicit features, the model was fitted by :meth:`fit`, or the data make no
+            sense.
+        """
+        if self.kernel not in ("linear", "cosine"):
+            raise ValueError(
+                f"partial_fit is for kernels with explicit features, 'linear' and 'cosine', and this one is "
+                f"{self.kernel!r}; use fit with warm_start=True."
+            )
+        seen = self._seen
+        if seen is None and hasattr(self, "scorer_"):
+            raise ValueError(
+                "This model was fitted by fit, which keeps no rows to go on with; begin with partial_fit."
+            )
+        features = self._read_features(X, reset=seen is None)
+        weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
+        rows = SeenRows.read(features, y, weights)
+        rows = rows if seen is None else seen.joined(rows)
+        labels, form = rows.targets()
+        self._seen = rows
+        known = replace(rows, labels=labels, form=form)
+        return self._fit(known, None, self._dual, FitArguments(X, y, sample_weight))
+
+    def _fit_from(
+        self, part: MaxMarginClassifier, kept: Array, X: Any, y: Any, **fit_params: Any
+    ) -> MaxMarginClassifier:
+        """Fit all rows from a model that was fitted, with ``warm_start``, to those of the given numbers."""
+        begin = part._dual
+        if begin is not None:
+            variables = np.zeros((_num_samples(X), begin.variables.shape[1]))
+            variables[kept] = begin.variables
+            self._dual = replace(begin, variables=variables)
+        asked, self.warm_start = self.warm_start, True
+        try:
+            return self.fit(X, y, **fit_params)
+        finally:
+            self.warm_start = asked
+            self._dual = self._dual if asked else None
+
+    def _fit(
+        self, rows: SeenRows, entries: Any, before: _Dual | None, arguments: FitArguments
+    ) -> MaxMarginClassifier:
+        """Fit to data that were read, from the dual variables of an earlier fit if there are any."""
+        labels, form = rows.labels, rows.form
+        assert isinstance(labels, LabelMatrix), "classes were made labels"
+        assert form is not None, "the form is known with the labels"
+        self._form, self.classes_ = form, form.classes
+        self._check_threshold()
         self.label_covariance_ = self._covariance(labels)
         data = MarginData(
-            features=features,
+            features=rows.features,
             labels=labels,
             covariance=self.label_covariance_,
-            upper=2.0 * self.C * weights,
+            upper=weights_of_entries(2.0 * self.C * rows.weights, entries),
             margins=self._margins(labels.n_labels),
             intercept=self.fit_intercept,
         )
         self._forget_expansion()
-        progress = FitProgress(
-            self, FitArguments(X, y, sample_weight), tol=self.tol, has_part=self._holds_out
+        dual = None if before is None else before.carried(labels.shape, form, self.C)
+        journal = self._open_journal(
+            X=rows.features.data, y=[labels.positives, labels.observed], weights=data.upper, start=dual
         )
-        self._fit(data, weights, progress)
+        progress = FitProgress(self, arguments, tol=self.tol, has_part=self._holds_out)
+        result = self._solve(data, rows.weights, progress, journal, dual)
+        self._keep_result(result)
+        self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
         progress.close()
         return self
 
-    def _fit(self, data: MarginData, weights: Array, progress: FitProgress) -> None:
-        self._keep_result(self._solve(data, weights, progress))
-
-    def _solve(self, data: MarginData, weights: Array, progress: FitProgress) -> SolverResult:
+    def _solve(
+        self, data: MarginData, weights: Array, progress: FitProgress, journal: Journal, dual: Array | None
+    ) -> SolverResult:
         """Choose thresholds, fit, and keep what makes the scores."""
-        features, settings = data.features, self._settings(progress)
-        task = MarginTask(data, *self._read_kernel(features, settings.seed), settings)
+        features, settings = data.features, self._settings(progress, journal)
+        task = MarginTask(data, *self._read_kernel(features, settings.seed), settings, journal)
+        start = dual
 
         def fit_part(kept: Array) -> SolverResult:
-            fitted = task.part(kept).solve()
-            support = None if fitted.support is None else kept[fitted.support]
-            self._keep_scores(replace(fitted, support=support), features)
+            nonlocal start
+            fitted = task.part(kept).solve(None if dual is None else dual[kept])
+            self._keep_scores(fitted, features, kept)
+            start = np.zeros(data.labels.shape)
+            start[kept] = fitted.dual()
             return fitted.result
 
         part = self._set_thresholds(features, lambda: data.labels, weights, settings.seed, fit_part)
-        whole = fit_after(part, progress, task.solve)
+        whole = fit_after(part, progress, lambda: task.solve(start))
         if whole is None:
             assert part is not None, "only a fit after another one gives way to it"
             return replace(part, status=Status.INTERRUPTED)
-        self._keep_scores(whole, features)
+        self._keep_scores(whole, features, np.arange(len(features)))
+        if self.warm_start or self._seen is not None:
+            self._dual = _Dual(whole.dual(), self.C, self._form)
         return whole.result
 
-    def _settings(self, progress: FitProgress) -> MarginSettings:
+    def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
+        random_state = check_random_state(self.random_state)
         return MarginSettings(
             solver=self.solver,
             tol=self.tol,
@@ -301,16 +433,25 @@ class MaxMarginClassifier(ThresholdedClassifier):
             factorization=self.factorization,
             memory_budget=self.memory_budget,
             n_threads=effective_n_jobs(self.n_jobs),
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=journal.recall("seed", lambda: int(random_state.randint(2**31 - 1))),
             on_check=progress,
         )
 
-    def _keep_scores(self, fitted: MarginFit, features: FeatureMatrix) -> None:
-        self.intercept_ = fitted.intercepts
+    def _keep_scores(self, fitted: MarginFit, features: FeatureMatrix, rows: Array) -> None:
+        kernel = None if self.kernel == "precomputed" else self.kernel_
         if fitted.weights is not None:
-            self.coef_ = fitted.weights
-        elif fitted.support is not None and fitted.dual_coefficients is not None:
-            self._keep_support(features, fitted.support, fitted.dual_coefficients)
+            self.scorer_ = LinearScorer(fitted.intercepts, fitted.weights, kernel)
+            return
+        coefficients = fitted.coefficients
+        assert coefficients is not None, "a fit has weights or coefficients"
+        used = np.flatnonzero(coefficients.any(axis=1))
+        support = rows[used]
+        vectors = None if kernel is None else features.rows(support).data
+        self.scorer_ = kernel_scorer(kernel, fitted.intercepts, coefficients[used], support, vectors)
+
+    @classmethod
+    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
+        return scorer_of_parts(state["fitted"])
 
     def _covariance(self, labels: LabelMatrix) -> LabelCovariance:
         covariance = self._given_covariance(labels)

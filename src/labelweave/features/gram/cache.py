@@ -96,8 +96,8 @@ class CachedRows:
         """Tell what is held."""
         held = set(self._batch_of[self._row_of >= 0].tolist())
         self._batches = {number: rows for number, rows in self._batches.items() if number in held}
-        parts = (part.copy() for part in (self._row_of, self._used, self._batch_of))
-        return CacheContent(*parts, list(self._batches.items()), self._time)
+        slots = self._row_of.copy(), self._used.copy(), self._batch_of.copy()
+        return CacheContent(*slots, list(self._batches.items()), self._time)
 
     def refill(self, content: CacheContent) -> None:
         """Hold what another cache of the same matrix held; nothing is done if it is held already."""
