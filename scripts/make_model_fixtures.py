@@ -74,8 +74,11 @@ def _flat(name: str, value: Any) -> dict[str, np.ndarray]:
 
 def attributes(model: Any) -> dict[str, str]:
     """Sum up public fitted attributes: type, shape and digest of arrays; lengths of traces."""
-    found: dict[str, str] = {}
-    for name, value in vars(model).items():
+    found, values = {}, dict(vars(model))
+    if "scorer_" in values:  # holds what were attributes of their own in earlier versions
+        scorer = values.pop("scorer_")
+        values |= {name: getattr(scorer, name) for name in scorer.attributes() if hasattr(scorer, name)}
+    for name, value in values.items():
         if name.startswith("_") or not name.endswith("_"):
             continue
         if name.endswith("trace_"):

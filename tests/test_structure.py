@@ -13,7 +13,7 @@ LONGEST_FUNCTION, LONGEST_FILE = 60, 500
 LINES = 55_000  # finally 48,000
 CODE = 28_000  # finally 25,500; without imports and docstrings
 FILES_ENTERED = {
-    "max-margin, RBF": 34,  # finally 24
+    "max-margin, RBF": 35,  # finally 24
     "kernel logistic, learned": 45,  # finally 35
     "kernel logistic, learned, tree": 52,  # finally 35
     "low rank": 28,

@@ -8,6 +8,7 @@ classification with applications to zero-shot learning", Machine Learning 88
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from labelweave.array_types import Array
+from labelweave.estimators.base import CALLER
 from labelweave.estimators.entry_weights import read_entry_weights, weights_of_entries
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
@@ -300,7 +302,9 @@ class MaxMarginClassifier(ThresholdedClassifier):
             before = None
         self._seen = None
         rows = SeenRows(features, labels, weights, form)
-        return self._fit(rows, entries, before, FitArguments(X, y, sample_weight))
+        self._fit(rows, entries, before, FitArguments(X, y, sample_weight))
+        self._seen = rows if self.warm_start and entries is None else None
+        return self
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -329,8 +333,13 @@ class MaxMarginClassifier(ThresholdedClassifier):
         Raises
         ------
         ValueError
-            If the kernel has no explicit features, the model was fitted by :meth:`fit`, or the data make no
-            sense.
+            If the kernel has no explicit features, or the data make no sense.
+
+        Warns
+        -----
+        UserWarning
+            If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
+            is fitted to the rows of this call alone.
         """
         if self.kernel not in ("linear", "cosine"):
             raise ValueError(
@@ -339,8 +348,10 @@ class MaxMarginClassifier(ThresholdedClassifier):
             )
         seen = self._seen
         if seen is None and hasattr(self, "scorer_"):
-            raise ValueError(
-                "This model was fitted by fit, which keeps no rows to go on with; begin with partial_fit."
+            warnings.warn(
+                "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go "
+                "on, begin with partial_fit, or with fit and warm_start=True.",
+                stacklevel=CALLER,
             )
         features = self._read_features(X, reset=seen is None)
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
@@ -349,7 +360,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         labels, form = rows.targets()
         self._seen = rows
         known = replace(rows, labels=labels, form=form)
-        return self._fit(known, None, self._dual, FitArguments(X, y, sample_weight))
+        self._fit(known, None, self._dual if seen is not None else None, FitArguments(X, y, sample_weight))
+        return self
 
     def _fit_from(
         self, part: MaxMarginClassifier, kept: Array, X: Any, y: Any, **fit_params: Any
@@ -367,9 +379,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
             self.warm_start = asked
             self._dual = self._dual if asked else None
 
-    def _fit(
-        self, rows: SeenRows, entries: Any, before: _Dual | None, arguments: FitArguments
-    ) -> MaxMarginClassifier:
+    def _fit(self, rows: SeenRows, entries: Any, before: _Dual | None, arguments: FitArguments) -> None:
         """Fit to data that were read, from the dual variables of an earlier fit if there are any."""
         labels, form = rows.labels, rows.form
         assert isinstance(labels, LabelMatrix), "classes were made labels"
@@ -395,7 +405,6 @@ class MaxMarginClassifier(ThresholdedClassifier):
         self._keep_result(result)
         self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
         progress.close()
-        return self
 
     def _solve(
         self, data: MarginData, weights: Array, progress: FitProgress, journal: Journal, dual: Array | None
@@ -419,8 +428,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
             assert part is not None, "only a fit after another one gives way to it"
             return replace(part, status=Status.INTERRUPTED)
         self._keep_scores(whole, features, np.arange(len(features)))
-        if self.warm_start or self._seen is not None:
-            self._dual = _Dual(whole.dual(), self.C, self._form)
+        goes_on = self.warm_start or self._seen is not None
+        self._dual = _Dual(whole.dual(), self.C, self._form) if goes_on else None
         return whole.result
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
