@@ -144,7 +144,7 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         if state.is_due:
             return Round(self._grown(problem, state))
         solver = self.last if state.reason else self.inner
-        inner, record, status = solver.round(problem.at(state.cliques), state.inner)
+        inner, record, status, _ = solver.round(problem.at(state.cliques), state.inner)
         state = replace(state, inner=inner, rounds=inner.rounds)
         if status is None or state.reason:
             return Round(state, record, status)
