@@ -49,4 +49,6 @@ def sigmoid_sums(scores, signs, weights, curves, targets, sums):  # type: ignore
     """
     for line in range(len(scores)):
         curve = (curves[line, 0], curves[line, 1])
-        sums[line] = _line_sums(scores[line], signs[line], weights, curve, targets[line])
+        found = _line_sums(scores[line], signs[line], weights, curve, targets[line])
+        for place in range(len(found)):  # an assignment of them all takes Numba four seconds more to compile
+            sums[line, place] = found[place]

@@ -28,7 +28,6 @@ def pair_codes(indptr, indices, n_labels, starts, codes):  # type: ignore[no-unt
                 filled += 1
 
 
-@njit(nogil=True, cache=True)
 def spread_rows(  # type: ignore[no-untyped-def]
     indptr, indices, starts, rows, sizes, extras, shares, draws
 ):
@@ -41,30 +40,35 @@ def spread_rows(  # type: ignore[no-untyped-def]
     """
     n_rows, n_labels = len(indptr) - 1, len(starts) - 1
     parts = np.full(n_rows, _NOWHERE, np.int64)
-    room = np.append(sizes, extras)
-    taken = np.zeros((n_labels + 1, len(sizes)), np.int64)  # of every label, and of rows in the last line
-    keys = np.arange(n_labels)
-    for label in range(n_labels):
-        keys[label] += (starts[label + 1] - starts[label]) * n_labels
+    # of every label, and of rows in the last line
+    taken, room = np.zeros((n_labels + 1, len(sizes)), np.int64), np.append(sizes, extras)
+    keys = np.arange(n_labels) + np.diff(starts) * n_labels
     heap = np.argsort(keys)
-    places = np.empty(n_labels, np.int64)
-    places[heap] = np.arange(n_labels)
-    scratch = np.empty(len(sizes), np.int64)
+    places = np.argsort(heap)
+    tied = np.empty(len(sizes), np.int64)
+    _share_out(indptr, indices, starts, rows, shares, draws, heap, keys, places, taken, room, tied, parts)
+    return parts
+
+
+@njit(nogil=True, cache=True)
+def _share_out(  # type: ignore[no-untyped-def]
+    indptr, indices, starts, rows, shares, draws, heap, keys, places, taken, room, tied, parts
+):
+    n_rows, n_labels = len(indptr) - 1, len(starts) - 1
     for size in range(n_labels, 0, -1):
         label = heap[0]
         _leave(heap, size, keys, places)
         for row in rows[starts[label] : starts[label + 1]]:
             if parts[row] == _NOWHERE:
                 own = indices[indptr[row] : indptr[row + 1]]
-                parts[row] = _best_part(label, own, starts, taken, shares, room, draws[row], scratch)
+                parts[row] = _best_part(label, own, starts, taken, shares, room, draws[row], tied)
                 _hand_over(own, parts[row], taken, room)
                 _lower(own, heap, keys, places)
     for row in range(n_rows):  # the rest has no labels: only rows are wanted
         if parts[row] == _NOWHERE:
             own = indices[:0]
-            parts[row] = _best_part(n_labels, own, starts, taken, shares, room, draws[row], scratch)
+            parts[row] = _best_part(n_labels, own, starts, taken, shares, room, draws[row], tied)
             _hand_over(own, parts[row], taken, room)
-    return parts
 
 
 @njit(nogil=True, cache=True)
