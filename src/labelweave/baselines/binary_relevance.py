@@ -35,8 +35,7 @@ class BinaryRelevance(BaselineClassifier):
     Parameters
     ----------
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        ``1/2 (y - s)^2`` with y 1 and 0; ``log(1 + exp(-y s))`` or ``1/2 max(0, 1 - y s)^2`` with y 1
-        and -1.
+        ``1/2 (y - s)^2`` with y 1 and 0; ``log(1 + exp(-y s))`` or ``1/2 max(0, 1 - y s)^2`` with y 1 and -1.
     regularization : float, default=1.0
         The penalty, above 0.
     fit_intercept : bool, default=True

@@ -1,8 +1,7 @@
 """Web scale annotation by image embedding (WSABIE).
 
-Weston, Bengio and Usunier, "Large scale image annotation: learning to rank with joint word-image
-embeddings", Machine Learning 81 (2010); "WSABIE: scaling up to large vocabulary image annotation",
-IJCAI 2011.
+Weston, Bengio and Usunier, "Large scale image annotation: learning to rank with joint word-image embeddings",
+Machine Learning 81 (2010); "WSABIE: scaling up to large vocabulary image annotation", IJCAI 2011.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The rows of an ARFF file, dense or sparse, as one table of numbers.
 
-A nominal cell becomes the position of its value in the declared list, which
-is also what the sparse form means by leaving a cell out; ``?`` becomes NaN.
-Lines of plain numbers take a short way, any other line is read cell by cell,
-which gives exact messages.
+A nominal cell becomes the position of its value in the declared list, which is also what the sparse form
+means by leaving a cell out; ``?`` becomes NaN. Lines of plain numbers take a short way, any other line is
+read cell by cell, which gives exact messages.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Debian's packages and their tags, a multi-label data set that comes with the library.
 
-Thirty thousand software packages are described by the words of their names and
-one-line descriptions, by what they depend on and by their section; their labels
-are the faceted tags of Debian's Debtags effort, such as ``role::program``.  The
-file is built by ``scripts/build_debtags.py``; its ``README.md`` gives source,
-counts and what was dropped.
+Thirty thousand software packages are described by the words of their names and one-line descriptions, by what
+they depend on and by their section; their labels are the faceted tags of Debian's Debtags effort, such as
+``role::program``.  The file is built by ``scripts/build_debtags.py``; its ``README.md`` gives source, counts
+and what was dropped.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ SUFFIXES = ("", "_test", "_untagged")
 def load_debtags(return_X_y: bool = False) -> Any:
     """Load the bundled data set of Debian packages and their tags.
 
-    Features are counts of words, dependencies and sections, weighted by
-    ``(1 + log count) * idf`` with the idf of the training rows, in rows of unit
-    length.  All packages that are built from one source are on one side of the
-    split.
+    Features are counts of words, dependencies and sections, weighted by ``(1 + log count) * idf`` with the
+    idf of the training rows, in rows of unit length.  All packages that are built from one source are on one
+    side of the split.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 """ARFF files whose class is a path in a taxonomy, as Clus writes them.
 
-The header lists the nodes, ``@attribute class hierarchical 1,1/2,1/2/3``; a
-row ends with its node, or with several joined by ``@``.  A row belongs to the
-nodes it names and to everything above them.
+The header lists the nodes, ``@attribute class hierarchical 1,1/2,1/2/3``; a row ends with its node, or with
+several joined by ``@``.  A row belongs to the nodes it names and to everything above them.
 """
 
 from __future__ import annotations
@@ -42,10 +41,9 @@ def read_hierarchical_arff(path: PathLike) -> LabeledData:
     Returns
     -------
     LabeledData
-        The rows.  The labels are all nodes, named by their paths, in the order
-        of the header; ``parents`` holds the tree.  A row's positives are the
-        nodes it names with all their ancestors; a row whose class is ``?`` is
-        unobserved.
+        The rows.  The labels are all nodes, named by their paths, in the order of the header; ``parents``
+        holds the tree.  A row's positives are the nodes it names with all their ancestors; a row whose class
+        is ``?`` is unobserved.
 
     Raises
     ------
@@ -142,8 +140,7 @@ def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
     Parameters
     ----------
     data : LabeledData
-        The rows, with ``parents`` and label names that are paths
-        (``1``, ``1/2``, ``1/2/3``).
+        The rows, with ``parents`` and label names that are paths (``1``, ``1/2``, ``1/2/3``).
     path : path-like
         Where the file goes.
 

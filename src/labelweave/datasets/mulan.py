@@ -1,8 +1,7 @@
 """Multi-label ARFF files of Mulan and MEKA, dense and sparse.
 
-Mulan names the labels in an XML file beside the ARFF file.  MEKA counts them
-in the relation name, as in ``@relation 'scene: -C 6'``: the first six columns
-are the labels, the last six where the number is negative.
+Mulan names the labels in an XML file beside the ARFF file.  MEKA counts them in the relation name, as in
+``@relation 'scene: -C 6'``: the first six columns are the labels, the last six where the number is negative.
 """
 
 from __future__ import annotations
@@ -53,9 +52,8 @@ def read_mulan(
     Returns
     -------
     LabeledData
-        The rows.  Labels keep the order of the ARFF file; ``?`` as a label is
-        unobserved.  A nominal feature with values other than 0 and 1 becomes
-        one 0/1 feature a value, named ``attribute=value``.
+        The rows.  Labels keep the order of the ARFF file; ``?`` as a label is unobserved.  A nominal feature
+        with values other than 0 and 1 becomes one 0/1 feature a value, named ``attribute=value``.
 
     Raises
     ------

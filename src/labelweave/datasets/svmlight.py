@@ -145,9 +145,8 @@ def _integer(path: PathLike, number: int, what: str, text: str, allowed: range) 
 def write_svmlight(data: LabeledData, path: PathLike) -> None:
     """Write rows as a multi-label svmlight file with features from zero.
 
-    The first row states the first and the last feature, if need be as zeros,
-    so that a reader finds where features begin and how many there are.
-    Values keep 16 digits.
+    The first row states the first and the last feature, if need be as zeros, so that a reader finds where
+    features begin and how many there are. Values keep 16 digits.
 
     Parameters
     ----------

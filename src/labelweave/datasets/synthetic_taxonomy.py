@@ -48,9 +48,8 @@ def make_taxonomy(
     Returns
     -------
     LabeledData
-        Dense X; the labels are all nodes below the root, named by their paths
-        such as ``1/2/1``, positive on the path to the row's leaf; ``parents``
-        holds the tree.
+        Dense X; the labels are all nodes below the root, named by their paths such as ``1/2/1``, positive on
+        the path to the row's leaf; ``parents`` holds the tree.
 
     Raises
     ------

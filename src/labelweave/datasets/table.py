@@ -1,9 +1,8 @@
 """Tables with text, categories, numbers and labels: CSV, TSV, JSON lines, Parquet.
 
-What an empty label cell means.  A cell that is missing (null in JSON and
-Parquet, ``?`` in any file) leaves the row's labels unobserved.  A cell that is
-empty (an empty string or list, an empty CSV cell) says that the row has no
-positive label.  In columns of 0 and 1 an empty cell is one unobserved label.
+What an empty label cell means.  A cell that is missing (null in JSON and Parquet, ``?`` in any file) leaves
+the row's labels unobserved.  A cell that is empty (an empty string or list, an empty CSV cell) says that the
+row has no positive label.  In columns of 0 and 1 an empty cell is one unobserved label.
 """
 
 from __future__ import annotations
@@ -61,9 +60,8 @@ def read_table(
     Raises
     ------
     DataFileError
-        If the file is malformed, naming line, row and column.  CSV and JSON
-        lines hold no count of rows: cut exactly after a row they are shorter
-        whole files.
+        If the file is malformed, naming line, row and column.  CSV and JSON lines hold no count of rows: cut
+        exactly after a row they are shorter whole files.
     """
     columns = _columns(roles, vectorizer)
     table = next(raw_tables(path))
@@ -160,8 +158,7 @@ def iterate_table(
     Yields
     ------
     LabeledData
-        A chunk as :func:`read_table_columns` gives it; the frame's index
-        counts the rows of the file.
+        A chunk as :func:`read_table_columns` gives it; the frame's index counts the rows of the file.
 
     Raises
     ------

@@ -41,9 +41,8 @@ class TableColumns:
         What stands between the labels where the label column is a string; by
         default such a string is one label.
     text, categorical, numeric : str, sequence of str or None, default=None
-        The columns to make features of.  Columns named nowhere are left out,
-        except where all three are None: then every column that is left gets
-        its kind from its cells.
+        The columns to make features of.  Columns named nowhere are left out, except where all three are None:
+        then every column that is left gets its kind from its cells.
     drop : str, sequence of str or None, default=None
         Columns to leave out then.
     id : str or None, default=None

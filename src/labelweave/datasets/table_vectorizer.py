@@ -1,8 +1,7 @@
 """Turn the columns of a table into one sparse matrix of features.
 
-Text becomes tf-idf weights, categories become 0/1 columns, numbers are
-standardised; scikit-learn does each.  The fitted state is plain data and
-arrays, so it goes into a model file without pickle.
+Text becomes tf-idf weights, categories become 0/1 columns, numbers are standardised; scikit-learn does each.
+The fitted state is plain data and arrays, so it goes into a model file without pickle.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ class TableVectorizer:
     text : str, sequence of str or None, default=None
         Columns that become tf-idf weights, one scikit-learn ``TfidfVectorizer`` each.
     categorical : str, sequence of str or None, default=None
-        Columns that become one 0/1 feature a value seen in training; other
-        values give zeros.
+        Columns that become one 0/1 feature a value seen in training; other values give zeros.
     numeric : str, sequence of str or None, default=None
         Columns brought to mean 0 and variance 1 of the training rows.
     min_df : int or float, default=1

@@ -1,8 +1,7 @@
 """Text files of the Extreme Classification Repository.
 
-The first line is ``rows features labels``; every other line is a row,
-``label,label,... feature:value feature:value ...``, all indices from zero.  A
-row without labels begins with a blank.  Source:
+The first line is ``rows features labels``; every other line is a row, ``label,label,... feature:value
+feature:value ...``, all indices from zero.  A row without labels begins with a blank.  Source:
 http://manikvarma.org/downloads/XC/XMLRepository.html
 """
 
@@ -52,8 +51,7 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     Raises
     ------
     DataFileError
-        If the file is malformed or holds fewer or more rows than its header
-        says, naming the line.
+        If the file is malformed or holds fewer or more rows than its header says, naming the line.
     """
     blocks = read_blocks(path)
     _, block = next(blocks)

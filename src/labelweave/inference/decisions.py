@@ -1,11 +1,10 @@
 """Decisions from the class probabilities of every row.
 
-A decision should minimise the loss that is expected under the probabilities:
-for accuracy that is the most probable class, for the loss on a taxonomy the
-class at the least expected distance, for parent accuracy a child of the most
-probable parent (Seeger 2008, section 6.1 and footnote 11).  A row may also be
-left undecided (section 6.2).  Rows are worked on in blocks, so that temporary
-arrays stay small however many rows there are.
+A decision should minimise the loss that is expected under the probabilities: for accuracy that is the most
+probable class, for the loss on a taxonomy the class at the least expected distance, for parent accuracy a
+child of the most probable parent (Seeger 2008, section 6.1 and footnote 11).  A row may also be left
+undecided (section 6.2).  Rows are worked on in blocks, so that temporary arrays stay small however many rows
+there are.
 """
 
 from __future__ import annotations
@@ -68,11 +67,9 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     probabilities : DataFrame or array-like of shape (n, C)
         Probabilities of the classes; every row sums to 1.
     losses : array-like of shape (C, D)
-        The loss of each decision (column) for each true class (row).  Usually
-        the decisions are the classes and D is C; with
-        ``taxonomy.distances(classes)`` the result minimises the expected
-        taxonomic loss.  More columns stand for more decisions, such as to abstain
-        at a fixed loss.
+        The loss of each decision (column) for each true class (row).  Usually the decisions are the classes
+        and D is C; with ``taxonomy.distances(classes)`` the result minimises the expected taxonomic loss.
+        More columns stand for more decisions, such as to abstain at a fixed loss.
 
     Returns
     -------
@@ -82,8 +79,7 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     Raises
     ------
     ValueError
-        If a row is no distribution, or the losses are not finite or have another
-        shape.
+        If a row is no distribution, or the losses are not finite or have another shape.
 
     Examples
     --------
@@ -122,9 +118,8 @@ def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> I
     Returns
     -------
     ndarray of int, shape (n,)
-        Column numbers of the classes.  Of equally probable parents, up to
-        rounding, the one whose first class has the lower number is taken; ties
-        among its classes go to the lower number.
+        Column numbers of the classes.  Of equally probable parents, up to rounding, the one whose first class
+        has the lower number is taken; ties among its classes go to the lower number.
 
     Raises
     ------
@@ -162,9 +157,8 @@ def rejected(
     confidence : float or None, default=None
         Reject the rows whose largest probability is below this, from 0 to 1.
     fraction : float or None, default=None
-        Reject this fraction of the rows, from 0 to 1: the least certain ones, their
-        number rounded to the nearest whole number.  Of equally certain rows the
-        earlier are rejected first.
+        Reject this fraction of the rows, from 0 to 1: the least certain ones, their number rounded to the
+        nearest whole number.  Of equally certain rows the earlier are rejected first.
 
     Returns
     -------

@@ -26,9 +26,8 @@ class LabelMatrix:
     positives : sparse array of shape (n, L)
         Every stored non-zero is a positive entry; its value is not used.
     observed : sparse array of shape (n, L) or None, default=None
-        Every stored non-zero was observed, the positives among them.  Observed
-        entries that are not positive are negative.  ``None`` means that everything
-        was observed.  To hide positives use :meth:`masked`.
+        Every stored non-zero was observed, the positives among them.  Observed entries that are not positive
+        are negative.  ``None`` means that everything was observed.  To hide positives use :meth:`masked`.
     names : sequence of str or None, default=None
         One name a label.
 

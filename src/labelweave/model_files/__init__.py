@@ -8,13 +8,11 @@ An estimator registers its class and is saved and loaded as a whole::
         @classmethod
         def from_state(cls, state): ...
 
-    save_object("model.lw", model)
-    model = load_object("model.lw")
+    save_object("model.lw", model) model = load_object("model.lw")
 
-Below that lie :func:`write_model_file` and :func:`read_model_file`, for plain
-data and arrays (:class:`ModelContent`), and :func:`encode` and :func:`decode`,
-which turn nested state into these.  Whatever is not exactly a file that was
-saved is refused with a :class:`ModelFileError`.
+Below that lie :func:`write_model_file` and :func:`read_model_file`, for plain data and arrays
+(:class:`ModelContent`), and :func:`encode` and :func:`decode`, which turn nested state into these.  Whatever
+is not exactly a file that was saved is refused with a :class:`ModelFileError`.
 """
 
 from labelweave.model_files.errors import ModelFileError

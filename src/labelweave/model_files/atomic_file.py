@@ -1,8 +1,7 @@
 """Write a file completely or not at all.
 
-The bytes go to a temporary file in the same directory, reach the disk, and
-only then take the place of the old file.  Whoever has the old file open, or
-mapped into memory, keeps it unharmed.
+The bytes go to a temporary file in the same directory, reach the disk, and only then take the place of the
+old file.  Whoever has the old file open, or mapped into memory, keeps it unharmed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Plain data as JSON text, one text for one value, and back exactly.
 
-The text is ASCII without spaces, dictionaries in their own order.  Standard
-JSON has no infinities and no NaN, so these are written ``{"__float__": "inf"}``,
-``"-inf"`` or ``"nan"``; a dictionary that has the key ``"__float__"`` itself is
-wrapped once, ``{"__float__": {...}}``.  Text that :func:`to_json` would not have
+The text is ASCII without spaces, dictionaries in their own order.  Standard JSON has no infinities and no
+NaN, so these are written ``{"__float__": "inf"}``, ``"-inf"`` or ``"nan"``; a dictionary that has the key
+``"__float__"`` itself is wrapped once, ``{"__float__": {...}}``.  Text that :func:`to_json` would not have
 written (repeated keys, spaces, other spellings of a number) is refused.
 """
 

@@ -45,9 +45,8 @@ class ModelContent:
 def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> None:
     """Write a model file, completely or not at all.
 
-    The same content gives the same bytes; arrays are written without being
-    copied as a whole.  An older file of the name is replaced at the end, so
-    models loaded from it stay whole.
+    The same content gives the same bytes; arrays are written without being copied as a whole.  An older file
+    of the name is replaced at the end, so models loaded from it stay whole.
 
     path: the file to write or replace.
     content: what to write; its ``versions`` are those of this process.

@@ -20,10 +20,9 @@ __all__ = ["IterativeStratifiedKFold"]
 class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
     """Folds in which every label is about as frequent as in all rows.
 
-    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1)
-    shares out the rows of the rarest label first.  Sizes of folds differ by one row at most.
-    An unobserved entry counts for nothing: of a label that has some, the
-    positives and the observed negatives are spread, each on their own.
+    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1) shares out the rows of the
+    rarest label first.  Sizes of folds differ by one row at most. An unobserved entry counts for nothing: of
+    a label that has some, the positives and the observed negatives are spread, each on their own.
 
     Parameters
     ----------
@@ -43,11 +42,10 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
 
     Notes
     -----
-    Time and memory are of the order of the positive entries (and the observed ones
-    of labels with gaps) plus labels times folds; Y is not densified.  A label with fewer positives than
-    folds has at most one in each fold, as far as rows that share rare labels allow.
-    Rows without a positive label fill the folds up.  One class a row, instead of labels, is
-    spread class by class.
+    Time and memory are of the order of the positive entries (and the observed ones of labels with gaps) plus
+    labels times folds; Y is not densified.  A label with fewer positives than folds has at most one in each
+    fold, as far as rows that share rare labels allow. Rows without a positive label fill the folds up.  One
+    class a row, instead of labels, is spread class by class.
 
     Examples
     --------

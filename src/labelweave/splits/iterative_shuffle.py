@@ -32,8 +32,7 @@ class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
         A share of all rows, rounded up, or a number of rows; None for the rows that
         are not for training, or a tenth if no size is given.
     train_size : float, int or None, default=None
-        A share of all rows, rounded down, or a number of rows; None for the rows that
-        are not for testing.
+        A share of all rows, rounded down, or a number of rows; None for the rows that are not for testing.
     random_state : int, RandomState instance or None, default=None
         Fixes chance.
     order : {1, 2}, default=1

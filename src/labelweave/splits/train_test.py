@@ -37,8 +37,7 @@ def stratified_train_test_split(
         A share of all rows, rounded up, or a number of rows; None for the rows that
         are not for training, or a quarter if no size is given.
     train_size : float, int or None, default=None
-        A share of all rows, rounded down, or a number of rows; None for the rows that
-        are not for testing.
+        A share of all rows, rounded down, or a number of rows; None for the rows that are not for testing.
     random_state : int, RandomState instance or None, default=None
         Fixes chance.
     stratify : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L) or (n,), default=None

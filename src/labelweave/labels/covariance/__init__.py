@@ -1,9 +1,8 @@
 """Prior covariances between labels, as operators.
 
-A label covariance is the positive semi-definite matrix R of the M3L penalty
-``1/2 sum_lk (R^-1)_lk z_l . z_k`` (Hariharan et al. 2012, equation 10): a high
-``R_lk`` makes the scores of labels l and k alike.  The models only ask for
-products, diagonals and small blocks, so a structured R is never written out.
+A label covariance is the positive semi-definite matrix R of the M3L penalty ``1/2 sum_lk (R^-1)_lk z_l .
+z_k`` (Hariharan et al. 2012, equation 10): a high ``R_lk`` makes the scores of labels l and k alike.  The
+models only ask for products, diagonals and small blocks, so a structured R is never written out.
 """
 
 from labelweave.labels.covariance.base import LabelCovariance

@@ -196,11 +196,10 @@ class CovarianceConstructors:
 
         Notes
         -----
-        With missing entries the covariance of two labels is the mean over the
-        rows where both were observed, and 0 if there is no such row.  Such a
-        matrix can have negative eigenvalues.  It is then replaced by the nearest
-        positive semi-definite one (negative eigenvalues become 0), scaled so that
-        the variances are 1 again; this takes time in proportion to L^3.
+        With missing entries the covariance of two labels is the mean over the rows where both were observed,
+        and 0 if there is no such row.  Such a matrix can have negative eigenvalues.  It is then replaced by
+        the nearest positive semi-definite one (negative eigenvalues become 0), scaled so that the variances
+        are 1 again; this takes time in proportion to L^3.
 
         Examples
         --------

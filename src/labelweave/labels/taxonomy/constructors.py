@@ -116,8 +116,7 @@ class TaxonomyConstructors(Forest):
         Raises
         ------
         ValueError
-            If there are no paths, one has an empty part, is listed twice, or lacks
-            its parent.
+            If there are no paths, one has an empty part, is listed twice, or lacks its parent.
 
         Examples
         --------

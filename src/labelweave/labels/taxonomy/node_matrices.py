@@ -53,9 +53,8 @@ class NodeMatrices(Forest):
     def distances(self, names: Names, others: Names | None = None) -> npt.NDArray[np.float64]:
         """Compute half the lengths of the shortest paths between nodes.
 
-        This is Delta of Seeger's section 6.1, the taxonomic loss: for leaves of one
-        depth, the steps up to the lowest common ancestor.  The roots of several
-        trees count as children of one node above them all.
+        This is Delta of Seeger's section 6.1, the taxonomic loss: for leaves of one depth, the steps up to
+        the lowest common ancestor.  The roots of several trees count as children of one node above them all.
 
         Parameters
         ----------
@@ -111,10 +110,9 @@ class NodeMatrices(Forest):
         Parameters
         ----------
         by : {"shared", "class", "level", "subtree"}
-            One group of all nodes; one a node; one a depth; or one a top-level
-            subtree (Seeger 2008, section 6.1).  Where there are several roots
-            each root heads a subtree.  Where there is one, its children do, and
-            the root is a group alone.
+            One group of all nodes; one a node; one a depth; or one a top-level subtree (Seeger 2008, section
+            6.1).  Where there are several roots each root heads a subtree.  Where there is one, its children
+            do, and the root is a group alone.
         names : sequence of str or None, default=None
             The nodes to group; by default all, in the order of ``nodes``.
 

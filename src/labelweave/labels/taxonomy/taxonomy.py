@@ -1,10 +1,9 @@
 """A tree over the labels.
 
-Every node is a label or a group of labels.  The tree gives a covariance between
-labels (Seeger 2008, section 3; Cai and Hofmann's hierarchical support vector
-machine): two labels share the variances of the nodes above both.  It also gives
-the loss by which a near miss costs less than a far one (section 6.1), and says
-what a target at an inner node means (section 7.4.2).
+Every node is a label or a group of labels.  The tree gives a covariance between labels (Seeger 2008, section
+3; Cai and Hofmann's hierarchical support vector machine): two labels share the variances of the nodes above
+both.  It also gives the loss by which a near miss costs less than a far one (section 6.1), and says what a
+target at an inner node means (section 7.4.2).
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     Attributes
     ----------
     nodes : list of str
-        All names, depth first: every parent before its children, and the nodes
-        below a node right after it.
+        All names, depth first: every parent before its children, and the nodes below a node right after it.
     parent : dict of str to str
         The parent of each node that has one.
 
