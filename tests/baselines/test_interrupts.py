@@ -13,9 +13,9 @@ from labelweave.baselines import (
     PLST,
     WSABIE,
     BinaryRelevance,
-    label_space_classifier,
-    linear_fits,
-    ranking_fit,
+    binary_relevance,
+    label_space,
+    wsabie,
 )
 
 LOSSES = ("squared", "logistic", "squared_hinge")
@@ -48,7 +48,7 @@ def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, t
     X, Y = _data(missing=0.2)  # labels that were observed in other rows are fitted one by one
     whole = BinaryRelevance(loss).fit(X, Y)
     assert (whole.status_, whole.labels_fitted_) == ("converged", 6)
-    _interrupt(monkeypatch, linear_fits, "make_ridge" if loss == "squared" else "_fit_label", 4)
+    _interrupt(monkeypatch, binary_relevance, "make_ridge" if loss == "squared" else "_fit_label", 4)
     with pytest.warns(ConvergenceWarning, match="interrupted after 3 of 6 labels; the weights of the others"):
         model = BinaryRelevance(loss).fit(X, Y)
     assert (model.status_, model.labels_fitted_, model.converged_) == ("interrupted", 3, False)
@@ -62,7 +62,7 @@ def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, t
 
 def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
     X, Y = _data(n_labels=40)
-    original, done = linear_fits._fit_label, []
+    original, done = binary_relevance._fit_label, []
 
     def interrupted(*arguments):
         found = original(*arguments)
@@ -71,7 +71,7 @@ def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
             signal.raise_signal(signal.SIGINT)  # which the main thread is to serve
         return found
 
-    monkeypatch.setattr(linear_fits, "_fit_label", interrupted)
+    monkeypatch.setattr(binary_relevance, "_fit_label", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted after"):
         model = BinaryRelevance("logistic", n_jobs=2).fit(X, Y)
     assert 10 <= model.labels_fitted_ < 40
@@ -80,15 +80,15 @@ def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_binary_relevance_without_any_label_is_interrupted(loss, monkeypatch):
-    _interrupt(monkeypatch, linear_fits, "make_ridge" if loss == "squared" else "_fit_label", 1)
+    _interrupt(monkeypatch, binary_relevance, "make_ridge" if loss == "squared" else "_fit_label", 1)
     with pytest.raises(KeyboardInterrupt):
         BinaryRelevance(loss).fit(*_data())
 
 
 def test_wsabie_keeps_the_vectors_so_far(monkeypatch, tmp_path):
     X, Y = _data()
-    monkeypatch.setattr(ranking_fit, "_VISITS_AT_ONCE", 20)
-    calls = _interrupt(monkeypatch, ranking_fit, "rank_pairs", 16)  # the sixth part of the second epoch
+    monkeypatch.setattr(wsabie, "_VISITS_AT_ONCE", 20)
+    calls = _interrupt(monkeypatch, wsabie, "rank_pairs", 16)  # the sixth part of the second epoch
     with pytest.warns(ConvergenceWarning, match="interrupted after 1 of 10 epochs") as caught:
         model = WSABIE(rank=3).fit(X, Y)
     assert caught[0].filename == __file__
@@ -104,7 +104,7 @@ def test_wsabie_keeps_the_vectors_so_far(monkeypatch, tmp_path):
 
 
 def test_wsabie_without_any_visit_is_interrupted(monkeypatch):
-    _interrupt(monkeypatch, ranking_fit, "rank_pairs", 1)
+    _interrupt(monkeypatch, wsabie, "rank_pairs", 1)
     with pytest.raises(KeyboardInterrupt):
         WSABIE(rank=3).fit(*_data())
 
@@ -112,7 +112,7 @@ def test_wsabie_without_any_visit_is_interrupted(monkeypatch):
 def test_the_number_of_visits_at_once_changes_no_bit(monkeypatch):
     X, Y = _data()
     whole = WSABIE(rank=3).fit(X, Y)
-    monkeypatch.setattr(ranking_fit, "_VISITS_AT_ONCE", 7)
+    monkeypatch.setattr(wsabie, "_VISITS_AT_ONCE", 7)
     parts = WSABIE(rank=3).fit(X, Y)
     np.testing.assert_array_equal(parts.feature_factors_, whole.feature_factors_)
     np.testing.assert_allclose([record.primal for record in parts.trace_],
@@ -142,6 +142,6 @@ def test_a_callback_ends_wsabie():
 @pytest.mark.parametrize("name", ["make_ridge", "leading_directions"])
 def test_closed_forms_have_no_model_so_far(kind, name, monkeypatch):
     X, Y = _data()
-    _interrupt(monkeypatch, label_space_classifier, name, 1)
+    _interrupt(monkeypatch, label_space, name, 1)
     with pytest.raises(KeyboardInterrupt):
         kind(rank=2).fit(sp.csr_array(X), Y)

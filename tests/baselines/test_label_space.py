@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import Ridge
 
 from labelweave import LabelMatrix
-from labelweave.baselines import CPLST, PLST, label_directions, ridge
+from labelweave.baselines import CPLST, PLST, ridge
 
 BOTH = pytest.mark.parametrize("kind", [PLST, CPLST])
 
@@ -98,7 +98,7 @@ def test_plst_codes_are_principal_components_of_the_labels(rank):
 def test_large_sparse_data_give_the_same_model(kind, monkeypatch):
     X, Y = _data(n=60, n_labels=20)
     expected = kind(rank=3, regularization=0.2).fit(X, Y)
-    monkeypatch.setattr(label_directions, "_LARGEST_TABLE", 1)
+    monkeypatch.setattr(ridge, "_MOST_LABELS", 1)
     monkeypatch.setattr(ridge, "_LARGEST_GRAM", 1)
     monkeypatch.setattr(sp.csr_array, "toarray", None)  # a sparse Y is never written out
     model = kind(rank=3, regularization=0.2).fit(sp.csr_array(X), sp.csr_array(Y))

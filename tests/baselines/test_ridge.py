@@ -7,8 +7,7 @@ from scipy import linalg
 from sklearn.linear_model import Ridge
 
 from labelweave.baselines import ridge
-from labelweave.baselines.centered_matrix import CenteredMatrix
-from labelweave.baselines.label_directions import leading_directions
+from labelweave.baselines.ridge import CenteredMatrix, leading_directions
 
 
 def _table(n, d, seed=0):
@@ -78,13 +77,13 @@ def test_directions_are_leading_eigenvectors(rank, monkeypatch):
     matrix = factor @ factor.T
     values, _ = linalg.eigh(matrix)
     for largest in (2000, 1):  # written out, and by its products
-        monkeypatch.setattr("labelweave.baselines.label_directions._LARGEST_TABLE", largest)
+        monkeypatch.setattr("labelweave.baselines.ridge._LARGEST_TABLE", largest)
         found = leading_directions(lambda vectors: matrix @ vectors, 30, rank)
         np.testing.assert_allclose(found.T @ found, np.eye(rank), atol=1e-10)
         np.testing.assert_allclose(found.T @ matrix @ found, np.diag(values[::-1][:rank]), atol=1e-8)
 
 
 def test_directions_of_nothing_are_orthonormal(monkeypatch):
-    monkeypatch.setattr("labelweave.baselines.label_directions._LARGEST_TABLE", 1)
+    monkeypatch.setattr("labelweave.baselines.ridge._LARGEST_TABLE", 1)
     found = leading_directions(np.zeros_like, 10, 2)
     np.testing.assert_array_equal(found.T @ found, np.eye(2))

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from labelweave import LabelMatrix, metrics
 from labelweave.baselines import WSABIE
-from labelweave.baselines.ranking_fit import RankingFit, RankingSettings
+from labelweave.baselines.wsabie import RankingFit, RankingSettings
 from labelweave.features import FeatureMatrix
 from reference import ranking_twin
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave.baselines import label_space_classifier, linear_fits
+from labelweave.baselines import binary_relevance, label_space
 from labelweave.cli import progress
 from labelweave.estimators.low_rank import fit as low_rank_fit
 
@@ -29,10 +29,10 @@ def _interrupt(monkeypatch, place, name, call=1):
 @pytest.mark.parametrize(
     ("words", "place", "name"),
     [
-        (["plst"], label_space_classifier, "make_ridge"),
-        (["cplst"], label_space_classifier, "leading_directions"),
+        (["plst"], label_space, "make_ridge"),
+        (["cplst"], label_space, "leading_directions"),
         (["low-rank", "--penalty", "ridge"], low_rank_fit.ReducedRankRidge, "fit"),
-        (["binary-relevance"], linear_fits, "make_ridge"),
+        (["binary-relevance"], binary_relevance, "make_ridge"),
     ],
 )
 def test_what_has_no_model_so_far_ends_without_a_file(
@@ -55,7 +55,7 @@ def test_the_model_of_a_part_of_the_rows_is_kept(run, matrix_files, monkeypatch)
 
 
 def test_labels_that_were_fitted_are_kept(run, matrix_files, monkeypatch):
-    _interrupt(monkeypatch, linear_fits, "_fit_label", 4)
+    _interrupt(monkeypatch, binary_relevance, "_fit_label", 4)
     done = run(
         "fit", "d.arff", "--out", "m.lw", "--model", "binary-relevance", "--loss", "logistic", code=130
     )

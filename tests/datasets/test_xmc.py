@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from labelweave.datasets import DataFileError, LabeledData, read_xmc, write_xmc
 from labelweave.datasets.data_file import read_blocks
-from labelweave.datasets.xmc_block import parse_carefully, parse_quickly
+from labelweave.datasets.xmc import parse_carefully, parse_quickly
 from labelweave.labels import LabelMatrix
 
 FILES = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,8 +1,7 @@
 """The methods that low-rank multi-label learning is compared with (Yu et al. 2014, section 5)."""
 
 from labelweave.baselines.binary_relevance import BinaryRelevance
-from labelweave.baselines.cplst import CPLST
-from labelweave.baselines.plst import PLST
+from labelweave.baselines.label_space import CPLST, PLST
 from labelweave.baselines.wsabie import WSABIE
 
 # here, because reading a model file needs the classes above to be registered

@@ -1,21 +1,30 @@
-"""Ridge regression of many targets on the same rows: ``min ||T - X B||^2 + penalty ||B||^2``.
+"""Ridge regression of many targets on the same rows, and leading directions of label space.
 
-X is a :class:`~labelweave.baselines.centered_matrix.CenteredMatrix`.  One factorisation serves all
-targets; where none fits, LSMR solves for one target after the other.
+``min ||T - X B||^2 + penalty ||B||^2`` with X a :class:`CenteredMatrix`, which is not written out.  One
+factorisation serves all targets; where none fits, LSMR solves for one target after the other.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import linalg
-from scipy.sparse.linalg import LinearOperator, lsmr
+from scipy.sparse.linalg import LinearOperator, eigsh, lsmr
 
-from labelweave.array_types import Array
-from labelweave.baselines.centered_matrix import CenteredMatrix
+from labelweave.array_types import Array, RowsByRows
 
-__all__ = ["CholeskyRidge", "IterativeRidge", "Ridge", "SpectralRidge", "make_ridge"]
+__all__ = [
+    "CenteredMatrix",
+    "CholeskyRidge",
+    "IterativeRidge",
+    "Ridge",
+    "SpectralRidge",
+    "leading_directions",
+    "make_ridge",
+]
 
 
 _LARGEST_GRAM = 8000  # rows of a matrix that is factorised, 512 MB
@@ -23,6 +32,8 @@ _LARGEST_TABLE = 50_000_000  # entries of a matrix that is decomposed, 400 MB
 _LEAST_SHARE = float(np.sqrt(np.finfo(np.float64).eps))  # so that half of the digits survive a solve
 _TOLERANCE = 1e-10
 _ITERATIONS_A_DIMENSION = 10.0
+_MOST_LABELS = 2000  # of a matrix over labels that is written out
+_PANEL = 256
 
 
 class Ridge(Protocol):
@@ -40,10 +51,7 @@ class Ridge(Protocol):
 
 
 def make_ridge(features: CenteredMatrix, penalty: float) -> Ridge:
-    """Choose how to solve.
-
-    Shapes: features (n, d).
-    """
+    """Choose how to solve."""
     n, d = features.shape
     if penalty > 0 and min(n, d) <= _LARGEST_GRAM:
         try:
@@ -125,3 +133,97 @@ class IterativeRidge:
         )
         self.converged &= reason != 7
         return np.asarray(solution)
+
+
+class CenteredMatrix:
+    """``diag(sqrt(w)) (A - 1 m^T)`` with m the weighted means of the columns, or 0.
+
+    weights (n,): w, not negative, their sum positive.
+    center: whether to take the means away.
+    Shapes: data (n, d), means (d,).
+    """
+
+    def __init__(self, data: Any, weights: Array, *, center: bool) -> None:
+        self.data = data.astype(np.float64)
+        self.shape = (int(data.shape[0]), int(data.shape[1]))
+        self.roots = np.sqrt(weights)
+        shares = weights / weights.sum()
+        self.means = np.asarray(self.data.T @ shares) if center else np.zeros(self.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether A is sparse."""
+        return bool(sp.issparse(self.data))
+
+    def matmul(self, vectors: Array) -> Array:
+        """Multiply by vectors.
+
+        Shapes: vectors (d, k), result (n, k).
+        """
+        return self.roots[:, None] * (np.asarray(self.data @ vectors) - self.means @ vectors)
+
+    def rmatmul(self, vectors: Array) -> Array:
+        """Multiply the transpose by vectors.
+
+        Shapes: vectors (n, k), result (d, k).
+        """
+        scaled = self.roots[:, None] * vectors
+        return np.asarray(self.data.T @ scaled) - np.outer(self.means, scaled.sum(axis=0))
+
+    def columns(self, which: slice) -> Array:
+        """Write some columns out.
+
+        Shapes: result (n, columns).
+        """
+        part = self.data[:, which]
+        table = part.toarray() if self.is_sparse else part
+        return self.roots[:, None] * (table - self.means[which])
+
+    def gram(self, *, of_rows: bool) -> RowsByRows:
+        """Compute the inner products of all rows, or of all columns.
+
+        of_rows: whether those of the rows.
+        """
+        if not self.is_sparse:
+            table = self.columns(slice(None))
+            return table @ table.T if of_rows else table.T @ table
+        scaled = sp.diags_array(self.roots) @ self.data
+        raw = np.asarray(((scaled @ scaled.T) if of_rows else (scaled.T @ scaled)).toarray())
+        cross = scaled @ self.means if of_rows else np.asarray(scaled.T @ self.roots)
+        return _less_means(raw, cross, self.roots, self.means, of_rows)
+
+
+def _less_means(raw: Array, cross: Array, roots: Array, means: Array, of_rows: bool) -> Array:
+    """Take the means out of the inner products of uncentred rows or columns."""
+    if of_rows:  # (a - s m)(b - t m) with a m in cross
+        mixed = np.outer(cross, roots)
+        return raw - mixed - mixed.T + (means @ means) * np.outer(roots, roots)
+    mixed = np.outer(cross, means)  # cross = A^T w
+    return raw - mixed - mixed.T + (roots @ roots) * np.outer(means, means)
+
+
+def leading_directions(product: Callable[[Array], Array], n_labels: int, rank: int) -> Array:
+    """Find the leading eigenvectors of a positive semi-definite matrix over labels.
+
+    The matrix is written out for up to 2,000 labels, and where a third of all eigenvectors or more is
+    asked for, which are as many numbers.  Otherwise the Lanczos method sees its products only.
+
+    product: multiplies the matrix by vectors of shape (L, b).
+    rank: how many eigenvectors, from 1 to L.
+    Returns (L, rank): orthonormal columns, those of the largest eigenvalues first.
+    """
+    if n_labels <= _MOST_LABELS or 3 * rank >= n_labels:
+        matrix = np.empty((n_labels, n_labels))
+        for start in range(0, n_labels, _PANEL):
+            width = min(_PANEL, n_labels - start)
+            matrix[:, start : start + width] = product(np.eye(n_labels, width, -start))
+        _, vectors = linalg.eigh(0.5 * (matrix + matrix.T), overwrite_a=True)
+        return np.asarray(vectors[:, : -rank - 1 : -1])
+    start_vector = np.random.default_rng(0).normal(size=n_labels)
+    if not product(start_vector[:, None]).any():
+        return np.eye(n_labels, rank)
+    operator = LinearOperator(
+        (n_labels, n_labels), matvec=lambda vector: product(vector.reshape(-1, 1))[:, 0], dtype=np.float64
+    )
+    values, vectors = eigsh(operator, rank, v0=start_vector)
+    return np.asarray(vectors[:, np.argsort(-values)])

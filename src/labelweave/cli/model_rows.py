@@ -22,8 +22,8 @@ from labelweave.datasets import (
     read_any,
     read_table_columns,
 )
+from labelweave.datasets.table import UnknownLabels
 from labelweave.datasets.table_files import raw_tables
-from labelweave.datasets.table_labels import UnknownLabels
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel

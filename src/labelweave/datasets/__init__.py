@@ -7,9 +7,7 @@ from labelweave.datasets.hierarchical_arff import read_hierarchical_arff, write_
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.mulan import read_mulan, write_mulan
 from labelweave.datasets.svmlight import read_svmlight, write_svmlight
-from labelweave.datasets.synthetic_graph import make_clique_toy
-from labelweave.datasets.synthetic_taxonomy import make_taxonomy
-from labelweave.datasets.synthetic_text import make_text_like
+from labelweave.datasets.synthetic import make_clique_toy, make_taxonomy, make_text_like
 from labelweave.datasets.table import iterate_table, read_table, read_table_columns
 from labelweave.datasets.table_columns import TableColumns
 from labelweave.datasets.table_vectorizer import TableVectorizer

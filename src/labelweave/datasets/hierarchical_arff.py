@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets.arff_columns import feature_columns
 from labelweave.datasets.arff_header import ArffHeader, Attribute, quoted, read_header, split_cells
-from labelweave.datasets.arff_rows import ArffRows, DenseRowParser, data_lines
-from labelweave.datasets.csr_parts import ones_from_rows
+from labelweave.datasets.arff_table import ArffRows, DenseRowParser, data_lines, feature_columns
+from labelweave.datasets.csr_parts import ones_from_rows, with_missing_rows
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
@@ -24,7 +23,6 @@ from labelweave.datasets.data_file import (
     replaced_file,
 )
 from labelweave.datasets.labeled_data import LabeledData
-from labelweave.datasets.missing_labels import with_missing_rows
 from labelweave.labels import LabelMatrix
 
 __all__ = ["read_hierarchical_arff", "write_hierarchical_arff"]

@@ -1,30 +1,36 @@
 """Multi-label ARFF files of Mulan and MEKA, dense and sparse.
 
-Mulan names the labels in an XML file beside the ARFF file.  MEKA counts them in the relation name, as in
-``@relation 'scene: -C 6'``: the first six columns are the labels, the last six where the number is negative.
+Mulan names the labels in an XML file beside the ARFF file, as ``<label name="...">`` elements inside
+``<labels>``; where they are nested, the outer label is the parent of the inner one.  MEKA counts them in the
+relation name, as in ``@relation 'scene: -C 6'``: the first six columns are the labels, the last six where the
+number is negative.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
+from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.arff_columns import feature_columns, label_columns
 from labelweave.datasets.arff_header import ArffHeader, quoted, read_header
-from labelweave.datasets.arff_rows import read_rows
-from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, replaced_file
-from labelweave.datasets.label_xml import LabelTree, read_label_xml, write_label_xml
+from labelweave.datasets.arff_table import feature_columns, label_columns, read_rows
+from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, read_blocks, replaced_file
 from labelweave.datasets.labeled_data import LabeledData
 
-__all__ = ["read_mulan", "write_mulan"]
+__all__ = ["LabelTree", "read_label_xml", "read_mulan", "write_label_xml", "write_mulan"]
+
 
 _MEKA_COUNT = re.compile(r"\s-[cC]\s+(-?\d+)")
 _BLOCK_ROWS = 1000
+_NAMESPACE = "http://mulan.sourceforge.net/labels"
 
 
 def read_mulan(
@@ -197,3 +203,96 @@ def _label_pairs(data: LabeledData, row: int, offset: int) -> Iterable[str]:
         seen = set(observed.indices[observed.indptr[row] : observed.indptr[row + 1]].tolist())
         marks |= dict.fromkeys(set(range(data.Y.n_labels)) - seen, "?")
     return [f"{offset + label} {marks[label]}" for label in sorted(marks)]
+
+
+@dataclass
+class LabelTree:
+    """The labels of an XML file.
+
+    lines: the line of every label, in the order of the file.
+    parents: pairs (parent, child); empty where no label is nested.
+    """
+
+    lines: dict[str, int] = field(default_factory=dict)
+    parents: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_label_xml(path: PathLike) -> LabelTree:
+    """Read the names and the nesting of the labels.
+
+    Raises DataFileError if the file is no such XML file.
+    """
+    reader = _LabelReader(Path(path))
+    content = b"".join(block for _, block in read_blocks(path))
+    try:
+        reader.parser.Parse(content, True)
+    except expat.ExpatError as error:
+        found = f"broken XML ({expat.ErrorString(error.code)})"
+        raise DataFileError(path, error.lineno, found, "a whole <labels> document") from None
+    except DataFileError:
+        raise
+    except (LookupError, ValueError) as error:
+        raise DataFileError(path, None, f"an encoding that cannot be read ({error})", "UTF-8") from None
+    if not reader.tree.lines:
+        raise DataFileError(path, None, "no labels", 'elements <label name="..."/>')
+    return reader.tree
+
+
+class _LabelReader:
+    """Follow the elements with a stack of the open labels."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tree = LabelTree()
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self._open: list[str] = []
+
+    def _start(self, tag: str, attributes: dict[str, Any]) -> None:
+        if tag.rsplit(" ", maxsplit=1)[-1] != "label":
+            return
+        line, name = self.parser.CurrentLineNumber, attributes.get("name")
+        if not name:
+            raise DataFileError(self.path, line, "a label without a name", '<label name="...">')
+        if name in self.tree.lines:
+            raise DataFileError(self.path, line, f"a second label {name!r}", "distinct names")
+        self.tree.lines[name] = line
+        if self._open:
+            self.tree.parents.append((self._open[-1], name))
+        self._open.append(name)
+
+    def _end(self, tag: str) -> None:
+        if tag.rsplit(" ", maxsplit=1)[-1] == "label":
+            self._open.pop()
+
+
+def write_label_xml(path: PathLike, names: Iterable[str], parents: Iterable[tuple[str, str]] = ()) -> None:
+    """Write label names, nested by their parents.
+
+    parents: pairs (parent, child) of a forest.
+    """
+    children: dict[str, list[str]] = {}
+    inner = set()
+    for parent, child in parents:
+        children.setdefault(parent, []).append(child)
+        inner.add(child)
+    with replaced_file(path) as stream:
+        stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{_NAMESPACE}">\n')
+        for name in names:
+            if name not in inner:
+                stream.writelines(_elements(name, children))
+        stream.write("</labels>\n")
+
+
+def _elements(top: str, children: dict[str, list[str]]) -> Iterable[str]:
+    """Give the lines of a label and everything under it, without recursion for deep trees."""
+    waiting = [(top, False)]
+    while waiting:
+        name, close = waiting.pop()
+        if close:
+            yield "</label>\n"
+            continue
+        yield f"<label name={quoteattr(name)}>\n"
+        waiting.append((name, True))
+        waiting.extend((child, False) for child in reversed(children.get(name, [])))

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import _num_samples
-from labelweave.splits.iterative_folds import IterativeStratifiedKFold
-from labelweave.splits.iterative_shuffle import IterativeStratifiedShuffleSplit
+from labelweave.splits.splitters import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 
 __all__ = ["read_splits", "splits_by"]
 

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from labelweave.array_types import Array
 from labelweave.labels.clique_graph.checks import (
     checked_cliques,
     checked_numbers,
     checked_signs,
+    is_index,
     named_cliques,
+    numbers_are_names,
 )
-from labelweave.labels.clique_graph.components import connected_labels
 from labelweave.labels.clique_graph.elimination_order import elimination_order
-from labelweave.labels.clique_graph.networks import graph_of_network, is_network, network_of_graph
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 
-__all__ = ["CliqueGraph"]
+__all__ = ["CliqueGraph", "connected_labels", "graph_of_network", "is_network", "network_of_graph"]
 
 
 @storable("CliqueGraph")
@@ -138,20 +140,7 @@ class CliqueGraph:
 
     @classmethod
     def empty(cls, n_labels: int, label_names: Sequence[Any] | Array | None = None) -> Self:
-        """Join no labels.
-
-        Parameters
-        ----------
-        n_labels : int
-            The number of labels.
-        label_names : sequence of str or None, default=None
-            One name a label.
-
-        Returns
-        -------
-        CliqueGraph
-            The graph without cliques.
-        """
+        """Join no labels; see :meth:`complete`."""
         return cls(n_labels, (), label_names)
 
     @property
@@ -285,3 +274,93 @@ class CliqueGraph:
 
 def _equal(one: Array | None, other: Array | None) -> bool:
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
+
+
+def is_network(edges: Any) -> bool:
+    """Say whether an object is a graph of networkx."""
+    return hasattr(edges, "nodes") and hasattr(edges, "is_directed") and callable(edges.edges)
+
+
+def graph_of_network(network: Any, label_names: Any | None, n_labels: int | None) -> dict[str, Any]:
+    """Read a graph of networkx, as :meth:`CliqueGraph.from_edges` takes it, as the arguments of the class."""
+    if network.is_directed() or network.is_multigraph():
+        raise ValueError("The graph is directed or has parallel edges; give a plain networkx.Graph.")
+    nodes = [node for node, data in network.nodes(data=True) if data.get("kind") != "clique"]
+    names, place = _places(nodes, label_names, n_labels)
+    kept = set(nodes)
+    found = [(pair, data) for *pair, data in network.edges(data=True) if kept.issuperset(pair)]
+    found += [
+        (list(network.neighbors(node)), data) for node, data in network.nodes(data=True) if node not in kept
+    ]
+    return {
+        "n_labels": n_labels or (len(nodes) if names is None else len(names)),
+        "cliques": [tuple(place[node] for node in pair) for pair, _ in found],
+        "label_names": names,
+        "weights": _collected(found, "weight"),
+        "signs": _collected(found, "sign"),
+    }
+
+
+def _places(
+    nodes: list[Any], label_names: Any | None, n_labels: int | None
+) -> tuple[list[str] | None, dict[Any, int]]:
+    """Give the names of the labels, and each node's index."""
+    if label_names is None and n_labels is None:
+        if set(nodes) == set(range(len(nodes))):
+            return None, {node: node for node in nodes}
+        return [str(node) for node in nodes], {node: place for place, node in enumerate(nodes)}
+    names = None if label_names is None else [str(name) for name in label_names]
+    known: dict[Any, int] = {name: place for place, name in enumerate(names or ())}
+    by_name = numbers_are_names(nodes, known)
+    place = {node: known.get(str(node) if by_name else node, node) for node in nodes}
+    count = n_labels if names is None else len(names)
+    for node, label in place.items():
+        if not is_index(label, count or 0):
+            raise ValueError(
+                f"The node {node!r} of the graph is no label; name its nodes like the {count} labels, or "
+                "number them from 0."
+            )
+    return names, place
+
+
+def _collected(found: list[tuple[list[Any], dict[str, Any]]], key: str) -> list[Any] | None:
+    """Give an attribute of all cliques; None unless all have it."""
+    values = [data.get(key) for _, data in found]
+    return values if values and all(value is not None for value in values) else None
+
+
+def network_of_graph(
+    cliques: Sequence[tuple[int, ...]], labels: list[Any], weights: Array | None, signs: Array | None
+) -> Any:
+    """Make a graph of networkx with the given nodes for the labels."""
+    try:
+        import networkx
+    except ImportError:
+        raise ImportError("to_networkx needs networkx; install labelweave[graph].") from None
+    graph = networkx.Graph()
+    graph.add_nodes_from(labels)
+    for place, clique in enumerate(cliques):
+        data = {} if weights is None else {"weight": float(weights[place])}
+        if signs is not None:
+            data["sign"] = int(signs[place])
+        nodes = tuple(labels[label] for label in clique)
+        if len(nodes) == 2:
+            graph.add_edge(*nodes, **data)
+        else:
+            graph.add_node(nodes, kind="clique", **data)
+            graph.add_edges_from((nodes, node) for node in nodes)
+    return graph
+
+
+def connected_labels(cliques: Sequence[tuple[int, ...]], n_labels: int) -> tuple[tuple[int, ...], ...]:
+    """Find the components of a clique graph.
+
+    Returns the labels of each component, ascending; components in the order of their first labels.
+    """
+    ends = np.array([pair for clique in cliques for pair in pairwise(clique)], np.int64).reshape(-1, 2)
+    joins = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (n_labels, n_labels))
+    _, number = connected_components(joins, directed=False)
+    found: dict[int, list[int]] = {}
+    for label, component in enumerate(number.tolist()):
+        found.setdefault(component, []).append(label)
+    return tuple(tuple(labels) for labels in found.values())

@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.labels.taxonomy.constructors import TaxonomyConstructors
-from labelweave.labels.taxonomy.drawing import drawn
-from labelweave.labels.taxonomy.forest import Names
+from labelweave.labels.taxonomy.forest import Forest, Names
 from labelweave.labels.taxonomy.node_matrices import NodeMatrices
 from labelweave.model_files import storable
 
-__all__ = ["Taxonomy"]
+__all__ = ["Taxonomy", "drawn"]
+
+
+_LINES = 30
 
 
 @storable("Taxonomy")
@@ -185,3 +187,34 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         return cls(state["pairs"], state.get("roots", ()))
+
+
+def drawn(forest: Forest, most: int = _LINES) -> str:
+    """Draw a forest, one node a line, the upper levels first if it is large.
+
+    most: the most nodes to draw.
+    Returns the lines.  A node below which some are left out says how many.
+    """
+    depths = forest.depth(forest.nodes)
+    shown = np.zeros(len(depths), bool)
+    shown[np.argsort(depths, kind="stable")[:most]] = True
+    lines = [("  " * depth + name) for depth, name in zip(depths, forest.nodes, strict=True)]
+    left_out = _left_out_below(forest, shown)
+    text = [
+        line + (f" (+{left_out[name]})" if name in left_out else "")
+        for line, name, drawn_one in zip(lines, forest.nodes, shown, strict=True)
+        if drawn_one
+    ]
+    rest = int((~shown).sum())
+    return "\n".join([*text, f"... {rest} of {len(shown)} nodes left out"] if rest else text)
+
+
+def _left_out_below(forest: Forest, shown: np.ndarray) -> dict[str, int]:
+    """Count the nodes left out under the lowest shown node above each."""
+    carrier, counts = dict[str, str](), dict[str, int]()
+    for name, is_shown in zip(forest.nodes, shown.tolist(), strict=True):
+        above = forest.parent.get(name)
+        carrier[name] = name if is_shown or above is None else carrier[above]
+        if not is_shown and above is not None:
+            counts[carrier[name]] = counts.get(carrier[name], 0) + 1
+    return counts

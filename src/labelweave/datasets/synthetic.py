@@ -1,10 +1,10 @@
-"""A synthetic problem that looks like tagged text, made quickly at any size.
+"""Synthetic problems: tagged text of any size, classes in a taxonomy, the clique generating machine's toy.
 
-A row draws a topic, from the topic correlated labels, and from these its
-words: some are characteristic of its labels, some of the topic, most belong to
-the language.  Words and labels follow power laws.  Rows are drawn in blocks of
-fixed size, each with a random stream of its own, straight into the arrays of
-the result.
+A row of text draws a topic, from the topic correlated labels, and from these its words: some are
+characteristic of its labels, some of the topic, most belong to the language.  Words and labels follow power
+laws. Rows are drawn in blocks of fixed size, each with a random stream of its own, straight into the result.
+The toy is from Tan, Shi, van den Hengel, Zhang, Gao, Hu, Zhang, "Learning graph structure for multi-label
+image classification via clique generation", CVPR 2015, section 5.2.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from labelweave.datasets.csr_parts import csr_from_counts
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
 
-__all__ = ["make_text_like"]
+__all__ = ["make_clique_toy", "make_taxonomy", "make_text_like"]
+
 
 _BLOCK_ROWS = 4096
 _PILOT_ROWS = 512
@@ -32,6 +33,8 @@ _LABEL_WORDS, _TOPIC_SHARE = 0.16, 0.2  # shares of a row's words; the rest is b
 _SWAPPED = 0.15  # share of labels replaced after the words were drawn
 
 Ints = npt.NDArray[np.int64]
+_N_LABELS, _N_FEATURES = 10, 10
+_EDGES = ((0, 1), (0, 2), (0, 3), (0, 4))
 
 
 def make_text_like(
@@ -295,3 +298,136 @@ def _weigh(X: sp.csr_array) -> None:
         weights = X.data[span] * idf[X.indices[span]]
         lengths = np.sqrt(np.add.reduceat(weights.astype(np.float64) ** 2, ends[:-1] - ends[0]))
         X.data[span] = weights / np.repeat(lengths, np.diff(ends))
+
+
+def make_taxonomy(
+    n_rows: int,
+    n_features: int,
+    *,
+    depth: int = 3,
+    branching: int = 3,
+    decay: float = 0.7,
+    noise: float = 1.0,
+    random_state: int | None = 0,
+) -> LabeledData:
+    """Make rows that each belong to one leaf of a regular tree.
+
+    The means of the classes diffuse down the tree: a node's mean is its
+    parent's plus a Gaussian step, and steps shrink from level to level.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows ``n``.
+    n_features : int
+        Features ``d``.
+    depth : int, default=3
+        Levels below the root.
+    branching : int, default=3
+        Children of each inner node.
+    decay : float, default=0.7
+        Steps at level ``k`` below the root have standard deviation ``decay ** (k - 1)``.
+    noise : float, default=1.0
+        Standard deviation of a row's features around the mean of its leaf.
+    random_state : int or None, default=0
+        The seed.
+
+    Returns
+    -------
+    LabeledData
+        Dense X; the labels are all nodes below the root, named by their paths such as ``1/2/1``, positive on
+        the path to the row's leaf; ``parents`` holds the tree.
+
+    Raises
+    ------
+    ValueError
+        If a size is too small.
+    """
+    if min(n_rows, n_features, depth) < 1 or branching < 2:
+        raise ValueError(
+            f"n_rows={n_rows}, n_features={n_features}, depth={depth}, branching={branching}; "
+            "the first three are at least 1, branching at least 2."
+        )
+    rng = np.random.default_rng(random_state)
+    means = np.zeros((1, n_features))
+    for level in range(depth):
+        means = np.repeat(means, branching, axis=0)
+        means += rng.normal(scale=decay**level, size=means.shape)
+    leaf = rng.integers(len(means), size=n_rows)
+    X = means[leaf] + rng.normal(scale=noise, size=(n_rows, n_features))
+    names = _paths(depth, branching)
+    parents = tuple((name.rpartition("/")[0], name) for name in names if "/" in name)
+    return LabeledData(X, LabelMatrix(_path_nodes(leaf, depth, branching), None, names), parents=parents)
+
+
+def _paths(depth: int, branching: int) -> list[str]:
+    """Name the nodes level by level."""
+    names, level = list[str](), [""]
+    for _ in range(depth):
+        level = [f"{above}/{child + 1}".lstrip("/") for above in level for child in range(branching)]
+        names.extend(level)
+    return names
+
+
+def _path_nodes(leaf: npt.NDArray[np.int64], depth: int, branching: int) -> sp.csr_array:
+    """Mark the nodes above each leaf, and the leaf."""
+    sizes = branching ** np.arange(1, depth + 1)
+    offsets = np.cumsum(sizes) - sizes
+    columns = offsets + leaf[:, None] // (sizes[-1] // sizes)
+    ones = np.ones(columns.size, np.int8)
+    return csr_from_counts(ones, columns.ravel(), np.full(len(leaf), depth), int(sizes.sum()))
+
+
+def make_clique_toy(
+    n_rows: int = 3000, random_state: int | None = 0
+) -> tuple[LabeledData, tuple[tuple[int, int], ...]]:
+    r"""Make ten labels of which four pairs depend on each other given the features.
+
+    The labels maximise :math:`\sum_i y_i u_i^\top x + \sum_{(0,j)} v_{j, y_0 y_j}^\top x`
+    exactly, which the star shape of the graph allows.
+
+    Parameters
+    ----------
+    n_rows : int, default=3000
+        Rows; the paper trains on 2000 and tests on 1000.
+    random_state : int or None, default=0
+        The seed of parameters and rows; more rows continue the same problem.
+
+    Returns
+    -------
+    data : LabeledData
+        Features of shape (n, 10) and 10 labels.
+    edges : tuple of (int, int)
+        The true edges, the label 0 with the labels 1 to 4.
+
+    Notes
+    -----
+    As in section 5.2: features from N(0, 1); a Gaussian weight vector for each label and for each of the four
+    states of each edge.  The paper gives features of 10 and weights of 5 dimensions, which do not go
+    together; all have 10 here.  Where it is silent: weights are from N(0, 1), a label's own weight counts
+    where the label is 1, and no noise is added.
+    """
+    if n_rows < 1:
+        raise ValueError(f"n_rows is {n_rows}; it is at least 1.")
+    rng = np.random.default_rng(random_state)
+    node_weights = rng.normal(size=(_N_LABELS, _N_FEATURES))
+    edge_weights = rng.normal(size=(len(_EDGES), 2, 2, _N_FEATURES))
+    X = rng.normal(size=(n_rows, _N_FEATURES))
+    Y = _best_labels(X @ node_weights.T, np.einsum("nd,ehbd->nehb", X, edge_weights))
+    return LabeledData(X, LabelMatrix.from_any(Y)), _EDGES
+
+
+def _best_labels(
+    node_scores: npt.NDArray[np.float64], edge_scores: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int8]:
+    """Maximise over the labels: fix the hub to 0 and to 1, choose each leaf alone, compare."""
+    labels = (node_scores > 0).astype(np.int8)
+    leaves = [leaf for _, leaf in _EDGES]
+    # scores of the leaves' states for both values of the hub: (rows, leaves, hub, leaf)
+    states = edge_scores.copy()
+    states[..., 1] += node_scores[:, leaves, None]
+    totals = states.max(axis=3).sum(axis=1)
+    hub = (totals[:, 1] + node_scores[:, 0] > totals[:, 0]).astype(np.int8)
+    labels[:, 0] = hub
+    labels[:, leaves] = states.argmax(axis=3)[np.arange(len(hub)), :, hub]
+    return labels

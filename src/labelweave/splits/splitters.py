@@ -1,0 +1,259 @@
+"""Folds, shuffled splits and one split of arrays, stratified by labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit
+from sklearn.utils import indexable
+
+from labelweave.array_types import Array
+from labelweave.labels import LabelMatrix
+from labelweave.sklearn_compat import _num_samples, _safe_indexing
+from labelweave.splits.stratification import (
+    check_order,
+    checked_count,
+    even_sizes,
+    make_generator,
+    read_columns,
+    row_parts,
+    stated_sizes,
+    train_and_test_rows,
+)
+
+__all__ = ["IterativeStratifiedKFold", "IterativeStratifiedShuffleSplit", "stratified_train_test_split"]
+
+
+_TEST_SHARE = 0.25
+
+
+class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
+    """Folds in which every label is about as frequent as in all rows.
+
+    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1) shares out the rows of the
+    rarest label first.  Sizes of folds differ by one row at most. An unobserved entry counts for nothing: of
+    a label that has some, the positives and the observed negatives are spread, each on their own.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        The number of folds, at least 2.
+    shuffle : bool, default=False
+        Whether to visit rows in a random order and leave ties to chance.
+    random_state : int, RandomState instance or None, default=None
+        Fixes chance; only with ``shuffle=True``.
+    order : {1, 2}, default=1
+        With 2 every pair of labels that rows have in common is spread as well,
+        at some cost for single labels (Szymański and Kajdanowicz 2017).
+
+    See Also
+    --------
+    IterativeStratifiedShuffleSplit : Repeated splits into training and test rows.
+
+    Notes
+    -----
+    Time and memory are of the order of the positive entries (and the observed ones of labels with gaps) plus
+    labels times folds; Y is not densified.  A label with fewer positives than folds has at most one in each
+    fold, as far as rows that share rare labels allow. Rows without a positive label fill the folds up.  One
+    class a row, instead of labels, is spread class by class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.splits import IterativeStratifiedKFold
+    >>> Y = np.array([[1, 0], [1, 1], [0, 1], [0, 0], [1, 0], [1, 1], [0, 1], [0, 0]])
+    >>> for train, test in IterativeStratifiedKFold(2).split(Y, Y):
+    ...     print(test, Y[test].sum(axis=0))
+    [0 1 2 3] [2 2]
+    [4 5 6 7] [2 2]
+    """
+
+    def __init__(
+        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None, order: int = 1
+    ) -> None:
+        if not isinstance(shuffle, bool | np.bool_):
+            raise ValueError(f"shuffle is {shuffle!r}; it is True or False.")
+        if random_state is not None and not shuffle:
+            raise ValueError(
+                f"random_state={random_state!r} has no use with shuffle=False; set shuffle=True."
+            )
+        check_order(order)
+        self.n_splits: int = checked_count(n_splits, 2)
+        self.shuffle: bool = shuffle
+        self.random_state: Any = random_state
+        self.order: int = order
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Give the rows of every fold.
+
+        Parameters
+        ----------
+        X : array-like of n rows
+            Only its number of rows is used.
+        y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L) or (n,)
+            Labels to stratify by, or one class a row; NaN where unobserved.
+        groups : object, default=None
+            Not used.
+
+        Yields
+        ------
+        train : ndarray of int
+            Rows outside the fold, ascending.
+        test : ndarray of int
+            Rows of the fold, ascending.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer rows than folds, or y cannot be read.
+        """
+        n_rows = _num_samples(X)
+        if self.n_splits > n_rows:
+            raise ValueError(
+                f"n_splits is {self.n_splits} but there are {n_rows} rows; give at most {n_rows}."
+            )
+        columns = read_columns(y, n_rows, self.order)
+        generator = make_generator(self.random_state) if self.shuffle else None
+        folds = row_parts(columns, even_sizes(n_rows, self.n_splits), generator)
+        for fold in range(self.n_splits):
+            yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Tell the number of folds; see :meth:`sklearn.model_selection.KFold.get_n_splits`."""
+        return self.n_splits
+
+
+class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
+    """Random training and test rows in which every label is about as frequent as in all rows.
+
+    The splits are those of :class:`IterativeStratifiedKFold` with two parts of different sizes (and a
+    third one of rows that are left out, if the sizes leave any).  The sizes are kept exactly.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        How many splits.
+    test_size : float, int or None, default=None
+        A share of all rows, rounded up, or a number of rows; None for the rows that
+        are not for training, or a tenth if no size is given.
+    train_size : float, int or None, default=None
+        A share of all rows, rounded down, or a number of rows; None for the rows that are not for testing.
+    random_state : int, RandomState instance or None, default=None
+        Fixes chance.
+    order : {1, 2}, default=1
+        With 2 pairs of labels are spread as well.
+
+    See Also
+    --------
+    stratified_train_test_split : One split, applied to arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.splits import IterativeStratifiedShuffleSplit
+    >>> Y = np.repeat([[1, 0], [1, 1], [0, 1], [0, 0]], 5, axis=0)
+    >>> splitter = IterativeStratifiedShuffleSplit(2, test_size=0.4, random_state=0)
+    >>> for train, test in splitter.split(Y, Y):
+    ...     print(len(train), len(test), Y[test].sum(axis=0))
+    12 8 [4 4]
+    12 8 [4 4]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        test_size: float | None = None,
+        train_size: float | None = None,
+        random_state: Any = None,
+        order: int = 1,
+    ) -> None:
+        check_order(order)
+        super().__init__(
+            checked_count(n_splits, 1), test_size=test_size, train_size=train_size, random_state=random_state
+        )
+        self.order: int = order
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Give the training and test rows of every split; see :meth:`IterativeStratifiedKFold.split`.
+
+        Yields
+        ------
+        train : ndarray of int
+            Training rows in random order.
+        test : ndarray of int
+            Test rows in random order.
+        """
+        n_rows = _num_samples(X)
+        train, test = train_and_test_rows(n_rows, self.train_size, self.test_size, self._default_test_size)
+        columns = read_columns(y, n_rows, self.order)
+        sizes = stated_sizes([train, test, n_rows - train - test])
+        generator = make_generator(self.random_state)
+        for _ in range(self.n_splits):
+            parts = row_parts(columns, sizes, generator)
+            train_rows, test_rows = (generator.permutation(np.flatnonzero(parts == part)) for part in (0, 1))
+            yield train_rows, test_rows
+
+
+def stratified_train_test_split(
+    *arrays: Any,
+    test_size: float | None = None,
+    train_size: float | None = None,
+    random_state: Any = None,
+    stratify: Any = None,
+    order: int = 1,
+) -> list[Any]:
+    """Split arrays into training and test rows in which every label is about equally frequent.
+
+    It is called like scikit-learn's ``train_test_split``, and keeps kinds: a LabelMatrix, a frame or a sparse
+    matrix gives two of its kind.  For sizes (without any a quarter is for testing), chance and order see
+    :class:`IterativeStratifiedShuffleSplit`.
+
+    Parameters
+    ----------
+    *arrays : LabelMatrix, DataFrame, sparse matrix, array-like or list of n rows
+        What to split.
+    stratify : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L) or (n,), default=None
+        Labels to stratify by, or one class a row; None for the last of the arrays.
+
+    Returns
+    -------
+    list
+        Training and test rows of the first array, of the second, and so on.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to split, the arrays differ in length, the sizes are impossible, or the labels
+        cannot be read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.splits import stratified_train_test_split
+    >>> X = np.arange(20).reshape(20, 1)
+    >>> Y = np.repeat([[1, 0], [1, 1], [0, 1], [0, 0]], 5, axis=0)
+    >>> X_train, X_test, Y_train, Y_test = stratified_train_test_split(X, Y, test_size=0.4, random_state=0)
+    >>> Y_train.sum(axis=0), Y_test.sum(axis=0)
+    (array([6, 6]), array([4, 4]))
+    """
+    if not arrays:
+        raise ValueError("There is nothing to split; give at least one array, the labels last.")
+    tables = indexable(*arrays)
+    labels = tables[-1] if stratify is None else stratify
+    train, test = train_and_test_rows(_length(tables[0]), train_size, test_size, _TEST_SHARE)
+    splitter = IterativeStratifiedShuffleSplit(
+        1, test_size=test, train_size=train, random_state=random_state, order=order
+    )
+    parts = next(splitter.split(tables[0], labels))
+    return [_rows(table, part) for table in tables for part in parts]
+
+
+def _length(table: Any) -> int:
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
+
+
+def _rows(table: Any, rows: Any) -> Any:
+    return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)

@@ -1,0 +1,229 @@
+"""Share rows out among parts of given sizes so that groups of rows are spread evenly.
+
+This follows the iterative stratification of Sechidis, Tsoumakas and Vlahavas (2011): the group with the
+fewest rows that wait goes first, and each of its rows goes to a part that has not got its share of the group.
+Three points differ from algorithm 1.  Sizes are kept exactly: a part that is full gets no more rows.  Among
+parts that have not got their share of the group, what they have of all groups of the row decides, before rows
+and chance do; in the paper it is what they have of the one group.  And of the rows of a group those in many
+groups come first, while there is a choice.
+
+A label is spread by the fewer of its observed entries, the positive or the negative ones; as parts have fixed
+sizes, the others are then spread too.  That does not follow where entries are unobserved, so a label with
+such gaps is spread by its positives and by its observed negatives, each on their own.  In the second order
+every pair of labels that rows have in common is one more group (Szymański and Kajdanowicz, "A network
+perspective on stratification of multi-label data", 2017).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from labelweave._loops.stratification import pair_codes, spread_rows
+from labelweave.array_types import Array, PerRow
+from labelweave.labels import LabelMatrix
+
+__all__ = [
+    "PartSizes",
+    "check_order",
+    "checked_count",
+    "even_sizes",
+    "make_generator",
+    "read_columns",
+    "row_parts",
+    "spread_columns",
+    "stated_sizes",
+    "train_and_test_rows",
+]
+
+
+@dataclass(frozen=True)
+class PartSizes:
+    """How many rows each part gets, and its share of every group.
+
+    rows (parts,): the rows of each part.
+    extras: so many parts get one row more.
+    shares (parts,): groups are shared out in proportion to these.
+    """
+
+    rows: Array
+    extras: int
+    shares: Array
+
+
+def even_sizes(n_rows: int, parts: int) -> PartSizes:
+    """Make parts of one size, or of two sizes that differ by one row."""
+    return PartSizes(np.full(parts, n_rows // parts), n_rows % parts, np.ones(parts, np.int64))
+
+
+def stated_sizes(rows: Sequence[int]) -> PartSizes:
+    """Make parts of the given sizes, which get shares in proportion."""
+    sizes = np.array(rows, np.int64)
+    return PartSizes(sizes, 0, sizes)
+
+
+def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Generator | None) -> PerRow:
+    """Give every row a part.
+
+    columns (n, groups): which rows are in each group.
+    sizes: the sizes of the parts, of n rows together.
+    generator: puts rows and groups in random order and settles ties; with None the order is that of the
+        columns and the first part wins.
+    Returns the parts of the rows.
+    """
+    n_rows, n_groups = columns.shape
+    order, draws = np.arange(n_rows), np.zeros(n_rows, np.int64)
+    if generator is not None:
+        order, groups = generator.permutation(n_rows), generator.permutation(n_groups)
+        columns, draws = columns[:, groups], generator.integers(2**31, size=n_rows)
+    order = order[np.argsort(-np.diff(columns.indptr)[order], kind="stable")]
+    by_row = columns[order]
+    by_group = sp.csc_array(by_row)
+    tables = (by_row.indptr, by_row.indices, by_group.indptr, by_group.indices)
+    wide = (table.astype(np.int64, copy=False) for table in tables)
+    parts = np.empty(n_rows, np.int64)
+    parts[order] = spread_rows(*wide, sizes.rows, sizes.extras, sizes.shares, draws)
+    return parts
+
+
+def make_generator(random_state: Any) -> np.random.Generator:
+    """Make a generator from what scikit-learn calls ``random_state``."""
+    return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
+
+
+def read_columns(Y: Any, n_rows: int, order: int) -> sp.csr_array:
+    """Read targets of shape (n, L) or (n,), and mark the groups of rows to spread: (n, groups).
+
+    Raises ValueError if there are no targets, they cannot be read, or their number of rows is another.
+    """
+    if Y is None:
+        raise ValueError(
+            "There is no Y to stratify by; give the labels, or split with KFold or ShuffleSplit."
+        )
+    table = Y if isinstance(Y, LabelMatrix) or sp.issparse(Y) or hasattr(Y, "columns") else _as_array(Y)
+    if len(table.shape) and table.shape[0] != n_rows:
+        raise ValueError(f"There are {n_rows} rows to split but Y has {table.shape[0]}; they must agree.")
+    if len(table.shape) == 1:
+        return _class_columns(table)
+    return spread_columns(LabelMatrix.from_any(table), order)
+
+
+def _as_array(Y: Any) -> Array:
+    try:
+        return np.asarray(Y)
+    except ValueError:
+        raise ValueError(
+            "The rows of Y have different lengths. Y has one row of 0/1 a row and one column a label; "
+            "MultiLabelBinarizer of scikit-learn makes it from lists of labels."
+        ) from None
+
+
+def _class_columns(classes: Array) -> sp.csr_array:
+    """Mark the rows of every class; a row whose class is not observed has none."""
+    if classes.dtype.kind == "O":
+        observed = np.array([not (entry is None or _is_nan(entry)) for entry in classes], dtype=bool)
+        classes = classes.astype(str)
+    else:
+        observed = ~np.isnan(classes) if classes.dtype.kind == "f" else np.ones(len(classes), bool)
+    rows = np.flatnonzero(observed)
+    names, codes = np.unique(classes[rows], return_inverse=True)
+    marks = np.ones(len(rows), np.int8)
+    return sp.csr_array((marks, (rows, codes)), shape=(len(classes), len(names)))
+
+
+def _is_nan(entry: Any) -> bool:
+    return isinstance(entry, Real) and math.isnan(entry)
+
+
+def spread_columns(labels: LabelMatrix, order: int = 1) -> sp.csr_array:
+    """Mark the groups of rows to spread, (n, groups): labels and, in the second order, pairs of labels."""
+    positive, observed = labels.positive_counts(), labels.observed_counts()
+    has_gaps = observed < len(labels)
+    is_frequent = 2 * positive > observed
+    blocks = []
+    if has_gaps.any() or is_frequent.any():
+        blocks.append(labels.positives[:, np.flatnonzero(has_gaps | ~is_frequent)])
+        blocks.append(_negatives(labels, np.flatnonzero(has_gaps | is_frequent)))
+    else:
+        blocks.append(labels.positives)
+    if order == 2:
+        blocks.append(_pairs(labels.positives))
+    return blocks[0] if len(blocks) == 1 else sp.hstack(blocks, format="csr")
+
+
+def _negatives(labels: LabelMatrix, chosen: Array) -> sp.csr_array:
+    """Mark the observed negatives of some labels."""
+    if labels.observed is None:  # most entries of these labels are positive: this is no larger
+        return sp.csr_array(1 - labels.positives[:, chosen].toarray())
+    signs = labels.observed[:, chosen]
+    negatives = sp.csr_array((signs.data == -1, signs.indices, signs.indptr), shape=signs.shape)
+    negatives.eliminate_zeros()
+    return negatives.astype(np.int8)
+
+
+def _pairs(positives: sp.csr_array) -> sp.csr_array:
+    """Mark which rows have each pair of labels, among pairs that rows have."""
+    counts = np.diff(positives.indptr).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(counts * (counts - 1) // 2)])
+    codes = np.empty(indptr[-1], np.int64)
+    wide = (part.astype(np.int64) for part in (positives.indptr, positives.indices))
+    pair_codes(*wide, positives.shape[1], indptr, codes)
+    pairs, columns = np.unique(codes, return_inverse=True)
+    marks = np.ones(len(codes), np.int8)
+    return sp.csr_array((marks, columns, indptr), shape=(positives.shape[0], len(pairs)))
+
+
+def train_and_test_rows(
+    n_rows: int, train_size: float | None, test_size: float | None, default: float
+) -> tuple[int, int]:
+    """Find the numbers of training and of test rows, as scikit-learn means it; refuse impossible ones.
+
+    default: the share of test rows if no size is given.
+    """
+    if train_size is None and test_size is None:
+        test_size = default
+    train = _stated("train_size", train_size, n_rows, math.floor)
+    test = _stated("test_size", test_size, n_rows, math.ceil)
+    if train is None:
+        train = n_rows - (test or 0)
+    if test is None:
+        test = n_rows - train
+    shares = sum(size for size in (train_size, test_size) if size is not None and size < 1)
+    if min(train, test) < 1 or train + test > n_rows or shares > 1:
+        raise ValueError(
+            f"train_size={train_size} and test_size={test_size} of {n_rows} rows make {train} training and "
+            f"{test} test rows; each needs at least 1, and together they are at most {n_rows}."
+        )
+    return train, test
+
+
+def _stated(name: str, size: Any, n_rows: int, rounded: Callable[[float], int]) -> int | None:
+    if size is None:
+        return None
+    if not isinstance(size, bool) and isinstance(size, Integral) and 0 < int(size) < n_rows:
+        return int(size)
+    if isinstance(size, Real) and not isinstance(size, Integral) and 0 < float(size) < 1:
+        return rounded(float(size) * n_rows)
+    raise ValueError(
+        f"{name} is {size!r}; it is a share between 0 and 1 or a number of rows from 1 to below {n_rows}."
+    )
+
+
+def checked_count(n_splits: Any, least: int) -> int:
+    """Read a number of splits; refuse what is no whole number, or too small."""
+    if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or int(n_splits) < least:
+        raise ValueError(f"n_splits is {n_splits!r}; it is a whole number, {least} or more.")
+    return int(n_splits)
+
+
+def check_order(order: Any) -> None:
+    """Refuse what is no order of stratification."""
+    if isinstance(order, bool) or not isinstance(order, Integral) or order not in (1, 2):
+        raise ValueError(f"order is {order!r}; it is 1 to spread labels, or 2 to spread pairs of labels too.")
