@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave.model_files import ModelContent, write_model_file
-from labelweave.model_files.header import CHECKSUM_PLACE
+from labelweave.model_files.container import CHECKSUM_PLACE
 
 
 def _same(a, b):

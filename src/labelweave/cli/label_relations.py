@@ -10,7 +10,7 @@ from typing import Any
 
 from labelweave.display import LabelCovarianceDisplay, LabelGraphDisplay
 from labelweave.labels import CliqueGraph, LabelCovariance
-from labelweave.model_files.atomic_file import replacing_file
+from labelweave.model_files.safe_file import replacing_file
 
 __all__ = ["covariance_facts", "covariance_of", "draw_covariance", "draw_graph"]
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from labelweave.model_files.atomic_file import replacing_file
+from labelweave.model_files.safe_file import replacing_file
 
 __all__ = ["DataFileError", "PathLike", "numbered_lines", "read_blocks", "replaced_file"]
 

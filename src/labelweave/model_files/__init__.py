@@ -15,7 +15,6 @@ Below that lie :func:`write_model_file` and :func:`read_model_file`, for plain d
 is not exactly a file that was saved is refused with a :class:`ModelFileError`.
 """
 
-from labelweave.model_files.errors import ModelFileError
 from labelweave.model_files.model_file import (
     ModelContent,
     load_object,
@@ -23,6 +22,7 @@ from labelweave.model_files.model_file import (
     save_object,
     write_model_file,
 )
+from labelweave.model_files.safe_file import ModelFileError
 from labelweave.model_files.state import decode, encode
 from labelweave.model_files.storable import Storable, storable
 

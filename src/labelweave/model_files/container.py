@@ -1,18 +1,29 @@
-"""Read and write the container: named tensors and strings in one safetensors file.
+"""The container of a model file: named tensors and strings in one safetensors file, in exactly one spelling.
 
-The checksum is the SHA-256 of the whole file, its own 64 digits read as
-zeros: length, header, padding and every tensor byte.  It is written last, so
-arrays stream to the disk in one pass and are never copied as a whole.
+A safetensors file is an 8-byte little-endian length, that many bytes of JSON, then the tensors' bytes without
+gaps.  The header here is what safetensors allows, with every free choice fixed: ASCII, no spaces, metadata
+first with ``format``, ``format_version`` and ``checksum`` in front, tensors by falling item size and then by
+name (so every one is aligned), padded with spaces to a multiple of 64 bytes.
+
+Reading parses the header, checks names, types and shapes, writes it again and compares.  Whatever the
+comparison lets through has no repeated keys, no gaps or overlaps and no unknown fields.  (The library's own
+writer puts metadata in random order, and its reader copies every tensor.)
+
+The checksum is the SHA-256 of the whole file, its own 64 digits read as zeros: length, header, padding and
+every tensor byte.  It is written last, so arrays stream to the disk in one pass and are never copied.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
+import math
 import mmap
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from io import BufferedReader
 from typing import Any
 
@@ -20,26 +31,45 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
-from labelweave.model_files.atomic_file import replacing_file
-from labelweave.model_files.errors import ModelFileError
-from labelweave.model_files.header import (
-    CHECKSUM_PLACE,
-    FORMAT_VERSION,
-    HEADER_LIMIT,
-    MAGIC,
-    NO_CHECKSUM,
-    Header,
-    TensorShape,
-    parse_header,
-    safetensors_type,
-)
+from labelweave.model_files.safe_file import ModelFileError, replacing_file
 
-__all__ = ["map_container", "write_container"]
+__all__ = [
+    "CHECKSUM_PLACE",
+    "FORMAT_VERSION",
+    "HEADER_LIMIT",
+    "MAGIC",
+    "NO_CHECKSUM",
+    "Header",
+    "TensorShape",
+    "map_container",
+    "parse_header",
+    "safetensors_type",
+    "write_container",
+]
+
 
 _CHUNK = 2**22  # bytes
 
 FilePath = str | os.PathLike[str]
 Tensor = npt.NDArray[Any]
+FORMAT_VERSION = 1
+HEADER_LIMIT = 100_000_000  # the limit of the safetensors library, bytes
+MAGIC = b'{"__metadata__":{"format":"labelweave","format_version":"'
+NO_CHECKSUM = "0" * 64
+
+_BEFORE_CHECKSUM = MAGIC + f'{FORMAT_VERSION}","checksum":"sha256:'.encode()
+CHECKSUM_PLACE = slice(8 + len(_BEFORE_CHECKSUM), 8 + len(_BEFORE_CHECKSUM) + len(NO_CHECKSUM))
+_PADDED_TO = 64
+_MOST_DIMENSIONS = 64
+_MOST_BYTES = 2**62
+
+_NUMPY_TYPES = {
+    "BOOL": np.dtype("|b1"),
+    **{f"{letter.upper()}8": np.dtype(f"|{letter}1") for letter in "iu"},
+    **{f"{letter.upper()}{8 * size}": np.dtype(f"<{letter}{size}") for letter in "iu" for size in (2, 4, 8)},
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
+}
+_SAFETENSORS_TYPES = {dtype.str: name for name, dtype in _NUMPY_TYPES.items()}
 
 
 def write_container(path: FilePath, fields: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
@@ -182,3 +212,112 @@ def _views(mapping: mmap.mmap, start: int, header: Header) -> dict[str, Tensor]:
             raise ModelFileError(f"its array {name!r} is of type bool but holds other bytes than 0 and 1.")
         tensors[name] = view
     return tensors
+
+
+def safetensors_type(dtype: npt.DTypeLike) -> str | None:
+    """Name a NumPy type as safetensors does.
+
+    dtype: A NumPy type of any byte order.
+    Returns the name, such as ``"F64"``; ``None`` if a model file does not hold this type.
+    """
+    return _SAFETENSORS_TYPES.get(np.dtype(dtype).newbyteorder("<").str)
+
+
+@dataclass(frozen=True)
+class TensorShape:
+    """What a header says of one tensor.
+
+    type_name: the safetensors name of its type.
+    """
+
+    type_name: str
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy type, little-endian."""
+        return _NUMPY_TYPES[self.type_name]
+
+    @property
+    def n_bytes(self) -> int:
+        """The number of bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Header:
+    """All that stands before the tensors' bytes.
+
+    fields: the metadata after format, version and checksum, in order.
+    tensors: the tensors, in any order.
+    """
+
+    fields: Mapping[str, str]
+    tensors: Mapping[str, TensorShape]
+
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Place the tensors one after the other.
+
+        Returns first byte and end of every tensor, counted from the first tensor, in file order.
+        """
+        places, end = {}, 0
+        for name in sorted(self.tensors, key=lambda name: (-self.tensors[name].dtype.itemsize, name)):
+            begin, end = end, end + self.tensors[name].n_bytes
+            places[name] = (begin, end)
+        return places
+
+    @property
+    def data_size(self) -> int:
+        """The number of bytes of all tensors."""
+        return sum(tensor.n_bytes for tensor in self.tensors.values())
+
+    def to_bytes(self, checksum: str = NO_CHECKSUM) -> bytes:
+        """Write the header, with its length in front.
+
+        Returns the file up to the first tensor.
+        """
+        first = {
+            "format": "labelweave",
+            "format_version": str(FORMAT_VERSION),
+            "checksum": f"sha256:{checksum}",
+        }
+        entries: dict[str, Any] = {"__metadata__": {**first, **self.fields}}
+        for name, place in self.places().items():
+            tensor = self.tensors[name]
+            entries[name] = {"dtype": tensor.type_name, "shape": tensor.shape, "data_offsets": place}
+        text = json.dumps(entries, separators=(",", ":")).encode("ascii")
+        text += b" " * (-(8 + len(text)) % _PADDED_TO)
+        return len(text).to_bytes(8, "little") + text
+
+
+def parse_header(start: bytes) -> tuple[Header, str]:
+    """Read what :meth:`Header.to_bytes` wrote.
+
+    start: the file up to the first tensor, length included.
+    checksum: the checksum it states, 64 hexadecimal digits.
+    Raises ModelFileError if :meth:`Header.to_bytes` cannot have written these bytes.
+    """
+    checksum = start[CHECKSUM_PLACE].decode("ascii", errors="replace")
+    try:
+        entries = json.loads(start[8:].decode("ascii"))
+        metadata = entries.pop("__metadata__")
+        fields = dict(list(metadata.items())[3:])
+        header = Header(fields, {name: _tensor_shape(entry) for name, entry in entries.items()})
+        same = header.to_bytes(checksum) == start
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ModelFileError(f"its header is damaged ({type(error).__name__}: {error}).") from None
+    if not same or not all(isinstance(text, str) for text in fields.values()):
+        raise ModelFileError("its header is damaged or was edited; labelweave would write it differently.")
+    return header, checksum
+
+
+def _tensor_shape(entry: Any) -> TensorShape:
+    type_name, shape = entry["dtype"], entry["shape"]
+    if type_name not in _NUMPY_TYPES:
+        raise ValueError(f"unknown type {str(type_name)[:20]!r}")
+    if len(shape) > _MOST_DIMENSIONS or not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError("a shape is not a short list of non-negative integers")
+    # NumPy multiplies the lengths as if none were 0
+    if math.prod(max(length, 1) for length in shape) * 8 > _MOST_BYTES:
+        raise ValueError("a shape is too large")
+    return TensorShape(type_name, tuple(shape))

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from labelweave.model_files.canonical_json import from_json, to_json
 from labelweave.model_files.container import map_container, write_container
-from labelweave.model_files.errors import ModelFileError, naming_file
 from labelweave.model_files.packed_arrays import pack_arrays, unpack_arrays
-from labelweave.model_files.state import decode, encode
+from labelweave.model_files.safe_file import ModelFileError, naming_file
+from labelweave.model_files.state import decode, encode, from_json, to_json
 from labelweave.model_files.storable import checked_state, storable_name
 
 __all__ = ["ModelContent", "load_object", "read_model_file", "save_object", "write_model_file"]

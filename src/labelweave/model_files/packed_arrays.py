@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.model_files.errors import ModelFileError
-from labelweave.model_files.header import safetensors_type
+from labelweave.model_files.container import safetensors_type
+from labelweave.model_files.safe_file import ModelFileError
 
 __all__ = ["is_array_name", "pack_arrays", "unpack_arrays"]
 

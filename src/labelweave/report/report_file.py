@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.labels import LabelMatrix
-from labelweave.model_files.atomic_file import replacing_file
+from labelweave.model_files.safe_file import replacing_file
 from labelweave.report.confusion import chief_confusions
 from labelweave.report.graph_picture import graph_picture
 from labelweave.report.label_numbers import LabelNumbers, label_numbers, weakest_labels

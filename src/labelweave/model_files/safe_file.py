@@ -1,4 +1,4 @@
-"""Write a file completely or not at all.
+"""Write a file completely or not at all, and the error of a file that is not, or no longer, a model.
 
 The bytes go to a temporary file in the same directory, reach the disk, and only then take the place of the
 old file.  Whoever has the old file open, or mapped into memory, keeps it unharmed.
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["replacing_file"]
+__all__ = ["ModelFileError", "naming_file", "replacing_file"]
 
 
 @contextmanager
@@ -60,3 +60,19 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class ModelFileError(ValueError):
+    """Say in one sentence why a file is refused as a model."""
+
+
+@contextmanager
+def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the file's name before the reason of every refusal inside.
+
+    Raises ModelFileError the refusal, completed.
+    """
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"Cannot load the model file {os.fspath(path)!r}: {error}") from error.__cause__
