@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from labelweave import MaxMarginClassifier, metrics
-from labelweave.decisions.held_out import HeldOutScores, TrainingRows, score_held_out, split_rows
+from labelweave.decisions.label_scores import HeldOutScores, TrainingRows, score_held_out, split_rows
 from labelweave.inference import calibrate_labels, choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold

@@ -191,8 +191,8 @@ def test_blocks_of_rows_change_nothing(wrap, rows, monkeypatch):
 def test_of_too_many_scores_some_rows_are_kept(wrap, cv, rows, monkeypatch):
     """Scores of 100,000 labels would not fit into memory for all rows."""
     X, Y, X_test, _ = rows
-    monkeypatch.setattr("labelweave.decisions.held_out._MOST_SCORES", 8 * 80)
-    monkeypatch.setattr("labelweave.decisions.held_out._MOST_PRECISE", 8)
+    monkeypatch.setattr("labelweave.decisions.label_scores._MOST_SCORES", 8 * 80)
+    monkeypatch.setattr("labelweave.decisions.label_scores._MOST_PRECISE", 8)
     kept = []
     true = HeldOutScores.__init__
 

@@ -12,8 +12,15 @@ from labelweave import (
     MaxMarginClassifier,
     TunedThresholdClassifier,
 )
-from labelweave.decisions.decision_words import decision_words, guarantee_words, layer_words
-from labelweave.decisions.layers import innermost, layers, ranking_offsets, with_probabilities
+from labelweave.decisions.layers import (
+    decision_words,
+    guarantee_words,
+    innermost,
+    layer_words,
+    layers,
+    ranking_offsets,
+    with_probabilities,
+)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from labelweave.cli.model_outputs import has_one_class_a_row
 from labelweave.cli.model_rows import Model, classifier_of, open_model, read_labeled_rows, unknown_labels
 from labelweave.cli.output_place import require_writable
 from labelweave.datasets import LabeledData
-from labelweave.decisions.decision_words import guarantee_words
+from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import TableModel
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import known_labels

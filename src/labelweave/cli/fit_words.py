@@ -17,8 +17,7 @@ from labelweave.cli.factor_words import (
 from labelweave.cli.graph_words import graph_facts, graph_lines, has_graph, tie_lines
 from labelweave.cli.messages import note, size_of
 from labelweave.cli.model_words import hyperparameter_words, kernel_words, learning_words, n_support_rows
-from labelweave.decisions.decision_words import guarantee_words, layer_words
-from labelweave.decisions.layers import innermost
+from labelweave.decisions.layers import guarantee_words, innermost, layer_words
 
 __all__ = ["decision_lines", "explain_end", "print_lines", "print_summary"]
 

@@ -20,7 +20,7 @@ from labelweave.cli.model_words import (
     taxonomy_words,
     words_of,
 )
-from labelweave.decisions.decision_words import guarantee_words, layer_words
+from labelweave.decisions.layers import guarantee_words, layer_words
 from labelweave.estimators import TableModel
 from labelweave.features.kernels import Kernel
 from labelweave.model_files import read_model_file

@@ -19,7 +19,7 @@ from labelweave.cli.messages import flag_of, note
 from labelweave.cli.model_outputs import has_one_class_a_row, has_probabilities
 from labelweave.cli.model_rows import Model, RowBlock, classifier_of, open_model, row_blocks
 from labelweave.datasets.data_file import replaced_file
-from labelweave.decisions.decision_words import guarantee_words
+from labelweave.decisions.layers import guarantee_words
 
 __all__ = ["predict"]
 

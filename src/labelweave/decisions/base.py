@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -13,14 +14,14 @@ from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
-from labelweave.decisions.held_out import (
+from labelweave.decisions.label_scores import (
     TrainingRows,
     fit_on,
-    score_all_rows,
+    rows_of,
+    score_blocks,
     score_held_out,
     split_rows,
 )
-from labelweave.decisions.label_scores import rows_of, score_blocks
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.targets import TargetForm, check_lengths, read_targets
 from labelweave.metrics import subset_accuracy
@@ -94,7 +95,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if isinstance(self.cv, str):
             return self._score_all(data)
         splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
-        held, part = score_held_out(self.estimator, data, splits, self.response_method)
+        held, part = score_held_out(data, splits, self.response_method, partial(fit_on, self.estimator, data))
         self._keep_estimator(fit_on(self.estimator, data, part=part))
         return held
 
@@ -102,7 +103,8 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Score rows, if they are not too many all of them, by the estimator as it is."""
         check_is_fitted(self.estimator)
         self._keep_estimator(self.estimator)
-        return score_all_rows(self.estimator, data, self.response_method)
+        everything = [(None, np.arange(len(data.labels)))]
+        return score_held_out(data, everything, self.response_method, lambda _: self.estimator)[0]
 
     def _keep_estimator(self, fitted: Any) -> None:
         self.estimator_ = fitted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
-from labelweave.decisions.held_out import fit_on, one_split, score_one_split
+from labelweave.decisions.label_scores import fit_on, one_split, score_held_out
 from labelweave.inference import control_mistakes
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
@@ -137,8 +138,9 @@ class ConformalLabelClassifier(DecisionClassifier):
             held = self._score_all(data)
         else:
             split = one_split(len(data.labels), self.validation_fraction, self._seed())
-            self._keep_estimator(fit_on(self.estimator, data, split[0]))
-            held = score_one_split(self.estimator_, data, split, self.response_method)
+            fit = partial(fit_on, self.estimator, data)
+            held, part = score_held_out(data, [split], self.response_method, fit)
+            self._keep_estimator(part.model)
         found = control_mistakes(
             held.labels,
             held.scores,

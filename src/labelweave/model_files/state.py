@@ -13,7 +13,7 @@ dictionary that has one of these keys  ``{"__dict__": {...}}``
 =====================================  ==============================================
 
 Plain data are one JSON text for one value, and back exactly: ASCII without spaces, dictionaries in their own
-order.  Standard JSON has no infinities and no NaN, so these are written ``{"__float__": "inf"}``, ``"-inf"`` or
+order.  Standard JSON has no infinities and no NaN, so these are written ``{"__float__": "inf"}``, ``"-inf"``,
 ``"nan"``; a dictionary that has the key ``"__float__"`` itself is wrapped once, ``{"__float__": {...}}``.
 Text that :func:`to_json` would not have written (repeated keys, spaces, other spellings) is refused.
 """

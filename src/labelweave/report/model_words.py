@@ -11,8 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 import labelweave
-from labelweave.decisions.decision_words import guarantee_words, layer_words
-from labelweave.decisions.layers import innermost, layers
+from labelweave.decisions.layers import guarantee_words, innermost, layer_words, layers
 from labelweave.labels import Taxonomy
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.measured import taxonomy_of
