@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
@@ -27,7 +27,7 @@ from labelweave.estimators.targets import TargetForm, check_lengths, read_target
 from labelweave.metrics import subset_accuracy
 from labelweave.model_files import save_object
 from labelweave.model_files.storable import storable_name
-from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight
+from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight, _fit_context
 
 __all__ = ["DecisionClassifier"]
 
@@ -67,6 +67,36 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             tags.classifier_tags.multi_label = inner.classifier_tags.multi_label
         tags.target_tags.multi_output = inner.target_tags.multi_output
         return tags
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the estimator, and choose decisions on the scores of rows that a fit did not see.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            What the estimator takes.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            What the estimator takes, or a complete LabelMatrix where it takes sparse labels; unobserved
+            labels do not count in the choice.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, for the estimator and for the choice.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If there are too few rows, or the scores or parameters make no sense.
+        """
+        self._choose(self._cross_fit(self._read(X, y, sample_weight)))
+        return self
+
+    def _choose(self, held: HeldOutScores) -> None:
+        raise NotImplementedError
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:
         X, y = indexable(X, y)

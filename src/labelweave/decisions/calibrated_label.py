@@ -10,9 +10,10 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
+from labelweave.estimators.held_out import HeldOutScores
 from labelweave.inference import LabelCalibration, calibrate_labels, expected_f1_sizes, scores_above_top_k
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
+from labelweave.sklearn_compat import Interval, StrOptions
 
 __all__ = ["CalibratedLabelClassifier"]
 
@@ -106,31 +107,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CalibratedLabelClassifier:
-        """Calibrate and fit the estimator.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            What the estimator takes.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            What the estimator takes, or a complete LabelMatrix where it takes sparse labels; unobserved
-            labels do not count in the calibration.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, for the estimator and for the calibration.
-
-        Returns
-        -------
-        CalibratedLabelClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If there are too few rows, or the scores make no sense.
-        """
-        held = self._cross_fit(self._read(X, y, sample_weight))
+    def _choose(self, held: HeldOutScores) -> None:
         self.calibration_ = calibrate_labels(
             held.labels,
             self._calibrated_from(held.scores),
@@ -139,7 +116,6 @@ class CalibratedLabelClassifier(DecisionClassifier):
             min_positives=self.min_positives,
             sample_weight=held.weights,
         )
-        return self
 
     def _calibrated_from(self, scores: Array) -> Array:
         if decision_level(self.estimator_, self.response_method) == 0:

@@ -114,19 +114,7 @@ class ConformalLabelClassifier(DecisionClassifier):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any) -> ConformalLabelClassifier:
-        """Fit the estimator to a part of the rows and calibrate on the others.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            What the estimator takes.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            What the estimator takes; shares are of observed labels only.
-
-        Returns
-        -------
-        ConformalLabelClassifier
-            The fitted model itself.
+        """Fit to a part of the rows and calibrate on the others; see :meth:`DecisionClassifier.fit`.
 
         Raises
         ------

@@ -210,8 +210,8 @@ def score_held_out(
 ) -> tuple[HeldOutScores, FittedPart]:
     """Fit a model to the one part of every split and score the other.
 
-    splits: rows to fit, None for a model fitted elsewhere, and rows to score; where all scores would take more
-        than a gigabyte, only some of these, evenly drawn.
+    splits: rows to fit, None for a model fitted elsewhere, and rows to score; only some, evenly drawn,
+        where all scores would take more than a gigabyte.
     Returns the scores of all splits, and the last of the models.
     """
     n_labels = data.labels.n_labels

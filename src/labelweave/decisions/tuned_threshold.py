@@ -15,7 +15,7 @@ from labelweave.decisions.label_scores import decision_level, label_probabilitie
 from labelweave.estimators.held_out import HeldOutScores, Rule, best_thresholds
 from labelweave.inference import choose_top_k, scores_above_top_k
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
+from labelweave.sklearn_compat import Interval, StrOptions
 
 __all__ = ["TunedThresholdClassifier"]
 
@@ -127,33 +127,6 @@ class TunedThresholdClassifier(DecisionClassifier):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TunedThresholdClassifier:
-        """Choose thresholds and fit the estimator.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            What the estimator takes.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            What the estimator takes, or a complete LabelMatrix where it takes sparse labels; unobserved
-            labels do not count in the choice.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, for the estimator and for the choice.
-
-        Returns
-        -------
-        TunedThresholdClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If there are too few rows, or the scores or the objective make no sense.
-        """
-        self._choose(self._cross_fit(self._read(X, y, sample_weight)))
-        return self
-
     def _choose(self, held: HeldOutScores) -> None:
         for name in ("thresholds_", "pooling_", "k_"):
             self.__dict__.pop(name, None)
@@ -173,18 +146,7 @@ class TunedThresholdClassifier(DecisionClassifier):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Give the estimator's own probabilities, which do not depend on the thresholds.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n, L), or (n, 2) for two classes
-            The probabilities.
-        """
+        """Give the estimator's own probabilities; see :meth:`CalibratedLabelClassifier.predict_proba`."""
         check_is_fitted(self)
         n_labels = 1 if self._form.kind == "binary" else len(self.classes_)
         table = label_probabilities(self.estimator_, X, n_labels)
