@@ -24,10 +24,7 @@ _GOOD = ("converged", "complete")
 
 
 class TrainingData(NamedTuple):
-    """The rows of positive weight.
-
-    Shapes: features (n, d), labels (n, L).
-    """
+    """The rows of positive weight."""
 
     features: FeatureMatrix
     labels: LabelMatrix
@@ -121,11 +118,7 @@ class FactorClassifier(BaselineClassifier):
 
 
 def with_constant(features: FeatureMatrix) -> FeatureMatrix:
-    """Append a feature that is 1 in every row.
-
-    Returns (n, d + 1): the same with the constant.
-    Shapes: features (n, d).
-    """
+    """Append a feature that is 1 in every row."""
     ones = np.ones((len(features), 1), features.data.dtype)
     if features.is_sparse:
         return FeatureMatrix(sp.hstack([features.data, sp.csr_array(ones)], format="csr"))

@@ -156,11 +156,7 @@ class BinaryRelevance(BaselineClassifier):
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """What is to be minimised, but for the loss.
-
-    weights: the weights of the rows, positive.
-    Shapes: data (n, d), labels (n, L).
-    """
+    """What is to be minimised, but for the loss; only rows of positive weight."""
 
     data: Any
     labels: LabelMatrix
@@ -170,13 +166,7 @@ class LinearProblem:
 
 @dataclass(frozen=True)
 class LinearFits:
-    """The models.
-
-    weights (L, d): z, a row a label.
-    n_iter: the most iterations that a label took.
-    converged: whether all labels that were fitted reached the tolerance.
-    labels_fitted: how many labels were fitted; fewer than all after an interrupt.
-    """
+    """The models, (L, d); after an interrupt those of the labels that were fitted."""
 
     weights: Array
     n_iter: int
@@ -185,11 +175,7 @@ class LinearFits:
 
 
 def fit_squared(problem: LinearProblem) -> LinearFits:
-    """Minimise squared losses; labels that were observed in the same rows share one factorisation.
-
-    Returns the models; after an interrupt those that were fitted.
-    Raises KeyboardInterrupt if no label was fitted before an interrupt.
-    """
+    """Minimise squared losses; labels that were observed in the same rows share one factorisation."""
     n_labels = problem.labels.n_labels
     weights, is_fitted = np.zeros((n_labels, problem.data.shape[1])), np.zeros(n_labels, bool)
     positives, converged = sp.csc_array(problem.labels.positives), True
@@ -238,13 +224,7 @@ def _rows_of(columns: sp.csc_array, label: int) -> Array:
 def fit_liblinear(
     problem: LinearProblem, loss: str, tol: float, max_iter: int, n_jobs: int | None
 ) -> LinearFits:
-    """Minimise logistic or squared hinge losses with LIBLINEAR's trust-region Newton method.
-
-    tol: LIBLINEAR's tolerance of the gradient.
-    max_iter: the largest number of Newton steps.
-    Returns the models; after an interrupt those that were fitted.
-    Raises KeyboardInterrupt if no label was fitted before an interrupt.
-    """
+    """Minimise logistic or squared hinge losses with LIBLINEAR's trust-region Newton method."""
     model, n_labels = _model(loss, problem.penalty, tol, max_iter), problem.labels.n_labels
     weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)
 

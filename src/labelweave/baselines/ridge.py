@@ -43,11 +43,7 @@ class Ridge(Protocol):
     """Whether all solutions were exact up to rounding."""
 
     def solve(self, targets: Array) -> Array:
-        """Regress targets on X; with a penalty of 0 the shortest of all best solutions is taken.
-
-        targets (n, k): T: centred, their rows times the roots of the weights, as those of X.
-        Shapes: result (d, k).
-        """
+        """Regress centred and weighted targets (n, k) on X; of all best solutions the shortest is taken."""
 
 
 def make_ridge(features: CenteredMatrix, penalty: float) -> Ridge:
@@ -66,7 +62,6 @@ def make_ridge(features: CenteredMatrix, penalty: float) -> Ridge:
 class CholeskyRidge:
     """Solve by one Cholesky factor of ``X^T X`` or ``X X^T`` plus the penalty, whichever is smaller.
 
-    Shapes: features (n, d).
     Raises scipy.linalg.LinAlgError if the penalty is too small to make the sum safely invertible.
     """
 
@@ -88,10 +83,7 @@ class CholeskyRidge:
 
 
 class SpectralRidge:
-    """Solve by the singular value decomposition of X, which stands any penalty and any X.
-
-    Shapes: features (n, d).
-    """
+    """Solve by the singular value decomposition of X, which stands any penalty and any X."""
 
     converged = True
 
@@ -108,10 +100,7 @@ class SpectralRidge:
 
 
 class IterativeRidge:
-    """Solve by LSMR, one target after the other; X stays sparse.
-
-    Shapes: features (n, d).
-    """
+    """Solve by LSMR, one target after the other; X stays sparse."""
 
     def __init__(self, features: CenteredMatrix, penalty: float) -> None:
         self.converged = True
@@ -136,12 +125,7 @@ class IterativeRidge:
 
 
 class CenteredMatrix:
-    """``diag(sqrt(w)) (A - 1 m^T)`` with m the weighted means of the columns, or 0.
-
-    weights (n,): w, not negative, their sum positive.
-    center: whether to take the means away.
-    Shapes: data (n, d), means (d,).
-    """
+    """``diag(sqrt(w)) (A - 1 m^T)`` with m the weighted means of the columns, or 0."""
 
     def __init__(self, data: Any, weights: Array, *, center: bool) -> None:
         self.data = data.astype(np.float64)
@@ -156,34 +140,22 @@ class CenteredMatrix:
         return bool(sp.issparse(self.data))
 
     def matmul(self, vectors: Array) -> Array:
-        """Multiply by vectors.
-
-        Shapes: vectors (d, k), result (n, k).
-        """
+        """Multiply by vectors (d, k)."""
         return self.roots[:, None] * (np.asarray(self.data @ vectors) - self.means @ vectors)
 
     def rmatmul(self, vectors: Array) -> Array:
-        """Multiply the transpose by vectors.
-
-        Shapes: vectors (n, k), result (d, k).
-        """
+        """Multiply the transpose by vectors (n, k)."""
         scaled = self.roots[:, None] * vectors
         return np.asarray(self.data.T @ scaled) - np.outer(self.means, scaled.sum(axis=0))
 
     def columns(self, which: slice) -> Array:
-        """Write some columns out.
-
-        Shapes: result (n, columns).
-        """
+        """Write some columns out."""
         part = self.data[:, which]
         table = part.toarray() if self.is_sparse else part
         return self.roots[:, None] * (table - self.means[which])
 
     def gram(self, *, of_rows: bool) -> RowsByRows:
-        """Compute the inner products of all rows, or of all columns.
-
-        of_rows: whether those of the rows.
-        """
+        """Compute the inner products of all rows, or of all columns."""
         if not self.is_sparse:
             table = self.columns(slice(None))
             return table @ table.T if of_rows else table.T @ table
@@ -203,14 +175,10 @@ def _less_means(raw: Array, cross: Array, roots: Array, means: Array, of_rows: b
 
 
 def leading_directions(product: Callable[[Array], Array], n_labels: int, rank: int) -> Array:
-    """Find the leading eigenvectors of a positive semi-definite matrix over labels.
+    """Find the leading eigenvectors, (L, rank), of a positive semi-definite matrix over labels.
 
-    The matrix is written out for up to 2,000 labels, and where a third of all eigenvectors or more is
-    asked for, which are as many numbers.  Otherwise the Lanczos method sees its products only.
-
-    product: multiplies the matrix by vectors of shape (L, b).
-    rank: how many eigenvectors, from 1 to L.
-    Returns (L, rank): orthonormal columns, those of the largest eigenvalues first.
+    The matrix is written out for up to 2,000 labels, and where a third of all eigenvectors or more is asked
+    for, which are as many numbers.  Otherwise the Lanczos method sees its products only.
     """
     if n_labels <= _MOST_LABELS or 3 * rank >= n_labels:
         matrix = np.empty((n_labels, n_labels))

@@ -229,14 +229,7 @@ def _both_classes(labels: LabelMatrix) -> LabelMatrix:
 
 @dataclass(frozen=True)
 class RankingSettings:
-    """How steps are taken.
-
-    rank: the dimension of the embedding.
-    margin: by how much a positive is to score above a negative.
-    max_norm: the largest norm of the vector of a feature or a label.
-    max_trials: the largest number of negatives drawn in a visit.
-    seed: fixes the start, the order of visits and the negatives drawn.
-    """
+    """How steps are taken, as the parameters of :class:`WSABIE` say."""
 
     rank: int
     rate: float
@@ -248,12 +241,7 @@ class RankingSettings:
 
 
 class RankingFit:
-    """Factors that learn to rank the observed positives of a row above its observed negatives.
-
-    weights (n,): the weights of the rows.
-    Shapes: features (n, d), labels (n, L).
-    Raises ValueError if no row has both an observed positive and an observed negative label.
-    """
+    """Factors that learn to rank the observed positives of a row above its observed negatives."""
 
     def __init__(
         self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, settings: RankingSettings
@@ -310,12 +298,7 @@ class RankingFit:
         return self.all_label_factors[:, :-1]
 
     def run_epoch(self) -> tuple[float, float]:
-        """Visit every positive entry once, in random order.
-
-        loss: the mean over visits of the loss that was met, an estimate.
-        share: the share of visits that found a negative too close.
-        Raises ValueError if the numbers overflow.
-        """
+        """Visit every positive entry once, in random order; give the mean loss met and the share of steps."""
         order, losses, steps = self.random.permutation(self.pairs), 0.0, 0
         for part in panels(len(order), _VISITS_AT_ONCE):
             more_losses, more_steps = self._visit(order[part])
@@ -336,10 +319,7 @@ class RankingFit:
         return losses, steps
 
     def require_finite(self) -> None:
-        """Refuse vectors that overflowed.
-
-        Raises ValueError if any did.
-        """
+        """Refuse vectors that overflowed."""
         if not (np.isfinite(self.all_feature_factors).all() and np.isfinite(self.all_label_factors).all()):
             raise ValueError(
                 "The steps of WSABIE overflowed; scale the features to about unit length, or lower "

@@ -25,10 +25,7 @@ _PLAIN_NAME = re.compile(r"[^\s\\'\",{}%?@\x00-\x1f\x7f]+")
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column of an ARFF file.
-
-    values: what a nominal attribute may be, or the nodes of a hierarchical one.
-    """
+    """One column of an ARFF file, with the values of a nominal one or the nodes of a hierarchical one."""
 
     name: str
     kind: str
@@ -46,11 +43,7 @@ class Attribute:
         return {value: code for code, value in enumerate(self.values)}
 
     def parse(self, cell: str) -> float:
-        """Read a cell: its number, the code of its nominal value, or NaN for ``?``.
-
-        cell: the text of the cell.
-        Raises ValueError if the cell is something else, saying what is allowed.
-        """
+        """Read a cell: its number, the code of its nominal value, NaN for ``?``; or say what is allowed."""
         cell = cell.strip(" \t")
         if cell == "?":
             return math.nan
@@ -67,10 +60,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class ArffHeader:
-    """The relation name and the attributes of an ARFF file.
-
-    relation: the name of the relation, unquoted.
-    """
+    """The relation name, unquoted, and the attributes of an ARFF file."""
 
     relation: str
     attributes: tuple[Attribute, ...]
@@ -154,11 +144,7 @@ def _listed(path: PathLike, line: int, text: str) -> tuple[str, ...]:
 
 
 def split_cells(path: PathLike, line: int, text: str) -> list[str]:
-    """Split at the commas outside quotation marks, keeping the marks.
-
-    line: the line number, for messages.
-    Returns the cells, without blanks around them.
-    """
+    """Split at the commas outside quotation marks, keeping the marks but not the blanks around cells."""
     if "'" not in text and '"' not in text:
         return [cell.strip(" \t") for cell in text.split(",")]
     cells, position = [], 0
@@ -171,10 +157,7 @@ def split_cells(path: PathLike, line: int, text: str) -> list[str]:
 
 
 def unquoted(text: str) -> str:
-    """Take the quotation marks and backslashes off a name or value.
-
-    text: as it stands in the file.
-    """
+    """Take the quotation marks and backslashes off a name or value."""
     text = text.strip()
     if len(text) < 2 or text[0] not in "'\"" or text[-1] != text[0]:
         return text
@@ -182,10 +165,7 @@ def unquoted(text: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Write a name or value with quotation marks if it needs them.
-
-    Returns as it stands in the file.
-    """
+    """Write a name or value with quotation marks if it needs them."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     escaped = name.replace("\\", "\\\\").replace("'", "\\'")

@@ -38,21 +38,14 @@ _PAIR = re.compile(rf"[ \t]*(\d+)[ \t]+({QUOTED}|[^,\s'\"]+)[ \t]*(,|$)", re.ASC
 
 @dataclass(frozen=True)
 class ArffRows:
-    """The cells of an ARFF file.
-
-    table (n, columns): numbers, codes of nominal values, NaN where the file says ``?``.
-    lines: the line of every row.
-    """
+    """The cells of an ARFF file, (n, columns): numbers, codes of values, NaN for ``?``; and rows' lines."""
 
     table: Any
     lines: list[int]
 
 
 def data_lines(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Give the lines that hold rows: neither blank nor comments.
-
-    line: the row, without blanks around it.
-    """
+    """Give the lines that hold rows, neither blank nor comments, without blanks around them."""
     for number, line in lines:
         row = line.strip(" \t")
         if row and not row.startswith("%"):
@@ -60,10 +53,7 @@ def data_lines(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[tuple[int, str]]) -> ArffRows:
-    """Read all rows after ``@data``.
-
-    lines: the numbered lines after ``@data``.
-    """
+    """Read all rows after ``@data``."""
     parser: DenseRowParser | SparseRowParser | None = None
     for number, row in data_lines(lines):
         if parser is None:
@@ -97,10 +87,7 @@ class DenseRowParser:
         self._lines.append(number)
 
     def rows(self) -> ArffRows:
-        """Give what was collected.
-
-        Returns the cells, as a dense table.
-        """
+        """Give the cells, as a dense table."""
         if not _cannot_be_cut(self._attributes[-1]):
             refuse_open_end(self._path, self._lines[-1])
         table = np.array(self._values).reshape(len(self._lines), len(self._attributes))
@@ -146,10 +133,7 @@ class SparseRowParser:
         self._lines.append(number)
 
     def rows(self) -> ArffRows:
-        """Give what was collected.
-
-        Returns the cells, as a CSR table without stored zeros.
-        """
+        """Give the cells, as a CSR table without stored zeros."""
         data, columns = np.array(self._values, float), np.array(self._columns, np.int64)
         bad = np.flatnonzero(_out_of_place(data, _binary(self._attributes)[columns]))
         if bad.size:
@@ -235,12 +219,7 @@ def _cannot_be_cut(attribute: Attribute) -> bool:
 def label_columns(
     path: PathLike, attributes: Sequence[Attribute], rows: ArffRows, columns: npt.NDArray[np.intp]
 ) -> LabelMatrix:
-    """Take the label columns out of the cells.
-
-    Returns the targets; ``?`` is unobserved.
-    Shapes: columns (L,).
-    Raises DataFileError if a label column holds anything but 0, 1 and ``?``.
-    """
+    """Take the label columns out of the cells: 0, 1 and, for what is unobserved, ``?``."""
     for column in columns:
         _refuse_other_types(path, attributes[column])
     table = sp.csr_array(_decoded(attributes, rows.table, columns))
@@ -269,11 +248,7 @@ def _where(table: sp.csr_array, keep: npt.NDArray[np.bool_]) -> sp.csr_array:
 def feature_columns(
     path: PathLike, attributes: Sequence[Attribute], rows: ArffRows, columns: npt.NDArray[np.intp]
 ) -> tuple[Any, npt.NDArray[Any]]:
-    """Take the feature columns out of the cells, nominal ones as one 0/1 column a value.
-
-    Shapes: X (n, d), names (d,).
-    Raises DataFileError if a feature is missing.
-    """
+    """Take features and their names out, nominal ones as one 0/1 column a value; none may be missing."""
     _refuse_missing(path, attributes, rows, columns)
     blocks, names = [], list[str]()
     for run in _runs(attributes, columns):

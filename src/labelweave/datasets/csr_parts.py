@@ -27,12 +27,7 @@ __all__ = [
 def csr_from_counts(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], counts: Any, n_columns: int
 ) -> sp.csr_array:
-    """Make a CSR array from what its rows hold, one after the other.
-
-    counts (n,): how many each row has.
-    Returns (n, n_columns): the array; indices are 32-bit where the sizes allow.
-    Shapes: data (stored,), indices (stored,).
-    """
+    """Make a CSR array of what its rows hold, one after the other, and how many each row has."""
     ends = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=ends[1:])
     width = _index_type(len(data), len(counts), n_columns)
@@ -41,20 +36,13 @@ def csr_from_counts(
 
 
 def ones_from_rows(rows: list[list[int]], n_columns: int) -> sp.csr_array:
-    """Make a CSR array of ones from the columns of each row.
-
-    rows: the columns, sorted within a row.
-    Shapes: result (n, n_columns).
-    """
+    """Make a CSR array of ones from the sorted columns of each row."""
     columns = np.array([column for row in rows for column in row], np.int64)
     return csr_from_counts(np.ones(len(columns), np.int8), columns, [len(row) for row in rows], n_columns)
 
 
 def with_narrow_indices(matrix: Any) -> sp.csr_array:
-    """Bring a sparse matrix to CSR with sorted indices, 32-bit where the sizes allow.
-
-    Shapes: matrix (n, d), result (n, d).
-    """
+    """Bring a sparse matrix to CSR with sorted indices, 32-bit where the sizes allow."""
     csr = sp.csr_array(matrix)
     csr.sort_indices()
     return csr_from_counts(csr.data, csr.indices, np.diff(csr.indptr), csr.shape[1])
@@ -67,11 +55,7 @@ def _index_type(*sizes: int) -> type[np.signedinteger[Any]]:
 def with_missing_entries(
     positives: sp.csr_array, missing: sp.csr_array, names: Sequence[str] | npt.NDArray[Any]
 ) -> LabelMatrix:
-    """Make targets whose listed entries are unobserved, everything else observed.
-
-    Returns the targets.  With anything missing, the mask lists all ``n L`` other entries.
-    Shapes: positives (n, L), missing (n, L).
-    """
+    """Make targets whose listed entries are unobserved; the mask then lists all ``n L`` other entries."""
     if not missing.nnz:
         return LabelMatrix(positives, None, names)
     observed = np.ones(positives.shape, bool)
@@ -82,12 +66,7 @@ def with_missing_entries(
 def with_missing_rows(
     positives: sp.csr_array, missing: npt.NDArray[np.bool_], names: Sequence[str] | npt.NDArray[Any]
 ) -> LabelMatrix:
-    """Make targets of which whole rows are unobserved.
-
-    missing (n,): the rows without any observation.
-    Returns the targets.  With some rows missing, the mask lists every entry of the others.
-    Shapes: positives (n, L).
-    """
+    """Make targets of which whole rows are unobserved; the mask then lists every entry of the others."""
     if not missing.any():
         return LabelMatrix(positives, None, names)
     n_labels = positives.shape[1]

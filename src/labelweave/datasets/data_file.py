@@ -116,20 +116,12 @@ def _read_chunk(path: Path, stream: io.BufferedIOBase, block_bytes: int) -> byte
 
 
 def is_gzip(path: PathLike) -> bool:
-    """Say whether the name marks a gzip-compressed file.
-
-    Returns true if the name ends in ``.gz``.
-    """
+    """Say whether the name marks a gzip-compressed file."""
     return Path(path).suffix.lower() == ".gz"
 
 
 def numbered_lines(path: PathLike) -> Iterator[tuple[int, str]]:
-    """Read a text file line by line, without the line ends.
-
-    path: A UTF-8 file, plain or gzip-compressed.
-    number: the line number, from one.
-    Raises DataFileError if the file cannot be read, or is not UTF-8.
-    """
+    """Read a UTF-8 file, plain or compressed, line by line, numbered from one, without line ends."""
     for first_line, block in read_blocks(path):
         lines = decoded(path, first_line, block).split("\n")
         if not lines[-1]:
@@ -139,11 +131,7 @@ def numbered_lines(path: PathLike) -> Iterator[tuple[int, str]]:
 
 
 def decoded(path: PathLike, first_line: int, block: bytes) -> str:
-    """Decode UTF-8, naming the line and byte of what is not.
-
-    path: the file the bytes come from.
-    first_line: the number of their first line.
-    """
+    """Decode UTF-8, naming the line and byte of what is not."""
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -154,22 +142,14 @@ def decoded(path: PathLike, first_line: int, block: bytes) -> str:
 
 
 def finite_number(text: str) -> float:
-    """Read a decimal number, and nothing else that Python would take for one.
-
-    text: such as ``-1.5e3``; neither ``nan``, ``inf`` nor ``1_000``.
-    Raises ValueError if it is none; the message says what is allowed.
-    """
+    """Read a decimal number such as ``-1.5e3``, and no other that Python takes: nan, inf or 1_000."""
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
         raise ValueError("a finite number")
     return float(text)
 
 
 def ends_with_line_end(path: PathLike) -> bool:
-    """Say whether a file is closed by a line end, so that its last row cannot have been cut.
-
-    path: A file that exists.  A gzip file carries its own check and counts as closed.
-    Returns whether the last row is certainly whole.
-    """
+    """Say whether a line end, or gzip's check, closes a file, so that its last row cannot have been cut."""
     if is_gzip(path):
         return True
     with Path(path).open("rb") as stream:
@@ -178,10 +158,7 @@ def ends_with_line_end(path: PathLike) -> bool:
 
 
 def refuse_open_end(path: PathLike, last_line: int) -> None:
-    """Refuse a file whose last row may have been cut short.
-
-    last_line: the number of its last line.
-    """
+    """Refuse a file whose last row may have been cut short."""
     if not ends_with_line_end(path):
         raise DataFileError(
             path,
@@ -193,10 +170,7 @@ def refuse_open_end(path: PathLike, last_line: int) -> None:
 
 @contextmanager
 def replaced_file(path: PathLike) -> Iterator[io.TextIOWrapper]:
-    """Open a text file for writing that takes its place only once it is complete.
-
-    path: where the file goes; a name that ends in ``.gz`` is compressed.
-    """
+    """Open a text file for writing, gzip by its name, that takes its place only once it is complete."""
     with replacing_file(path) as file:
         binary: Any = gzip.GzipFile(filename="", fileobj=file, mode="wb") if is_gzip(path) else file
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")

@@ -207,21 +207,14 @@ def _label_pairs(data: LabeledData, row: int, offset: int) -> Iterable[str]:
 
 @dataclass
 class LabelTree:
-    """The labels of an XML file.
-
-    lines: the line of every label, in the order of the file.
-    parents: pairs (parent, child); empty where no label is nested.
-    """
+    """The labels of an XML file with their lines, in order, and pairs (parent, child) of nested ones."""
 
     lines: dict[str, int] = field(default_factory=dict)
     parents: list[tuple[str, str]] = field(default_factory=list)
 
 
 def read_label_xml(path: PathLike) -> LabelTree:
-    """Read the names and the nesting of the labels.
-
-    Raises DataFileError if the file is no such XML file.
-    """
+    """Read the names and the nesting of the labels."""
     reader = _LabelReader(Path(path))
     content = b"".join(block for _, block in read_blocks(path))
     try:
@@ -268,10 +261,7 @@ class _LabelReader:
 
 
 def write_label_xml(path: PathLike, names: Iterable[str], parents: Iterable[tuple[str, str]] = ()) -> None:
-    """Write label names, nested by their parents.
-
-    parents: pairs (parent, child) of a forest.
-    """
+    """Write label names, nested by pairs (parent, child)."""
     children: dict[str, list[str]] = {}
     inner = set()
     for parent, child in parents:

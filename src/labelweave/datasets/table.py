@@ -228,12 +228,7 @@ def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
 def table_labels(
     table: RawTable, columns: TableColumns, label_names: Sequence[str] | None, unknown_labels: UnknownLabels
 ) -> LabelMatrix:
-    """Read the labels of some rows.
-
-    columns: which columns are the labels.
-    label_names: the labels there are; None to take those of the rows, sorted.
-    unknown_labels: what to do with a label that is not among them.
-    """
+    """Read the labels of some rows; without label_names they are those of the rows, sorted."""
     if unknown_labels not in ("error", "ignore"):
         raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error' or 'ignore'.")
     if columns.labels is None:

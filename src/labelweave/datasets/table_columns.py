@@ -139,21 +139,12 @@ def _names(names: Any) -> tuple[str, ...] | None:
 
 
 def is_missing(cell: Any) -> bool:
-    """Say whether a cell holds nothing: None or NaN.
-
-    Returns whether it is missing; an empty string is not.
-    """
+    """Say whether a cell holds nothing: None or NaN; an empty string does not."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def number(cell: Any) -> float:
-    """Read a numeric cell.
-
-    cell: A number, a string of one, or what stands for a missing one: None, NaN, an empty string, ``?``,
-        ``NA``, ``N/A``, ``nan``, ``null``, ``None``.
-    Returns the number, NaN where it is missing.
-    Raises ValueError if it is something else; the message says what is allowed.
-    """
+    """Read a number; NaN from None, an empty string, ``?`` and how else missing numbers are written."""
     if is_missing(cell):
         return float("nan")
     if isinstance(cell, str):

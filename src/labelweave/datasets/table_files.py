@@ -34,9 +34,8 @@ _Row = tuple[int, dict[str, Any]]
 class RawTable:
     """Some rows of a table, cells as the file holds them.
 
-    columns: the cells of every column; None where there is none.
-    lines: the line of every row; None where the file has no lines.
-    first_row: the number of the first row, from zero.
+    lines: the line of every row; None where the file has no lines. first_row: the number of the first row,
+    from zero.
     """
 
     path: PathLike
@@ -48,20 +47,13 @@ class RawTable:
         return len(next(iter(self.columns.values()), []))
 
     def error(self, row: int, column: str, found: str, expected: str) -> DataFileError:
-        """Make the error for a cell.
-
-        row: the row within this chunk.
-        """
+        """Make the error for a cell, in a row of this chunk."""
         place = f"{found} in column {column!r} of row {self.first_row + row}"
         return DataFileError(self.path, None if self.lines is None else self.lines[row], place, expected)
 
 
 def table_kind(path: PathLike) -> str | None:
-    """Say by its name what kind of table a file is.
-
-    path: the file; a last suffix ``.gz`` is passed over, except for Parquet.
-    Returns the kind; None if the name says nothing.
-    """
+    """Say by its name, ``.gz`` passed over, what kind of table a file is; None if the name says nothing."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] == ".gz":
         kind = _KINDS.get(suffixes[-2]) if len(suffixes) > 1 else None
@@ -70,12 +62,7 @@ def table_kind(path: PathLike) -> str | None:
 
 
 def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTable]:
-    """Read a table in chunks.
-
-    path: the file; its suffix says the kind, ``.csv.gz`` and the like included.
-    chunk_rows: how many rows a chunk has; None for all rows at once.
-    Raises DataFileError if the file is malformed or has no rows.
-    """
+    """Read a table in chunks of rows, or as one; the file's suffix says the kind."""
     kind = table_kind(path)
     if kind is None:
         known = ", ".join(_KINDS)

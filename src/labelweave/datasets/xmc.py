@@ -202,13 +202,7 @@ def _features(X: sp.csr_array, row: int) -> str:
 
 @dataclass(frozen=True)
 class ParsedRows:
-    """Rows as the pieces of two CSR matrices.
-
-    feature_counts (n,): how many features each row has.
-    features: their indices, row after row, sorted within a row.
-    label_counts (n,): how many labels each row has.
-    labels: their indices, row after row, sorted within a row.
-    """
+    """Rows as the pieces of two CSR matrices, indices sorted within a row."""
 
     feature_counts: npt.NDArray[np.int64]
     features: npt.NDArray[np.int64]
@@ -234,11 +228,7 @@ def parse_block(path: PathLike, first_line: int, block: bytes, limits: tuple[int
 
 
 def parse_quickly(block: bytes, limits: tuple[int, int]) -> ParsedRows | None:
-    """Parse whole lines as one array of bytes, or give up.
-
-    limits: the numbers of features and labels.
-    Returns the rows; ``None`` if anything is unusual, wrong or not.
-    """
+    """Parse whole lines as one array of bytes, or give None if anything is unusual, wrong or not."""
     letters = np.frombuffer(block, np.uint8)
     kinds = _KINDS[letters]
     if (kinds == _OTHER).any():
@@ -338,12 +328,7 @@ def _numbers(block: bytes) -> npt.NDArray[np.float64] | None:
 
 
 def parse_carefully(path: PathLike, first_line: int, block: bytes, limits: tuple[int, int]) -> ParsedRows:
-    """Parse whole lines one at a time.
-
-    first_line: the number of the first line.
-    limits: the numbers of features and labels.
-    Raises DataFileError if a line is malformed.
-    """
+    """Parse whole lines one at a time; limits are the numbers of features and labels."""
     lines = decoded(path, first_line, block).removesuffix("\n").split("\n")
     rows = [_Line(path, first_line + offset, limits).parse(line) for offset, line in enumerate(lines)]
     return ParsedRows(

@@ -42,21 +42,14 @@ _MOST_PRECISE = 32_000_000  # scores that are kept in double precision
 
 
 def label_scores(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> RowsByLabels:
-    """Score every label by ``decision_function`` or, for want of it, by ``predict_proba``.
-
-    response: which of the two; "auto" prefers the first.
-    Raises ValueError if the estimator has no such method, or gives something of another shape.
-    """
+    """Score every label by ``decision_function`` or, for want of it, by ``predict_proba``."""
     if response == "predict_proba" or not hasattr(estimator, "decision_function"):
         return label_probabilities(estimator, X, n_labels)
     return _as_table(np.asarray(estimator.decision_function(X)), estimator, n_labels)
 
 
 def label_probabilities(estimator: Any, X: Any, n_labels: int) -> RowsByLabels:
-    """Ask for the probability of every label, in one table.
-
-    Raises ValueError if the estimator has no probabilities, or gives something of another shape.
-    """
+    """Ask for the probability of every label, in one table."""
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
             f"{type(estimator).__name__} has neither the method that is asked for nor predict_proba; "
@@ -91,19 +84,13 @@ def _as_table(scores: Array, estimator: Any, n_labels: int) -> Array:
 
 
 def decision_level(estimator: Any, response: str = "auto") -> float:
-    """Say above which score an estimator itself predicts a label.
-
-    Returns 1/2 for probabilities, 0 for other scores.
-    """
+    """Say above which score an estimator predicts a label: 1/2 for probabilities, 0 for other scores."""
     is_score = response != "predict_proba" and hasattr(estimator, "decision_function")
     return 0.0 if is_score else 0.5
 
 
 def take_rows(table: Any, rows: Any) -> Any:
-    """Take rows of what users hold.
-
-    Returns these rows, of the same kind.
-    """
+    """Take rows of what users hold, of the same kind."""
     from labelweave.labels import LabelMatrix
 
     if isinstance(table, LabelMatrix):
@@ -117,10 +104,7 @@ def rows_of(table: Any) -> int:
 
 
 def score_blocks(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> Iterator[Array]:
-    """Score rows, some at a time.
-
-    Returns (b, L): scores of the next rows.
-    """
+    """Score rows, some at a time."""
     n_rows, size = rows_of(X), max(1, _SCORES_AT_ONCE // max(1, n_labels))
     if n_rows <= size or get_tags(estimator).input_tags.pairwise:
         yield label_scores(estimator, X, n_labels, response)
@@ -131,12 +115,7 @@ def score_blocks(estimator: Any, X: Any, n_labels: int, response: str = "auto") 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """What a fit was given.
-
-    X: the features, as the user has them.
-    y: the targets, as the user has them.
-    Shapes: labels (n, L), weights (n,).
-    """
+    """What a fit was given: X and y as the user has them, and y read."""
 
     X: Any
     y: Any
@@ -154,11 +133,9 @@ class FittedPart(NamedTuple):
 def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: int) -> list[Split]:
     """Say which rows each model is fitted to and which it scores.
 
-    cv: none for one split; a number of folds; or what scikit-learn takes as ``cv``.
-    data: the rows; splits by None or a number are stratified by their labels.
-    validation_fraction: the share of rows to score, for None.
-    Returns rows to fit and rows to score.
-    Raises ValueError if a split is no pair of rows that there are, or has no rows to fit or to score.
+    cv: none for one split; a number of folds; or what scikit-learn takes as ``cv``.  Splits by None or a
+    number are
+        stratified by labels.
     """
     if cv is None:
         _require_rows(len(data.labels), 2)
@@ -171,10 +148,7 @@ def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: in
 
 
 def one_split(n_rows: int, validation_fraction: float, seed: int) -> Split:
-    """Draw the rows to score evenly, without a look at labels.
-
-    validation_fraction: the share of rows to score.
-    """
+    """Draw the rows to score evenly, without a look at labels."""
     _require_rows(n_rows, 2)
     order = np.random.default_rng(seed).permutation(n_rows)
     n_held = min(n_rows - 1, max(1, round(validation_fraction * n_rows)))

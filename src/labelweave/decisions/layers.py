@@ -50,19 +50,12 @@ def innermost(classifier: Any) -> Any:
 
 
 def with_probabilities(classifier: Any) -> Any | None:
-    """Give what has the probabilities of a classifier: label sets with a guarantee leave them as they are.
-
-    Returns the outermost layer with ``predict_proba``.
-    """
+    """Give the outermost layer with probabilities: guaranteed label sets leave them as they are."""
     return next((layer for layer in layers(classifier) if hasattr(layer, "predict_proba")), None)
 
 
 def ranking_offsets(classifier: Any) -> PerLabel:
-    """Give what is added to the scores of labels to rank them.
-
-    classifier: fitted, with many labels a row.
-    Returns the thresholds that scores have been lessened by, the least of them 0.
-    """
+    """Give the thresholds that scores have been lessened by, to rank labels; the least of them is 0."""
     total = np.zeros(len(classifier.label_names_))
     for layer in layers(classifier):
         if isinstance(layer, CalibratedLabelClassifier):  # whose probabilities rank labels
@@ -76,13 +69,10 @@ def ranking_offsets(classifier: Any) -> PerLabel:
 def chosen_classes(
     classifier: Any, values: RowsByClasses, predict: Callable[[], npt.NDArray[Any]]
 ) -> npt.NDArray[np.intp]:
-    """Choose one class a row by the classifier's rule.
+    """Choose one class a row by the classifier's rule, given n rows of scores or probabilities.
 
-    classifier: fitted, with one class a row.
-    values: the scores or probabilities of n rows.
     predict: gives the classes that the classifier predicts for these rows; called where values alone do not
-        tell.
-    Shapes: result (n,).
+    tell.
     """
     rule = getattr(classifier, "decision", "most_probable")
     if rule == "most_probable" and classifier._form.kind == "multiclass":
@@ -93,11 +83,7 @@ def chosen_classes(
 
 
 def decision_words(classifier: Any, is_inside: bool = False) -> str:
-    """Say what a classifier that decides has chosen.
-
-    is_inside: whether it is in another one, which chooses the label sets.
-    Returns A few words, without what is inside.
-    """
+    """Say what a classifier that decides has chosen, without what is inside."""
     if isinstance(classifier, TunedThresholdClassifier):
         return _tuned_words(classifier)
     if isinstance(classifier, CalibratedLabelClassifier):
@@ -136,10 +122,7 @@ def _calibrated_words(classifier: Any, is_inside: bool) -> str:
 
 
 def guarantee_words(classifier: Any) -> str | None:
-    """State what a classifier guarantees.
-
-    Returns A clause; None if nothing is guaranteed of its label sets.
-    """
+    """State what a classifier guarantees of its label sets; None if nothing."""
     if not isinstance(classifier, ConformalLabelClassifier):
         return None
     settings: Any = classifier
@@ -152,9 +135,6 @@ def guarantee_words(classifier: Any) -> str | None:
 
 
 def layer_words(classifier: Any) -> list[tuple[Any, str]]:
-    """Say of all layers that decide what they have chosen.
-
-    Returns the layers around the one that scores, the outermost first, with what is said of them.
-    """
+    """Say of all layers around the one that scores, the outermost first, what they have chosen."""
     around = layers(classifier)[:-1]
     return [(layer, decision_words(layer, layer is not classifier)) for layer in around]

@@ -141,11 +141,7 @@ def control_mistakes(
 
 
 def p_values(risks: Array, n_rows: int, level: float) -> Array:
-    """Bound the probability of such low mean losses where the risk exceeds the level.
-
-    risks (m,): means of n independent losses from 0 to 1.
-    Returns (m,): the lesser of the bounds of Hoeffding and Bentkus.
-    """
+    """Bound, by Hoeffding and Bentkus, the probability of such low mean losses at a risk above the level."""
     low = np.clip(risks, 0.0, level)
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = np.where(low > 0, low * np.log(low / level), 0.0)

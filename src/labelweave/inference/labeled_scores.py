@@ -38,11 +38,7 @@ class ScoreLines:
 
 @dataclass(frozen=True)
 class LabeledScores:
-    """Labels, scores and weights of the same rows.
-
-    labels (n, L): what is true; unobserved entries count for nothing.
-    scores: finite scores; the greater, the likelier the label.
-    """
+    """Labels (n, L), finite scores and weights of the same rows; unobserved entries count for nothing."""
 
     labels: LabelMatrix
     scores: RowsByLabels
@@ -58,12 +54,7 @@ class LabeledScores:
         return LabeledScores(self.labels[which], self.scores[which], self.weights[which])
 
     def drawn_labels(self, most_entries: int, least: int = 1) -> LabeledScores:
-        """Keep some labels, evenly drawn, where all are too many to look at.
-
-        most_entries: so many entries may be kept.
-        least: so many labels are kept in any case.
-        Returns the table itself if it is small enough.
-        """
+        """Keep some labels, evenly drawn and at least a few, where all have too many entries to look at."""
         n_rows, n_labels = self.shape
         wanted = max(least, most_entries // n_rows)
         if wanted >= n_labels:
@@ -98,13 +89,7 @@ class LabeledScores:
 
 
 def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> LabeledScores:
-    """Check labels, scores and weights.
-
-    labels (n, L): true labels, 0/1 or -1/1, NaN where not observed.
-    sample_weight (n,): weights of the rows, not negative; by default ones.
-    Shapes: scores (n, L).
-    Raises ValueError if shapes disagree or a number is not finite, naming the place.
-    """
+    """Check labels, scores (n, L) and weights of rows; refuse what does not fit, naming the place."""
     truth = LabelMatrix.from_any(labels)
     table = read_score_table(scores, truth.names)
     if table.shape != truth.shape:
@@ -118,12 +103,7 @@ def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> 
 
 
 def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
-    """Check scores: numbers, finite, one row a row and one column a label.
-
-    names: the labels' names, for messages.
-    Shapes: scores (n, L).
-    Raises ValueError if they are something else, naming the place.
-    """
+    """Check scores: numbers, finite, one row a row and one column a label."""
     table = np.asarray(scores)
     if table.ndim != 2 or table.dtype.kind not in "iufb":
         raise ValueError(

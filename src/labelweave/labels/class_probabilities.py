@@ -18,13 +18,7 @@ _SUM_TOLERANCE = 1e-3  # half precision and printed tables are off by this much
 
 
 def read_class_probabilities(probabilities: Any) -> RowsByClasses:
-    """Check that every row is a distribution over classes.
-
-    probabilities (n, C): one column a class, as ``predict_proba`` gives them.
-    Returns the same numbers; floating types are kept as they are.
-    Raises ValueError if the table has another shape or no class, an entry is no number or negative, or a row
-        does not sum to 1 within 0.001; the row is named.
-    """
+    """Check that every row of a table (n, C) is a distribution, its sum 1 within 0.001."""
     table = _as_table(probabilities)
     for rows, block in probability_blocks(table):
         sums = block.sum(axis=1, dtype=np.float64)
@@ -37,11 +31,7 @@ def read_class_probabilities(probabilities: Any) -> RowsByClasses:
 
 
 def probability_blocks(table: RowsByClasses, n_columns: int = 0) -> Iterator[tuple[slice, Array]]:
-    """Cut a table into blocks of rows of about a million entries.
-
-    n_columns: the width of what is made of a block, if it is wider than the table.
-    Returns (rows, C): which rows, and these rows.
-    """
+    """Cut a table into blocks of about a million entries, or of what wider table is made of them."""
     step = max(1, _BLOCK_ENTRIES // max(1, table.shape[1], n_columns))
     parts = (slice(start, start + step) for start in range(0, len(table), step))
     return ((part, table[part]) for part in parts)

@@ -13,12 +13,7 @@ __all__ = ["checked_names", "frame_names", "shown_name"]
 
 
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int) -> Array | None:
-    """Check that there is one name a label and that names are distinct.
-
-    names: the names; anything but text is written as text.
-    Returns (L,): the names; None if there are none.
-    Raises ValueError if their number is wrong or one occurs twice.
-    """
+    """Check that there is one name a label and that names, written as text, are distinct."""
     if names is None:
         return None
     array = np.asarray([str(name) for name in names], dtype=np.str_)
@@ -33,18 +28,10 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int) -> Array |
 
 
 def frame_names(table: Any) -> list[str] | None:
-    """Read label names off the columns of a frame.
-
-    table: A frame, or anything else.
-    Returns the names of its columns; None if it is no frame.
-    """
+    """Read label names off the columns of a frame; None if it is no frame."""
     return [str(column) for column in table.columns] if hasattr(table, "columns") else None
 
 
 def shown_name(names: Sequence[Any] | Array | None, label: int) -> str:
-    """Say in a message which label is meant.
-
-    names: the label names, if there are any.
-    Returns the quoted name, or the index.
-    """
+    """Say in a message which label is meant, by its quoted name or its index."""
     return str(label) if names is None else repr(str(names[label]))

@@ -19,15 +19,9 @@ _REMEDY = "drop them, or pass over them with unknown_labels='ignore'"
 
 
 def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatrix, Array]:
-    """Keep the labels that data and model share, and name them.
+    """Keep the labels that data and model share, named, with their numbers in the model.
 
-    Y (n, L): the labels of the data; without names they are those of the model, in order, unless there are
-        more.
-    names: the labels of the model.
-    unknown: what to do with others.
-    columns (k,): their numbers in the model.
-    Shapes: labels (n, k).
-    Raises ValueError if a label is unknown, or none is known.
+    Labels of data without names are those of the model, in order, unless there are more.
     """
     labels = LabelMatrix.from_any(Y)
     words = _words(labels, names)
@@ -57,14 +51,10 @@ def _words(labels: LabelMatrix, names: list[str]) -> list[str]:
 
 
 def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: Unknown) -> PerRow:
-    """Give the class of every row.
+    """Name the class of every row, None where it is not known.
 
-    y (n,): classes, None or NaN where not known; or labels, of which a row has one, or those on one path of
-        the taxonomy.
-    names: the classes of the model.
-    unknown: what to do with classes that are neither the model's nor above one of them.
-    Returns names, None where the class is not known.
-    Raises ValueError if a row has several classes or an unknown one, or none has any.
+    y (n,): classes; or labels, of which a row has one, or those on one path of the taxonomy. unknown: what to
+    do with classes that are neither the model's nor above one of them.
     """
     classes = _as_classes(y, names, taxonomy)
     given = {entry for entry in classes if entry is not None}
@@ -96,12 +86,10 @@ def _as_classes(y: Any, names: list[str], taxonomy: Taxonomy | None) -> Array:
 
 
 def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy | None) -> PerRow:
-    """Give the class of every row whose labels stand for classes.
+    """Name the class of every row whose labels stand for classes; None without a label.
 
-    labels (n, C): one label a row or none, or those on one path of the taxonomy.
-    words: the names of the labels.
-    Returns names, the deepest ones; None for rows without a label.
-    Raises ValueError if a row has several classes; it is named.
+    labels (n, C): one label a row or none, or those on one path of the taxonomy, of which the deepest is
+    taken.
     """
     counts = np.diff(labels.positives.indptr)
     several = np.flatnonzero(counts > 1)

@@ -49,11 +49,7 @@ def is_array_name(name: Any) -> bool:
 
 
 def pack_arrays(arrays: Mapping[str, Any]) -> tuple[Layout, Tensors]:
-    """Turn arrays into plain tensors.
-
-    layout: what each array is, as plain data.
-    Raises TypeError, ValueError if a name, a type or a size cannot be stored, naming the array.
-    """
+    """Turn arrays into plain tensors, and say as plain data what each array is."""
     for name in arrays:
         if not is_array_name(name):
             raise ValueError(f"The array name {name!r} cannot be stored; use Unicode text without ':'.")
@@ -120,12 +116,7 @@ def _pack_sparse(name: str, matrix: Any) -> tuple[Layout, Tensors]:
 
 
 def unpack_arrays(layout: Layout, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Put arrays together again.
-
-    layout: what each array is, as :func:`pack_arrays` gave it.
-    tensors: their parts; dense and sparse arrays share the parts' memory.
-    Raises ModelFileError if layout and parts do not fit together.
-    """
+    """Put arrays together again; dense and sparse arrays share the memory of their parts."""
     left = dict(tensors)
     try:
         for name, entry in layout.items():

@@ -20,13 +20,7 @@ __all__ = ["ModelFileError", "naming_file", "replacing_file"]
 
 @contextmanager
 def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of ``path`` when the block ends well.
-
-    path: the file to write or replace; a symbolic link is followed.
-    Returns the temporary file, open for writing.
-    Raises FileNotFoundError if the directory to write into does not exist.
-    Raises IsADirectoryError if ``path`` is a directory.
-    """
+    """Open a new file that takes the place of ``path``, links followed, when the block ends well."""
     target = Path(path).resolve()
     _check_target(target)
     temporary = target.with_name(f".labelweave-{secrets.token_hex(8)}.tmp")
@@ -68,10 +62,7 @@ class ModelFileError(ValueError):
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the file's name before the reason of every refusal inside.
-
-    Raises ModelFileError the refusal, completed.
-    """
+    """Put the file's name before the reason of every refusal inside."""
     try:
         yield
     except ModelFileError as error:

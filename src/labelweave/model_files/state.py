@@ -55,11 +55,9 @@ _LONGEST_INTEGER_BITS = 4096
 def encode(value: Any, arrays: dict[str, Any]) -> Any:
     """Turn nested state into plain data and put its arrays aside.
 
-    value: none, bool, int, float, str, NumPy scalars, arrays, CSR and CSC arrays, registered objects, and
-        lists, tuples and dictionaries of them.
     arrays: gets the arrays, named after the place where they were found; an array found twice is kept once.
-    Raises TypeError if something else is inside, naming where it is.
-    Raises ValueError if it is nested too deeply or contains itself.
+    Raises TypeError or ValueError where something else is inside or it is nested too deeply, naming the
+    place.
     """
     return _Encoder(arrays, {id(array): name for name, array in arrays.items()}).encode(value, ())
 
@@ -133,11 +131,7 @@ def _encoded_scalar(value: np.generic, path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
-    """Put together again what :func:`encode` took apart.
-
-    Raises ModelFileError if a class is not registered, an array is missing, or the data are not what
-        ``encode`` gives.  Within ``load_object`` the message begins with the file's name.
-    """
+    """Put together again what :func:`encode` took apart; refuse what it cannot have given."""
     if isinstance(value, list):
         return [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -209,22 +203,12 @@ _DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, Any]], Any]] = {
 
 
 def to_json(value: Any, where: str = "state") -> str:
-    """Write plain data as JSON text.
-
-    value: the data, nested at most 100 deep.
-    where: what to call it in errors.
-    Raises TypeError if something else is inside, naming where it is.
-    Raises ValueError if it is nested too deeply or an integer has more than 4,096 bits.
-    """
+    """Write plain data, nested at most 100 deep, as JSON text."""
     return json.dumps(_spelled(value, where, 0), allow_nan=False, separators=(",", ":"))
 
 
 def from_json(text: str, where: str = "state") -> Any:
-    """Read back what :func:`to_json` wrote.
-
-    where: what to call it in errors.
-    Raises ModelFileError if :func:`to_json` cannot have written this text.
-    """
+    """Read back what :func:`to_json` wrote, and nothing else."""
     try:
         value = _restored(json.loads(text))
         same = to_json(value, where) == text

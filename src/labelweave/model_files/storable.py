@@ -35,9 +35,6 @@ def storable(name: str) -> Callable[[Class], Class]:
     """Register a class under a name, as a decorator.
 
     name: the name written into model files; keep it when the class is renamed.
-    Returns the decorator; it returns the class unchanged.
-    Raises TypeError if the class lacks ``to_state`` or ``from_state``.
-    Raises ValueError if another class has the name.
     """
 
     def register(cls: Class) -> Class:
@@ -60,10 +57,7 @@ def _address(cls: type) -> tuple[str, str]:
 
 
 def storable_name(value: Any) -> str:
-    """Tell under which name the class of an object is registered.
-
-    Raises TypeError if its class is not registered; a subclass of a registered class is not.
-    """
+    """Tell under which name the class of an object, itself and no base of it, is registered."""
     if type(value) not in _NAMES:
         raise TypeError(
             f"Objects of the class {type(value).__qualname__} cannot be stored; "
@@ -73,18 +67,12 @@ def storable_name(value: Any) -> str:
 
 
 def registered_class(name: str) -> type[Storable] | None:
-    """Look a class up by its registered name.
-
-    Returns the class, ``None`` if the name is unknown.
-    """
+    """Look a class up by its registered name; None if the name is unknown."""
     return _CLASSES.get(name)
 
 
 def checked_state(value: Any) -> dict[str, Any]:
-    """Ask an object for its state.
-
-    Raises TypeError if ``to_state`` gives something else than a dict.
-    """
+    """Ask an object for its state, a dict."""
     state = value.to_state()
     if type(state) is not dict:
         raise TypeError(

@@ -20,11 +20,9 @@ Rows = npt.NDArray[np.intp]
 def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
     """List the rows of both parts of every split that a splitter makes, or of those given.
 
-    cv: what scikit-learn takes as ``cv``, but no number.
-    y: the targets, as the user has them; of a LabelMatrix other libraries' splitters get the positive
-        entries.
-    Returns row numbers from 0 on, in the order given.
-    Raises ValueError if there is no split, one is no pair of rows that there are, or a part has none.
+    cv: what scikit-learn takes as ``cv``, but no number. y: the targets, as the user has them; of a
+    LabelMatrix other libraries' splitters get the positive entries. Raises ValueError if there is no split,
+    one is no pair of rows that there are, or a part has none.
     """
     own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
     if isinstance(y, LabelMatrix) and not own:
@@ -33,13 +31,7 @@ def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
 
 
 def read_splits(splits: Iterable[Any], n_rows: int) -> list[tuple[Rows, Rows]]:
-    """List the rows of both parts of every split.
-
-    splits: the rows to train on and those to hold out: row numbers, or marks of shape (n,).
-    n_rows: the rows n that there are.
-    Returns row numbers from 0 on, in the order given.
-    Raises ValueError if there is no split, one is no pair of rows that there are, or a part has none.
-    """
+    """List the rows of both parts of every split, given as row numbers or as marks of all rows."""
     found = [_parts(split, n_rows, number) for number, split in enumerate(splits)]
     if not found:
         raise ValueError("cv gives no folds; give at least one pair of rows to train on and to hold out.")

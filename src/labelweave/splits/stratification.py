@@ -48,9 +48,7 @@ __all__ = [
 class PartSizes:
     """How many rows each part gets, and its share of every group.
 
-    rows (parts,): the rows of each part.
     extras: so many parts get one row more.
-    shares (parts,): groups are shared out in proportion to these.
     """
 
     rows: Array
@@ -72,11 +70,8 @@ def stated_sizes(rows: Sequence[int]) -> PartSizes:
 def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Generator | None) -> PerRow:
     """Give every row a part.
 
-    columns (n, groups): which rows are in each group.
-    sizes: the sizes of the parts, of n rows together.
-    generator: puts rows and groups in random order and settles ties; with None the order is that of the
-        columns and the first part wins.
-    Returns the parts of the rows.
+    columns (n, groups): which rows are in each group. generator: puts rows and groups in random order and
+    settles ties; without it the order is that of the columns.
     """
     n_rows, n_groups = columns.shape
     order, draws = np.arange(n_rows), np.zeros(n_rows, np.int64)

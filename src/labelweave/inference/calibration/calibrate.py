@@ -112,12 +112,7 @@ def _both_kinds(table: LabeledScores, *, pooled: bool, min_positives: int) -> li
 
 
 def best_kind(table: LabeledScores, fit_kinds: Callable[[LabeledScores], Sequence[LabelCalibration]]) -> int:
-    """Find the kind of maps of the least log loss in a cross-validation of three parts.
-
-    fit_kinds: finds maps of all kinds.
-    Returns the number of the best kind; 0 where there are fewer than ten rows.
-    Shapes: table (n, L).
-    """
+    """Number the kind of maps of the least log loss in three-fold cross-validation; 0 for under ten rows."""
     n_rows = len(table.weights)
     if n_rows < _FEWEST_ROWS:
         return 0

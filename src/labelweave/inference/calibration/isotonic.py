@@ -73,8 +73,8 @@ def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibratio
     """Fit a rising map to every label by least squares, and one to all labels with too few positive rows.
 
     min_positives: labels with fewer positive, or fewer negative, rows share a map of the log-odds of their
-        logistic curves, which are comparable between labels as scores may not be.
-    Shapes: table (n, L).
+    logistic
+        curves, which are comparable between labels as scores may not be.
     """
     curves = fit_sigmoid(table, pooled=True)
     knots, counts = [], np.zeros((2, len(_LOG_ODDS_BINS) + 1))

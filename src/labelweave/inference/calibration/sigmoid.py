@@ -71,9 +71,8 @@ class SigmoidCalibration:
 def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
     """Fit the curves of all labels, some labels at a time.
 
-    pooled: whether labels share what they have in common: a prior, and Platt's targets of all labels together
-        in the place of their own.
-    Shapes: table (n, L).
+    pooled: whether labels share a prior, and Platt's targets of all labels together in the place of their
+    own.
     """
     center, size = scale = _center_and_size(table)
     common = _targets_of_all(table)
@@ -165,26 +164,18 @@ class _Fit:
 
 
 def _smoothed_targets(positives: Array, negatives: Array) -> Array:
-    """Ask for Platt's 1 / (N- + 2) and (N+ + 1) / (N+ + 2).
-
-    positives (b,): positive rows of every label.
-    Returns (b, 2): the probabilities to ask for in negative and in positive rows.
-    Shapes: negatives (b,).
-    """
+    """Ask for Platt's 1 / (N- + 2) in negative and (N+ + 1) / (N+ + 2) in positive rows: (b, 2)."""
     return np.column_stack([1.0 / (negatives + 2.0), (positives + 1.0) / (positives + 2.0)])
 
 
 def fit_curves(
     lines: ScoreLines, weights: PerRow, targets: Array, prior: CurvePrior, start: Array
 ) -> tuple[Array, Array]:
-    """Minimise the penalised log loss of every label.
+    """Minimise the penalised log loss of every label, whose scores should be of the size of 1.
 
-    lines (b, n): labels with their scores, which should be of the size of 1.
-    targets (b, 2): the probabilities to ask for in negative and in positive rows.
-    prior: the prior of all labels.
-    start (b, 2): slopes and intercepts to start from.
-    hessians (b, 2, 2): second derivatives of the penalised loss there.
-    Shapes: curves (b, 2).
+    targets (b, 2): the probabilities to ask for in negative and in positive rows. start (b, 2): slopes and
+    intercepts to start from. Returns curves (b, 2), and the second derivatives of the penalised loss there,
+    (b, 2, 2).
     """
     whole = _Fit(lines, weights, targets, prior)
     curves = start.astype(np.float64)
@@ -228,13 +219,7 @@ def _line_search(fit: _Fit, curves: Array, losses: Array, directions: Array, slo
 
 
 def _learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Array) -> CurvePrior:
-    """Learn the common distribution of the labels' curves.
-
-    table (n, L): labels and scores; at most 1,000 labels, drawn evenly, are looked at.
-    scale: center and size of the scores, which are taken out.
-    targets (1, 2): the probabilities to ask for in negative and in positive rows.
-    Returns the distribution, for standardised scores.
-    """
+    """Learn the common distribution of the curves of standardised scores, from at most 1,000 labels."""
     lines = _drawn_labels(table, scale)
     mean, covariance = _common_curve(lines, table.weights, targets), np.eye(2)
     curves, targets = (np.tile(one, (len(lines.scores), 1)) for one in (mean, targets))

@@ -19,20 +19,14 @@ _ROUNDING = 1e-12
 
 
 def f1_of_counts(hits: Array, predicted: Array, positives: Array | float) -> Array:
-    """Compute F1 = 2 hits / (predicted + positives), 0 where there is nothing.
-
-    hits: positive entries that are predicted.
-    """
+    """Compute F1 = 2 hits / (predicted + positives), 0 where there is nothing."""
     total = np.asarray(predicted + positives, dtype=np.float64)
     return np.divide(2.0 * hits, total, out=np.zeros_like(total), where=total > 0)
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A measure of label sets.
-
-    target: the precision or recall to be reached, for these two.
-    """
+    """A measure of label sets, and the precision or recall to be reached."""
 
     name: ObjectiveName
     target: float
@@ -40,9 +34,8 @@ class Objective:
     def of_counts(self, hits: Array, predicted: Array, positives: Array | float) -> Array:
         """Say what counts over all entries, or those of a label, are worth: the greater, the better.
 
-        hits: positive entries that are predicted.
-        Returns the values.  A target that is missed is worth -inf; where it is reached, more hits are better
-            with a target precision, fewer predictions with a target recall.
+        A target that is missed is worth -inf; where it is reached, more hits are better with a target
+        precision, fewer predictions with a target recall.
         """
         if self.name == "hamming_loss":
             return 2.0 * hits - predicted
@@ -59,11 +52,7 @@ class Objective:
 
 
 def read_objective(name: Any, target: Any) -> Objective:
-    """Check an objective.
-
-    target: the precision or recall to be reached, above 0 and at most 1.
-    Raises ValueError if the name is not known, or a target is missing, out of range or not asked for.
-    """
+    """Check an objective and its target."""
     if name not in get_args(ObjectiveName):
         known = ", ".join(repr(one) for one in get_args(ObjectiveName))
         raise ValueError(f"objective is {name!r}; it must be one of {known}.")
@@ -92,11 +81,7 @@ class SetCounts:
 
     @classmethod
     def together(cls, parts: Sequence[SetCounts]) -> SetCounts:
-        """Put counts of different rows together.
-
-        parts: the counts of every part.
-        Returns the counts of all rows.
-        """
+        """Put counts of different rows together."""
         return cls(
             np.sum([part.of_labels for part in parts], axis=0),
             np.concatenate([part.of_rows for part in parts], axis=1),
@@ -104,10 +89,7 @@ class SetCounts:
         )
 
     def measure(self, name: ObjectiveName) -> float:
-        """Compute a measure; precision and recall are those of all entries together.
-
-        Returns its value; 0 where a ratio has nothing to divide by.
-        """
+        """Compute a measure, 0 where a ratio divides by nothing; precision and recall are of all entries."""
         if name == "macro_f1":
             return _mean(f1_of_counts(*self.of_labels[:3]), (self.of_labels[3] > 0).astype(float))
         if name == "example_f1":
@@ -129,11 +111,7 @@ def _mean(values: Array, weights: Array) -> float:
 
 
 def count_sets(table: LabeledScores, is_predicted: Callable[[slice, Array], Array]) -> SetCounts:
-    """Count predicted label sets, some rows at a time.
-
-    is_predicted: from a slice of rows and their scores to the predicted entries.
-    Shapes: table (n, L).
-    """
+    """Count predicted label sets, some rows at a time."""
     n_rows, n_labels = table.shape
     by_label, by_row = np.zeros((4, n_labels)), np.zeros((4, n_rows))
     for lines in table.row_blocks():

@@ -50,9 +50,8 @@ _KEPT_ENTRIES = 2**24  # sorted once and kept, about 200 MB; of more, labels are
 class LabelThresholds:
     """The labels' own thresholds and the one of all.
 
-    own: the best thresholds of the labels; the shared one where a label has no positive row.
-    shared: the best threshold for all labels.
-    positives: positive rows of every label, weighted.
+    own: the best thresholds of the labels; the shared one where a label has no positive row. positives:
+    positive rows of every label, weighted.
     """
 
     own: PerLabel
@@ -60,10 +59,7 @@ class LabelThresholds:
     positives: PerLabel
 
     def pooled(self, strength: float) -> PerLabel:
-        """Draw labels with few positive rows to the shared threshold.
-
-        strength: A label with so many positive rows lies half way; 0 leaves labels alone.
-        """
+        """Draw labels with few positive rows to the shared threshold; one with ``strength`` lies half way."""
         if not strength:
             return self.own
         trust = self.positives / (self.positives + strength)
@@ -71,11 +67,7 @@ class LabelThresholds:
 
 
 def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelThresholds:
-    """Find the best threshold of every label, and of all.
-
-    objective: what they shall be best for.
-    Shapes: table (n, L).
-    """
+    """Find the best threshold of every label, and of all."""
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
     own = np.where(cuts.positives > 0, cuts.thresholds(_best_cuts(cuts, objective)), shared)
     if objective.name == "example_f1":
@@ -125,8 +117,7 @@ class LabelCuts:
     def best(self, values: Array, without: Array | float = 0.0) -> PerLabel:
         """Find the cut of the greatest value of every label, the highest one among equals.
 
-        values (m,): what each cut is worth.
-        without (L,): what it is worth to predict no row.
+        without: what it is worth to predict no row.
         """
         greatest = np.full(len(self.positives), without, dtype=np.float64)
         np.maximum.at(greatest, self.label, values)
@@ -144,19 +135,13 @@ class LabelCuts:
         return thresholds
 
     def counts(self, chosen: PerLabel) -> tuple[Array, Array]:
-        """Count what the chosen cuts predict.
-
-        Shapes: hits (L,), predicted (L,).
-        """
+        """Count the hits and the predicted rows of the chosen cuts."""
         hits, predicted = (np.append(counts, 0.0)[chosen] for counts in (self.hits, self.predicted))
         return hits, predicted
 
 
 def threshold_between(lower: Array | np.float64, upper: Array | np.float64) -> Array:
-    """Choose thresholds half way between two scores, so that only the upper one lies above.
-
-    lower: scores not to be predicted; -inf where there is none.
-    """
+    """Choose thresholds half way between two scores, the lower one -inf where there is none."""
     all_above = np.isneginf(lower)
     floor = np.where(all_above, upper - np.maximum(1.0, np.abs(upper)), lower)
     middle = 0.5 * floor + 0.5 * upper
@@ -174,12 +159,9 @@ def find_label_cuts(table: LabeledScores) -> LabelCuts:
 def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Array, Array]:
     """Sort every line by score and count from the top; equal scores go together.
 
-    lines (b, n): labels with their rows, or rows with their labels.
-    weights: weights of the entries of a line.
-    hits (b, n): weights of the positive entries up to here.
-    predicted (b, n): weights of the observed entries up to here.
-    is_end (b, n): whether the next score is lower, or there is none, and this one was observed.
-    Shapes: ranked (b, n).
+    Returns, each of shape (b, n), the scores, the weights of the positive and of the observed entries up to
+    here, and
+        whether the next score is lower, or there is none, and this one was observed.
     """
     order = np.argsort(lines.scores, axis=1)[:, ::-1]
     ranked = np.take_along_axis(lines.scores, order, axis=1)
@@ -212,12 +194,7 @@ def _cuts_of(lines: ScoreLines, weights: Array) -> tuple[Array, ...]:
 
 
 def shared_threshold(table: LabeledScores, objective: Objective) -> float:
-    """Find the best threshold for all labels.
-
-    objective: what it shall be best for.  Precision and recall are those of all entries together.
-    Returns scores above are positive; the highest one if nothing is to be predicted.
-    Shapes: table (n, L).
-    """
+    """Find the best threshold for all labels; the highest score if nothing is to be predicted."""
     candidates = _positive_scores(table)
     values = _values(table, objective, candidates) if len(candidates) else np.full(1, -np.inf)
     best = len(values) - 1 - int(np.argmax(values[::-1]))  # the highest among equals

@@ -17,11 +17,7 @@ _MOST_LABELS = 200  # considered for a row
 
 
 def ranked_labels(scores: RowsByLabels, k: int) -> Array:
-    """Rank the k labels with the highest scores of every row; ties go to the lower number.
-
-    k: how many, from 1 to L.
-    Shapes: result (n, k).
-    """
+    """Rank the k labels with the highest scores of every row; ties go to the lower number."""
     least = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]
     # all above the k-th score, and of those equal to it the first that still fit
     above, equal = scores > least, scores == least
@@ -69,12 +65,10 @@ def scores_above_top_k(scores: Array, k: Array | int) -> Array:
 
 
 def best_top_k(table: LabeledScores, objective: Objective) -> int:
-    """Find the best number of labels for all rows.
+    """Find the best number of labels for all rows, from 1 to 200.
 
-    table (n, L): labels and scores.  Unobserved labels take places among the k but are neither hits nor
-        misses.
-    objective: what it shall be best for.
-    Returns k, at least 1 and at most 200; the least one that misses least where a target cannot be reached.
+    Unobserved labels take places among the k but are neither hits nor misses.  Where a target cannot be
+    reached it is the least k that misses least.
     """
     most = min(table.shape[1], _MOST_LABELS)
     if objective.name == "macro_f1":

@@ -27,11 +27,7 @@ _LARGEST = 20  # labels of a clique, whose table has 2^20 entries
 
 
 def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Array | None) -> Cliques:
-    """Check cliques of label indices.
-
-    Raises ValueError if the number of labels is none, or a clique has fewer than two or more than 20 labels,
-        a label that does not exist or one twice, or stands twice.
-    """
+    """Check cliques of 2 to 20 label indices, each once; labels stand in ascending order."""
     if not isinstance(n_labels, (int, np.integer)) or n_labels < 1:
         raise ValueError(f"n_labels is {n_labels!r}; give the number of labels, a whole number from 1 on.")
     found: dict[tuple[int, ...], int] = {}
@@ -79,10 +75,7 @@ def _parts(position: int, edge: Any) -> tuple[Any, ...]:
 
 
 def is_index(label: Any, n_labels: int) -> bool:
-    """Say whether something is the number of a label.
-
-    Returns whether it is a whole number from 0 to below ``n_labels``.
-    """
+    """Say whether something is the number of a label, from 0 to below ``n_labels``."""
     is_whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool)
     return is_whole and 0 <= label < n_labels
 
@@ -92,11 +85,7 @@ def _shown(labels: Sequence[int], names: Array | None) -> str:
 
 
 def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> list[tuple[int, ...]]:
-    """Turn names into indices.
-
-    Shapes: names (L,).
-    Raises ValueError if a label is unknown.
-    """
+    """Turn names into indices."""
     known = {} if names is None else {name: label for label, name in enumerate(names.tolist())}
     parts = [_parts(position, edge) for position, edge in enumerate(edges)]
     if numbers_are_names((label for edge in parts for label in edge), known):
@@ -108,11 +97,7 @@ def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> l
 
 
 def numbers_are_names(labels: Iterable[Any], known: Container[str]) -> bool:
-    """Say whether whole numbers are meant as names, such as the years 2001 to 2010.
-
-    labels: all labels that were given.
-    Returns whether each label, written out, is a name.
-    """
+    """Say whether whole numbers are meant as names, such as the years 2001 to 2010."""
     return all(str(label) in known for label in labels if not isinstance(label, bool))
 
 
@@ -131,11 +116,7 @@ def _index(part: Any, edge: tuple[Any, ...], position: int, known: dict[str, int
 
 
 def checked_numbers(weights: Any | None, n_cliques: int) -> npt.NDArray[np.float64] | None:
-    """Check the weights of cliques.
-
-    Shapes: result (n_cliques,).
-    Raises ValueError if their number is wrong or one is no number.
-    """
+    """Check the weights of cliques."""
     if weights is None:
         return None
     array = np.array(weights, np.float64)
@@ -149,12 +130,7 @@ def checked_numbers(weights: Any | None, n_cliques: int) -> npt.NDArray[np.float
 
 
 def checked_signs(signs: Any | None, n_cliques: int) -> npt.NDArray[np.int8] | None:
-    """Check the signs of cliques.
-
-    signs: -1, 0 or 1 a clique.
-    Shapes: result (n_cliques,).
-    Raises ValueError if their number is wrong or one is something else.
-    """
+    """Check the signs of cliques: -1, 0 or 1."""
     if signs is None:
         return None
     array = np.array(signs)

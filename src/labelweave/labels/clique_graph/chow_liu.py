@@ -19,16 +19,11 @@ __all__ = ["chow_liu"]
 
 
 def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array | None = None) -> CliqueGraph:
-    """Build the maximum spanning tree of the pairs' empirical mutual information.
+    """Build the maximum spanning tree of the pairs' empirical mutual information, strongest edges first.
 
-    A pair is counted on the rows where both labels are observed, with ``smoothing`` added to each
-    of its four counts (Laplace).  Tables of L x L are made; the targets stay sparse.
-
-    smoothing: added to every count; above 0.
-    sample_weight (n,): by how much each row counts, 0 or above.
-    Returns A tree over all labels, strongest edges first; weights are mutual informations in nats, signs
-        those of the covariance.
-    Raises ValueError if ``smoothing`` is not above 0, or the weights are not one number of 0 or above a row.
+    A pair is counted on the rows where both labels are observed, with ``smoothing`` added to each of its four
+    counts (Laplace).  Tables of L x L are made; the targets stay sparse.  Weights are mutual informations in
+    nats, signs those of the covariance.
     """
     if not 0.0 < smoothing < np.inf:
         raise ValueError(f"smoothing is {smoothing!r}; it is added to counts, so give a number above 0.")

@@ -16,11 +16,9 @@ __all__ = ["elimination_order"]
 def elimination_order(
     neighbors: Sequence[set[int]], limit: int | None = None
 ) -> list[tuple[int, list[int]]] | None:
-    """Order the nodes of a graph by min-fill.
+    """Order the nodes of a graph by min-fill, each with the neighbors it has then, in ascending order.
 
-    neighbors: the neighbors of every node.
-    limit: give up when a node with more neighbors than this must be eliminated.
-    Returns the nodes in order, each with the neighbors it has then, in ascending order; None if given up.
+    limit: give up, with None, when a node with more neighbors than this must be eliminated.
     """
     left = [set(around) for around in neighbors]
     order = _strip_leaves(left)

@@ -353,10 +353,7 @@ def network_of_graph(
 
 
 def connected_labels(cliques: Sequence[tuple[int, ...]], n_labels: int) -> tuple[tuple[int, ...], ...]:
-    """Find the components of a clique graph.
-
-    Returns the labels of each component, ascending; components in the order of their first labels.
-    """
+    """Find the components of a clique graph, in the order of their first labels."""
     ends = np.array([pair for clique in cliques for pair in pairwise(clique)], np.int64).reshape(-1, 2)
     joins = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (n_labels, n_labels))
     _, number = connected_components(joins, directed=False)

@@ -228,14 +228,10 @@ def _is_one(names: Any) -> bool:
 def ordered_forest(
     pairs: Iterable[Any], nodes: Iterable[Any] = (), root: Any | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """Check the edges of a forest and order its nodes.
+    """Check the edges of a forest and order its nodes; give each node's parent too.
 
-    pairs: one (parent, child) pair an edge; an edge may be given twice.
-    nodes: further nodes; they come first when siblings are ordered.
-    root: the node above all others, if there must be one.
-    parent: the parent of each node that has one, in the same order.
-    Raises ValueError if there are no nodes, a name is empty, a node has several parents, the pairs contain a
-        cycle, or a node is not below ``root``; the names are given.
+    nodes: further nodes; they come first when siblings are ordered. root: the node above all others, if there
+    must be one.
     """
     edges = [_checked_pair(position, pair) for position, pair in enumerate(pairs)]
     names = list(dict.fromkeys([*_distinct(nodes), *(name for pair in edges for name in pair)]))
@@ -252,12 +248,7 @@ def ordered_forest(
 
 
 def node_name(name: Any, where: str) -> str:
-    """Write a name as text.
-
-    name: the name; anything but text is written as text.
-    where: where it stands, for the message.
-    Raises ValueError if there is no name.
-    """
+    """Write a name as text; ``where`` it stands is for the message."""
     # a table writes NaN where a root has no parent
     is_missing = name is None or (isinstance(name, float) and math.isnan(name))
     text = "" if is_missing else str(name)

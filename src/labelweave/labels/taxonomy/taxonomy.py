@@ -190,11 +190,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
 
 
 def drawn(forest: Forest, most: int = _LINES) -> str:
-    """Draw a forest, one node a line, the upper levels first if it is large.
-
-    most: the most nodes to draw.
-    Returns the lines.  A node below which some are left out says how many.
-    """
+    """Draw a forest, one node a line, the upper levels first if it is large, counting what is left out."""
     depths = forest.depth(forest.nodes)
     shown = np.zeros(len(depths), bool)
     shown[np.argsort(depths, kind="stable")[:most]] = True
