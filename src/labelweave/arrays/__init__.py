@@ -1,8 +1,7 @@
 """Dense linear algebra in fixed panels: the same bits for any number of threads."""
 
 from labelweave.arrays.cholesky import CholeskyFactor
-from labelweave.arrays.row_panels import RowPanels
 from labelweave.arrays.tables import aligned_empty
-from labelweave.arrays.workers import Workers, panels
+from labelweave.arrays.workers import RowPanels, Workers, panels
 
 __all__ = ["CholeskyFactor", "RowPanels", "Workers", "aligned_empty", "panels"]

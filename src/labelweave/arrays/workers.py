@@ -18,11 +18,13 @@ from threadpoolctl import threadpool_limits
 
 from labelweave.array_types import Array
 
-__all__ = ["PANEL", "Workers", "panels"]
+__all__ = ["PANEL", "RowPanels", "Workers", "panels"]
 
 
 PANEL = 512  # rows of a panel
 _NARROW = 128  # columns of a right factor up to which its transpose goes first
+_ENTRIES = 2**15  # of each array in a panel: 256 KB in float64
+_SMALLEST, _LARGEST = 16, 4096  # rows
 
 
 def panels(length: int, size: int = PANEL) -> list[slice]:
@@ -135,3 +137,30 @@ class Workers:
         for part in sums:  # in order, so that the sum does not depend on the threads
             total += part
         return total
+
+
+class RowPanels:
+    """Runs of rows, the same for any number of threads.
+
+    Steps of an iterative solver read and write many arrays of one shape.  A run of rows that stays in the
+    processor's cache is taken through all of a step before the next run.
+    """
+
+    def __init__(self, workers: Workers, n_rows: int, width: int) -> None:
+        self.workers = workers
+        rows = min(_LARGEST, max(_SMALLEST, _ENTRIES // max(1, width)))
+        self.slices = panels(n_rows, rows)
+
+    def each(self, work: Callable[[slice], Any]) -> None:
+        """Do some work on every run of rows, in any order."""
+        self.workers.each(work, self.slices)
+
+    def total(self, work: Callable[[slice], Array]) -> Array:
+        """Add what some work gives for every run of rows, in order."""
+        parts: list[Any] = [None] * len(self.slices)
+
+        def one(number: int) -> None:
+            parts[number] = work(self.slices[number])
+
+        self.workers.each(one, list(range(len(parts))))
+        return np.asarray(np.sum(parts, axis=0))

@@ -277,12 +277,12 @@ def _term_gradient(
         used = np.flatnonzero(variances)
         left, right = (np.ascontiguousarray(part[:, :, used]) for part in (left, right))
         mixed = right * variances[used]
-        image = term.gram.product(right.reshape(len(right), -1)).reshape(right.shape)
+        image = term.product(right)
         by_covariance = np.zeros(len(variances))
         by_covariance[used] = np.einsum("nfl,nfl->l", left, image)
     else:
         mixed = covariance.matmul(right, workers)
-        image = term.gram.product(right.reshape(len(right), -1)).reshape(right.shape)
+        image = term.product(right)
         square = workers.inner(*(part.reshape(-1, part.shape[2]) for part in (left, image)))
         by_covariance = (square + square.T) / 2
     if kernel is None or not kernel.parameter_names():

@@ -22,7 +22,6 @@ from labelweave.arrays import Workers
 from labelweave.features import Kernel
 from labelweave.features.gram import Gram
 from labelweave.labels import LabelCovariance
-from labelweave.labels.covariance.base import flat_product
 from labelweave.model_files import storable
 
 __all__ = ["CoupledGram", "GramTerm", "PriorTerm", "ScorePrior"]
@@ -86,6 +85,10 @@ class GramTerm:
     gram: Gram
     covariance: LabelCovariance
 
+    def product(self, vectors: Array) -> Array:
+        """Multiply an array of shape (n, ..., columns) by the kernel matrix."""
+        return self.gram.product(vectors.reshape(len(vectors), -1)).reshape(vectors.shape)
+
 
 class CoupledGram:
     """The sum as an operator on arrays of shape (n, L), or (n, groups, L) where a group is a fit.
@@ -127,11 +130,11 @@ class CoupledGram:
 
     def _part(self, term: GramTerm, vectors: Array, groups: Array | None) -> Array:
         if groups is None or not self.is_separate:
-            return term.covariance.around(term.gram.product, vectors, self.workers)
+            return term.covariance.around(term.product, vectors, self.workers)
         variances = term.covariance.diagonal()[groups % self.n_labels]
         used = np.flatnonzero(variances)  # labels without variance are left out of the kernel product
         some = vectors if len(used) == len(variances) else np.ascontiguousarray(vectors[:, used])
-        part = flat_product(term.gram.product, some)
+        part = term.product(some)
         part *= variances[used][:, None]
         if len(used) == len(variances):
             return part

@@ -25,8 +25,13 @@ from labelweave.estimators.base import CALLER
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows, reusable_splits
 from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.estimators.kernel_expansion import expansion
-from labelweave.estimators.kernel_logistic.data import LikelihoodData, read_likelihood_data
-from labelweave.estimators.kernel_logistic.fit import FitSettings, FittedLikelihood, LikelihoodFit
+from labelweave.estimators.kernel_logistic.fit import (
+    FitSettings,
+    FittedLikelihood,
+    LikelihoodData,
+    LikelihoodFit,
+    read_likelihood_data,
+)
 from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.progress import FitArguments, FitProgress

@@ -16,8 +16,7 @@ import numpy as np
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
-from labelweave.estimators.kernel_logistic.data import LikelihoodData
-from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodFit
+from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodData, LikelihoodFit
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.hyperparameters import (
     FoldedRidge,

@@ -15,12 +15,7 @@ from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.label_names import shown_name
 
-__all__ = ["LabelCovariance", "flat_product"]
-
-
-def flat_product(product: Callable[[Array], Array], vectors: Array) -> Array:
-    """Multiply an array of shape (n, ..., columns), whose axes after the first are columns of a product."""
-    return product(vectors.reshape(len(vectors), -1)).reshape(vectors.shape)
+__all__ = ["LabelCovariance"]
 
 
 class LabelCovariance(CovarianceConstructors, ABC):
@@ -119,7 +114,7 @@ class LabelCovariance(CovarianceConstructors, ABC):
         Parameters
         ----------
         product : callable
-            Computes K times an array of shape (n, columns).
+            Computes K times an array of shape (n, ..., columns).
         vectors : ndarray of shape (n, ..., L)
             V.
         workers : Workers
@@ -130,7 +125,7 @@ class LabelCovariance(CovarianceConstructors, ABC):
         ndarray of shape (n, ..., L)
             The product, a new array.
         """
-        return self.matmul(flat_product(product, vectors), workers)
+        return self.matmul(product(vectors), workers)
 
     @abstractmethod
     def shrink(self, amount: float) -> LabelCovariance:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.labels.covariance.checks import check_node_variances
-from labelweave.labels.covariance.label_moments import mean_outer_product
-from labelweave.labels.covariance.named_matrix import matrix_and_names
-from labelweave.labels.covariance.signatures import signature_factor
+from labelweave.labels.covariance.sources import matrix_and_names, mean_outer_product, signature_factor
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy import Taxonomy
+from labelweave.model_files.storable import registered_class
 
 if TYPE_CHECKING:
     from labelweave.labels.covariance.dense import DenseCovariance
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     from labelweave.labels.covariance.identity import IdentityCovariance
 
 __all__ = ["CovarianceConstructors"]
-
-
-# The kinds are subclasses of what these functions belong to, so they are imported inside.
 
 
 class CovarianceConstructors:
@@ -46,9 +41,8 @@ class CovarianceConstructors:
         IdentityCovariance
             The identity.
         """
-        from labelweave.labels.covariance.identity import IdentityCovariance
-
-        return IdentityCovariance(n_labels, label_names)
+        made: IdentityCovariance = _kind("IdentityCovariance")(n_labels, label_names)
+        return made
 
     @staticmethod
     def dense(matrix: Any, label_names: Sequence[str] | Array | None = None) -> DenseCovariance:
@@ -73,10 +67,9 @@ class CovarianceConstructors:
             If it is not square, finite, symmetric or positive semi-definite, or the rows
             of a frame have other names than its columns.
         """
-        from labelweave.labels.covariance.dense import DenseCovariance
-
         table, names = matrix_and_names(matrix)
-        return DenseCovariance(table, names if label_names is None else label_names)
+        made: DenseCovariance = _kind("DenseCovariance")(table, names if label_names is None else label_names)
+        return made
 
     @staticmethod
     def low_rank(
@@ -98,9 +91,8 @@ class CovarianceConstructors:
         FactorCovariance
             The covariance.
         """
-        from labelweave.labels.covariance.factor import FactorCovariance
-
-        return FactorCovariance(factor, diagonal, label_names)
+        made: FactorCovariance = _kind("FactorCovariance")(factor, diagonal, label_names)
+        return made
 
     @staticmethod
     def from_taxonomy(
@@ -127,13 +119,12 @@ class CovarianceConstructors:
         ValueError
             If a label or a named node is not in the tree, or a variance is negative.
         """
-        from labelweave.labels.covariance.factor import FactorCovariance
-
         given = variances or {}
-        check_node_variances(given, taxonomy)
+        _check_node_variances(given, taxonomy)
         roots = np.sqrt([given.get(node, 1.0) for node in taxonomy.nodes])
         factor = taxonomy.membership(label_names) @ sp.diags_array(roots)
-        return FactorCovariance(factor, label_names=label_names)
+        made: FactorCovariance = _kind("FactorCovariance")(factor, label_names=label_names)
+        return made
 
     @staticmethod
     def from_signatures(signatures: Any, class_prior: Any = None) -> FactorCovariance:
@@ -167,10 +158,9 @@ class CovarianceConstructors:
         >>> LabelCovariance.from_signatures([[1, 1, 0], [0, 0, 1]], class_prior=[3, 1])
         LabelCovariance(3 labels, rank 2, variances 1, 0 ~ 1 +1.00, 0 ~ 2 -1.00)
         """
-        from labelweave.labels.covariance.factor import FactorCovariance
-
         factor, names = signature_factor(signatures, class_prior)
-        return FactorCovariance(factor, label_names=names)
+        made: FactorCovariance = _kind("FactorCovariance")(factor, label_names=names)
+        return made
 
     @staticmethod
     def from_labels(Y: Any) -> DenseCovariance:
@@ -209,7 +199,23 @@ class CovarianceConstructors:
                [ 0.5,  1. ,  0. ],
                [-0.5,  0. ,  1. ]])
         """
-        from labelweave.labels.covariance.dense import DenseCovariance
-
         labels = LabelMatrix.from_any(Y)
-        return DenseCovariance.from_semidefinite(mean_outer_product(labels), labels.names)
+        made: DenseCovariance = _kind("DenseCovariance").from_semidefinite(
+            mean_outer_product(labels), labels.names
+        )
+        return made
+
+
+def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:
+    """Refuse variances of unknown nodes, and negative ones."""
+    known = set(taxonomy.nodes)
+    for node, variance in given.items():
+        if node not in known:
+            raise ValueError(f"A variance was given for {node!r}, which is no node of the taxonomy.")
+        if not variance >= 0 or not np.isfinite(variance):
+            raise ValueError(f"The variance of node {node!r} is {variance}; it must be a number >= 0.")
+
+
+def _kind(name: str) -> Any:
+    """Find a kind of covariance; they are subclasses of what these functions belong to, so not imported."""
+    return registered_class(name)

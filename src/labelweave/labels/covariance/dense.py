@@ -10,8 +10,7 @@ import numpy as np
 from labelweave.array_types import Array, LabelsByLabels
 from labelweave.arrays import Workers
 from labelweave.labels.covariance.base import LabelCovariance
-from labelweave.labels.covariance.checks import check_amount, checked_semidefinite, number_type
-from labelweave.labels.covariance.spectra import dense_spectrum
+from labelweave.labels.covariance.spectra import check_amount, dense_spectrum
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 
@@ -26,7 +25,7 @@ class DenseCovariance(LabelCovariance):
     """
 
     def __init__(self, matrix: Any, label_names: Sequence[str] | Array | None = None) -> None:
-        self.matrix = checked_semidefinite(np.asarray(matrix, dtype=np.float64))
+        self.matrix = _checked_semidefinite(np.asarray(matrix, dtype=np.float64))
         self.n_labels = len(self.matrix)
         self.label_names = checked_names(label_names, self.n_labels)
 
@@ -58,7 +57,8 @@ class DenseCovariance(LabelCovariance):
         return np.asarray(self.matrix.diagonal())
 
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
-        matrix = self.matrix.astype(number_type(vectors), copy=False)
+        kind = np.float32 if vectors.dtype == np.float32 else np.float64
+        matrix = self.matrix.astype(kind, copy=False)
         if workers is None:
             return np.asarray(vectors @ matrix)
         return workers.matmul(vectors.reshape(-1, self.n_labels), matrix).reshape(vectors.shape)
@@ -74,3 +74,31 @@ class DenseCovariance(LabelCovariance):
 
     def spectrum(self) -> tuple[Array, Array]:
         return dense_spectrum(self.matrix)
+
+
+def _checked_semidefinite(matrix: LabelsByLabels) -> LabelsByLabels:
+    """Refuse a matrix that is not square, finite, symmetric or positive semi-definite."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"A label covariance has shape {matrix.shape}; it must be square, (labels, labels).")
+    if not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise ValueError(f"The label covariance at ({row}, {column}) is {matrix[row, column]}, not finite.")
+    scale = max(float(np.abs(matrix).max(initial=0.0)), np.finfo(float).tiny)
+    _refuse_asymmetry(matrix, 1e-8 * scale)
+    smallest = float(np.linalg.eigvalsh(matrix).min(initial=0.0))
+    if smallest < -1e-8 * scale * len(matrix):
+        raise ValueError(
+            f"The label covariance is not positive semi-definite: its smallest eigenvalue is {smallest:.3g}. "
+            "Add that much to the diagonal, or shrink the off-diagonal entries."
+        )
+    return (matrix + matrix.T) / 2
+
+
+def _refuse_asymmetry(matrix: Array, allowed: float) -> None:
+    asymmetry = np.abs(matrix - matrix.T)
+    if asymmetry.max(initial=0.0) > allowed:
+        row, column = np.unravel_index(int(asymmetry.argmax()), asymmetry.shape)
+        raise ValueError(
+            f"The label covariance is not symmetric: entry ({row}, {column}) is {matrix[row, column]} and "
+            f"({column}, {row}) is {matrix[column, row]}."
+        )

@@ -7,18 +7,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import RowPanels, Workers
-from labelweave.labels.covariance.base import LabelCovariance, flat_product
-from labelweave.labels.covariance.checks import (
+from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.labels.covariance.spectra import (
     check_amount,
-    checked_factor,
-    checked_own_variance,
-    number_type,
+    check_writable,
+    dense_spectrum,
+    factor_spectrum,
 )
-from labelweave.labels.covariance.spectra import check_writable, dense_spectrum, factor_spectrum
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 
@@ -37,10 +37,10 @@ class FactorCovariance(LabelCovariance):
     def __init__(
         self, factor: Any, diagonal: Any = 0.0, label_names: Sequence[str] | Array | None = None
     ) -> None:
-        self.factor: Any = checked_factor(factor)
+        self.factor: Any = _checked_factor(factor)
         self.n_labels = int(self.factor.shape[0])
-        self.own_variance = checked_own_variance(diagonal, self.n_labels)
-        self.label_names = checked_names(label_names, self.n_labels)
+        self.own_variance = _checked_own_variance(diagonal, self.n_labels)
+        self.label_names = None if label_names is None else checked_names(label_names, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
         return {"factor": self.factor, "diagonal": self.own_variance, **self._names_state()}
@@ -88,7 +88,7 @@ class FactorCovariance(LabelCovariance):
         return self.to_dense()
 
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
-        kind, flat = number_type(vectors), vectors.reshape(-1, self.n_labels)
+        kind, flat = _number_type(vectors), vectors.reshape(-1, self.n_labels)
         own = self.own_variance.astype(kind)
         if workers is None:
             factor = self.factor.astype(kind)
@@ -119,24 +119,24 @@ class FactorCovariance(LabelCovariance):
 
         The product with K is as wide as a thin factor, and leaves out labels without variance.
         """
-        kind = number_type(vectors)
+        kind = _number_type(vectors)
         if not self.ties_labels:
             variances = self.diagonal().astype(kind)
             kept = np.flatnonzero(variances)
             if len(kept) == self.n_labels:
-                result = flat_product(product, vectors)
+                result = product(vectors)
                 result *= variances
                 return result
             result = np.zeros(vectors.shape, kind)
             some = np.ascontiguousarray(vectors[..., kept])
-            result[..., kept] = flat_product(product, some) * variances[kept]
+            result[..., kept] = product(some) * variances[kept]
             return result
         root = self._root
         if root is None or root.shape[1] >= self.n_labels or self.own_variance.any():
-            return self.matmul(flat_product(product, vectors), workers)
+            return self.matmul(product(vectors), workers)
         root = root.astype(kind)
         mixed = np.asarray(vectors.reshape(-1, self.n_labels) @ root)
-        mixed = flat_product(product, mixed.reshape(*vectors.shape[:-1], root.shape[1]))
+        mixed = product(mixed.reshape(*vectors.shape[:-1], root.shape[1]))
         return np.asarray(mixed.reshape(-1, root.shape[1]) @ root.T).reshape(vectors.shape)
 
     def shrink(self, amount: float) -> FactorCovariance:
@@ -160,3 +160,43 @@ class FactorCovariance(LabelCovariance):
             return factor_spectrum(self.factor.toarray() if sp.issparse(self.factor) else self.factor)
         check_writable(self.n_labels, "The spectrum of this covariance")
         return dense_spectrum(self.to_dense())
+
+
+def _number_type(vectors: Array) -> npt.DTypeLike:
+    """Choose the type in which to multiply some vectors: float32 for float32, else float64."""
+    return np.float32 if vectors.dtype == np.float32 else np.float64
+
+
+def _checked_factor(factor: Any) -> Any:
+    """Read a factor, without duplicates if sparse."""
+    table: Any = (
+        sp.csr_array(factor, dtype=np.float64) if sp.issparse(factor) else np.asarray(factor, np.float64)
+    )
+    if table.ndim != 2:
+        raise ValueError(f"A covariance factor has shape {table.shape}; it needs two, (labels, rank).")
+    if sp.issparse(table) and not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    if not np.isfinite(table.data if sp.issparse(table) else table).all():
+        listed = sp.coo_array(table)
+        bad = int(np.flatnonzero(~np.isfinite(listed.data))[0])
+        raise ValueError(
+            f"The covariance factor at label {listed.row[bad]}, column {listed.col[bad]} is "
+            f"{listed.data[bad]}; it must be finite."
+        )
+    return table
+
+
+def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
+    """Read the variances that labels have alone."""
+    own = np.asarray(diagonal, np.float64)
+    if own.shape not in ((), (1,), (n_labels,)):
+        raise ValueError(
+            f"The covariance diagonal has shape {own.shape}; give one number, or one for each of "
+            f"{n_labels} labels."
+        )
+    own = np.broadcast_to(own, (n_labels,)).copy()
+    bad = np.flatnonzero(~np.isfinite(own) | (own < 0))
+    if len(bad):
+        raise ValueError(f"The covariance diagonal at label {bad[0]} is {own[bad[0]]}; it must be >= 0.")
+    return own

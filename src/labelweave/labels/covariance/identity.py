@@ -9,9 +9,8 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.labels.covariance.base import LabelCovariance, flat_product
-from labelweave.labels.covariance.checks import check_amount
-from labelweave.labels.covariance.spectra import check_writable
+from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.labels.covariance.spectra import check_amount, check_writable
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 
@@ -52,17 +51,14 @@ class IdentityCovariance(LabelCovariance):
         return vectors
 
     def around(self, product: Callable[[Array], Array], vectors: Array, workers: Workers) -> Array:
-        return flat_product(product, vectors)
+        return product(vectors)
 
     def shrink(self, amount: float) -> IdentityCovariance:
         check_amount(amount)
         return self
 
     def scaled(self, scale: float) -> LabelCovariance:
-        # the factor covariance is a subclass of the same base, so it is looked up when asked for
-        from labelweave.labels.covariance.factor import FactorCovariance
-
-        return FactorCovariance(np.empty((self.n_labels, 0)), scale)._named(self.label_names)
+        return self.low_rank(np.empty((self.n_labels, 0)), scale)._named(self.label_names)
 
     def spectrum(self) -> tuple[Array, Array]:
         check_writable(self.n_labels, "The spectrum of independent labels")

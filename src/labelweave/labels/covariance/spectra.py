@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of label covariances, with signs that do not depend on chance."""
+"""Eigenvalues and eigenvectors of label covariances, with signs that do not depend on chance; limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from labelweave.array_types import Array, LabelsByLabels
 
-__all__ = ["check_writable", "dense_spectrum", "factor_spectrum"]
+__all__ = ["check_amount", "check_writable", "dense_spectrum", "factor_spectrum"]
 
 
 _LARGEST_WRITTEN_OUT = 20_000  # labels; an L x L matrix of these takes 3.2 GB
@@ -63,3 +63,9 @@ def _with_fixed_signs(vectors: Array) -> Array:
     sizes = np.abs(vectors)
     largest = np.argmax(sizes >= (1.0 - _TIE) * sizes.max(axis=0), axis=0)
     return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))
+
+
+def check_amount(amount: float) -> None:
+    """Refuse an amount of shrinkage outside 0 to 1."""
+    if not 0.0 <= amount <= 1.0:
+        raise ValueError(f"The amount to shrink is {amount}; it must be between 0 and 1.")

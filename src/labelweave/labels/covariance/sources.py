@@ -1,0 +1,192 @@
+"""What covariances are made from: frames that name labels, class signatures, and label sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.array_types import Array, LabelsByLabels
+from labelweave.labels.covariance.spectra import check_writable
+from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_names import frame_names, shown_name
+
+__all__ = ["matrix_and_names", "mean_outer_product", "signature_factor"]
+
+_COLUMNS_AT_ONCE = 1024
+_CELLS_AT_ONCE = 4_000_000  # also bounds the rows, so that single precision counts exactly
+_DENSE_SHARE = 0.1  # stored share of entries from which products of dense rows are faster
+_ROUNDING = 1e-12
+
+
+def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
+    """Read a square matrix, its rows in the order of a frame's columns, and the names of these."""
+    table, columns = np.asarray(matrix, dtype=np.float64), frame_names(matrix)
+    rows = _row_names(matrix)
+    if columns is None or rows is None or rows == columns or table.shape[0] != table.shape[1]:
+        return table, columns
+    if sorted(rows) != sorted(columns):
+        stranger = next(name for name in rows if name not in columns)
+        raise ValueError(
+            f"The label covariance has a row named {stranger!r} but no such column; rows and columns must "
+            "name the same labels, or the rows be numbered from 0."
+        )
+    place = {name: number for number, name in enumerate(rows)}
+    return table[[place[name] for name in columns]], columns
+
+
+def _row_names(table: Any) -> list[str] | None:
+    """Read names off the index of a frame or series; None if there is none or it only counts from 0."""
+    index = getattr(table, "index", None)
+    if index is None or callable(index):
+        return None
+    names = [str(name) for name in index]
+    return None if names == [str(number) for number in range(len(names))] else names
+
+
+def signature_factor(signatures: Any, class_prior: Any) -> tuple[Array, Any]:
+    """Make a column ``sqrt(p(c)) y_c`` for every class of positive weight; with the names of the labels."""
+    table, names = _numbers(signatures)
+    classes = _row_names(signatures)
+    signs = _signs(table, classes, names)
+    prior = _checked_prior(class_prior, classes, len(signs))
+    met = prior > 0
+    return np.ascontiguousarray(signs[met].T) * np.sqrt(prior[met]), names
+
+
+def _numbers(signatures: Any) -> tuple[Array, Any]:
+    if isinstance(signatures, LabelMatrix):
+        return signatures.to_dense(), signatures.names
+    cells = signatures.toarray() if sp.issparse(signatures) else np.asarray(signatures)
+    try:
+        table = cells.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The signatures have entries that are not numbers ({error}); they must be 0/1 or -1/1."
+        ) from None
+    if table.ndim != 2 or table.size == 0:
+        raise ValueError(
+            f"The signatures have shape {table.shape}; they need at least one class and one label, "
+            "(classes, labels)."
+        )
+    return table, frame_names(signatures)
+
+
+def _signs(table: Array, classes: Any, names: Any) -> Array:
+    """Turn 0/1 or -1/1 into -1/1."""
+    _refuse_first(~np.isin(table, (-1, 0, 1)), table, classes, names)
+    if (table == 0).any():
+        _refuse_first(table == -1, table, classes, names, "while other entries are 0")
+    return np.where(table > 0, 1.0, -1.0)
+
+
+def _refuse_first(bad: Array, table: Array, classes: Any, names: Any, also: str = "") -> None:
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"The signature of class {shown_name(classes, row)} at label {shown_name(names, column)} is "
+            f"{table[row, column]:g}{also and f' {also}'}; signatures are 0/1 or -1/1 throughout."
+        )
+
+
+def _checked_prior(class_prior: Any, classes: list[str] | None, n_classes: int) -> Array:
+    if class_prior is None:
+        return np.full(n_classes, 1.0 / n_classes)
+    prior = np.asarray(_in_class_order(class_prior, classes, n_classes), dtype=np.float64)
+    if prior.shape != (n_classes,):
+        raise ValueError(
+            f"class_prior has shape {prior.shape}; give one number for each of {n_classes} classes."
+        )
+    bad = np.flatnonzero(~np.isfinite(prior) | (prior < 0))
+    if len(bad):
+        name, weight = shown_name(classes, int(bad[0])), prior[bad[0]]
+        raise ValueError(f"class_prior of class {name} is {weight}; it must be a number >= 0.")
+    if not prior.any():
+        raise ValueError("class_prior is 0 for every class; at least one must be positive.")
+    prior = prior / prior.max()  # so that the sum of huge weights is finite
+    return np.asarray(prior / prior.sum())
+
+
+def _in_class_order(class_prior: Any, classes: list[str] | None, n_classes: int) -> Any:
+    """Put weights that carry the classes' names, or their numbers, in the order of the classes."""
+    if isinstance(class_prior, Mapping):
+        weights = {str(name): weight for name, weight in class_prior.items()}
+    elif (named := _row_names(class_prior)) is not None:
+        weights = dict(zip(named, np.asarray(class_prior), strict=True))
+    else:
+        return class_prior
+    wanted = [str(number) for number in range(n_classes)] if classes is None else classes
+    strangers = sorted(set(weights) ^ set(wanted))
+    if strangers:
+        holder, other = ("class_prior", "signatures")[:: 1 if strangers[0] in weights else -1]
+        raise ValueError(
+            f"The class {strangers[0]!r} is in {holder} but not in {other}; both must have the same classes, "
+            "or class_prior be an array in the order of the signatures."
+        )
+    return [weights[name] for name in wanted]
+
+
+def mean_outer_product(labels: LabelMatrix) -> LabelsByLabels:
+    """Average ``y_i y_i^T`` over rows; with missing entries each pair over the rows that have both.
+
+    The result is positive semi-definite, with ones on the diagonal.
+    """
+    if 0 in labels.shape:
+        raise ValueError(
+            f"Y has shape {labels.shape}; a covariance from labels needs at least one row and one label."
+        )
+    check_writable(labels.n_labels, "A covariance from labels")
+    return _over_shared_rows(labels) if labels.has_missing else _over_all_rows(labels)
+
+
+def _over_all_rows(labels: LabelMatrix) -> Array:
+    """Use ``(2 p - 1)(2 q - 1) = 4 p q - 2 p - 2 q + 1`` for the 0/1 entries p and q."""
+    moments = _gram(labels.positives)
+    twice = 2.0 * labels.positive_counts()
+    moments *= 4.0
+    moments -= twice
+    moments -= twice[:, None]
+    moments += len(labels)
+    moments /= len(labels)
+    return moments
+
+
+def _over_shared_rows(labels: LabelMatrix) -> Array:
+    signs: Any = labels.observed
+    shared = _gram(abs(signs))
+    moments = _gram(signs)
+    np.divide(moments, shared, out=moments, where=shared > 0)
+    np.fill_diagonal(moments, 1.0)
+    return _made_semidefinite(moments)
+
+
+def _gram(table: Any) -> Array:
+    """Multiply the transpose of a table of small whole numbers with the table; exact."""
+    n_rows, n_labels = table.shape
+    product = np.zeros((n_labels, n_labels))
+    if table.nnz > _DENSE_SHARE * n_rows * n_labels:
+        step = max(1, _CELLS_AT_ONCE // n_labels)
+        for start in range(0, n_rows, step):
+            rows = table[start : start + step].toarray().astype(np.float32)
+            product += rows.T @ rows
+        return product
+    table = sp.csr_array(table, dtype=np.float64)
+    by_label = sp.csc_array(table)
+    for start in range(0, n_labels, _COLUMNS_AT_ONCE):
+        some = slice(start, start + _COLUMNS_AT_ONCE)
+        product[some] = (by_label[:, some].T @ table).toarray()
+    return product
+
+
+def _made_semidefinite(moments: Array) -> Array:
+    """Raise negative eigenvalues to 0, then scale to unit variances, which keeps the others >= 0."""
+    values, vectors = np.linalg.eigh(moments)
+    if values[0] >= -_ROUNDING * len(values):
+        return moments
+    kept = vectors[:, values > 0] * np.sqrt(values[values > 0])
+    kept /= np.linalg.norm(kept, axis=1, keepdims=True)  # clipping only adds to a variance of 1
+    nearest = kept @ kept.T
+    np.fill_diagonal(nearest, 1.0)
+    return np.asarray((nearest + nearest.T) / 2)
