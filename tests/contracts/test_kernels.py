@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from labelweave import features as kernels
 from labelweave.features import (
+    ARDKernel,
     CallableKernel,
     ConstantKernel,
     CosineKernel,
@@ -29,6 +30,7 @@ KINDS = {
     "cosine": CosineKernel,
     "rbf": lambda: RBFKernel(gamma=0.4),
     "rbf, narrow": lambda: RBFKernel(gamma=50),
+    "ard": lambda: ARDKernel(gamma=0.4),
     "laplacian": lambda: LaplacianKernel(gamma=np.float64(0.3)),
     "polynomial": lambda: PolynomialKernel(degree=3, gamma=0.5, coef0=1.5),
     "polynomial, line": lambda: PolynomialKernel(degree=1, gamma=0.5, coef0=0),

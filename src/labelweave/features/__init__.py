@@ -2,6 +2,7 @@
 
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels import (
+    ARDKernel,
     CallableKernel,
     ConstantKernel,
     CosineKernel,
@@ -17,6 +18,7 @@ from labelweave.features.kernels import (
 )
 
 __all__ = [
+    "ARDKernel",
     "CallableKernel",
     "ConstantKernel",
     "CosineKernel",

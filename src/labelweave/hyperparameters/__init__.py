@@ -8,6 +8,7 @@ from labelweave.hyperparameters.cross_validation import (
     MeanCriterion,
 )
 from labelweave.hyperparameters.priors import (
+    FeatureWidths,
     GivenCovariance,
     LearnedCoupling,
     LearnedIntercepts,
@@ -32,6 +33,7 @@ __all__ = [
     "CrossValidationLikelihood",
     "Evaluation",
     "EvaluationLog",
+    "FeatureWidths",
     "FoldedData",
     "FoldedRidge",
     "GivenCovariance",

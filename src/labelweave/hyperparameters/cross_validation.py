@@ -28,7 +28,7 @@ import numpy as np
 from labelweave.array_types import Array, Floats, PerRow
 from labelweave.arrays import RowPanels, Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
-from labelweave.features.gram import Gram
+from labelweave.features.gram import Gram, LowRankGram
 from labelweave.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
 from labelweave.losses import ScoreLoss
 from labelweave.problems.coupled_gram import GramTerm, ScorePrior
@@ -50,6 +50,7 @@ __all__ = [
 _MOST_ITERATIONS = 500  # in the solve for the gradient
 _SIDE = 512  # of the blocks in which derivatives of a kernel are computed
 _LANES = 4
+_FEW = 32
 
 
 @dataclass(frozen=True)
@@ -288,7 +289,11 @@ def _term_gradient(
     if kernel is None or not kernel.parameter_names():
         return TermGradient(np.empty(0), by_covariance)
     flat = left.reshape(len(left), -1), mixed.reshape(len(left), -1)
-    return TermGradient(kernel_gradient(kernel, features, flat, workers), by_covariance)
+    if isinstance(term.gram, LowRankGram):
+        by_kernel = _low_rank_gradient(kernel, features, term.gram, flat)
+    else:
+        by_kernel = kernel_gradient(kernel, features, flat, workers)
+    return TermGradient(by_kernel, by_covariance)
 
 
 def kernel_gradient(
@@ -309,9 +314,22 @@ def kernel_gradient(
         for rows, columns in blocks[lane::_LANES]:
             above = features.rows(rows)
             beside = above if rows == columns else features.rows(columns)
-            found = kernel.derivatives(above, beside)
-            weights = weights_of(rows, columns)
-            sums[lane] += [np.vdot(derivative, weights) for derivative in found.values()]
+            sums[lane] += kernel.gradient(above, beside, weights_of(rows, columns))
 
     workers.each(one, list(range(_LANES)))
     return np.asarray(sums.sum(axis=0))
+
+
+def _low_rank_gradient(
+    kernel: Kernel, features: FeatureMatrix, gram: LowRankGram, pair: tuple[Array, Array]
+) -> Floats:
+    """Do the same for a matrix that is made of some columns of the kernel matrix and its diagonal."""
+    across, among, own = gram.by_entries(*pair)
+    active = features.rows(gram.active_rows)
+    total = kernel.gradient(active, active, among)
+    for rows in panels(len(features), _SIDE):
+        total += kernel.gradient(features.rows(rows), active, across[rows])
+    for rows in panels(len(features), _FEW):  # of a block only the diagonal counts
+        some = features.rows(rows)
+        total += kernel.gradient(some, some, np.diag(own[rows]))
+    return total

@@ -18,19 +18,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, Floats
 from labelweave.features import Kernel
+from labelweave.features.kernels import ARDKernel
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
 __all__ = [
     "Box",
+    "FeatureWidths",
     "GivenCovariance",
     "LearnedCoupling",
     "LearnedIntercepts",
@@ -306,6 +308,10 @@ class LearnedIntercepts(PriorFamily):
         by_logarithm = np.exp(theta[-1]) * by_prior.intercept_variance
         return np.append(self.family.gradient(theta[:-1], by_prior), by_logarithm)
 
+    def penalty(self, theta: Array) -> tuple[float, Floats]:
+        value, gradient = self.family.penalty(theta[:-1])
+        return value, np.append(gradient, 0.0)
+
     def coarser(self) -> LearnedIntercepts | None:
         coarse = self.family.coarser()
         return None if coarse is None else LearnedIntercepts(coarse)
@@ -318,3 +324,60 @@ class LearnedIntercepts(PriorFamily):
 
     def values(self, theta: Array) -> dict[str, float]:
         return {**self.family.values(theta[:-1]), "intercept_variance": float(np.exp(theta[-1]))}
+
+
+class FeatureWidths(PriorFamily):
+    """The priors of a family of RBF kernels, with relative widths of the features beside its own parameters.
+
+    All kernels of the family share the weights of the features.  Their logarithms t have the prior N(0, 1),
+    which is minimised with the loss of all rows: what few rows say of a width counts for little.
+    """
+
+    def __init__(self, family: PriorFamily, feature_names: Sequence[str]) -> None:
+        self.family, self.n_features = family, len(feature_names)
+        names = [*family.names, *(f"feature_weight[{name}]" for name in feature_names)]
+        self._lay_out(names, np.concatenate([family.start, np.zeros(self.n_features)]))
+        self.bounds[: len(family.start)] = family.bounds
+        self.ties_labels, self.learns_covariance = family.ties_labels, family.learns_covariance
+
+    def _split(self, theta: Array) -> tuple[Array, Array]:
+        return theta[: -self.n_features], theta[-self.n_features :]
+
+    def prior(self, theta: Array) -> ScorePrior:
+        own, logarithms = self._split(theta)
+        prior, weights = self.family.prior(own), np.exp(logarithms)
+        kernels = [cast(Any, term.kernel).gamma for term in prior.terms]
+        terms = [
+            PriorTerm(ARDKernel(gamma, weights), term.covariance)
+            for gamma, term in zip(kernels, prior.terms, strict=True)
+        ]
+        return replace(prior, terms=tuple(terms))
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        own, _ = self._split(theta)
+        shared = [term._replace(kernel=term.kernel[:1]) for term in by_prior.terms]
+        by_weights = np.sum([term.kernel[1:] for term in by_prior.terms], axis=0)
+        return np.concatenate([self.family.gradient(own, by_prior._replace(terms=shared)), by_weights])
+
+    def penalty(self, theta: Array) -> tuple[float, Floats]:
+        own, logarithms = self._split(theta)
+        value, by_own = self.family.penalty(own)
+        return value + float(logarithms @ logarithms) / 2, np.concatenate([by_own, logarithms])
+
+    def coarser(self) -> PriorFamily:
+        return self.family
+
+    def from_coarser(self, theta: Array) -> Floats:
+        return np.concatenate([theta, np.zeros(self.n_features)])
+
+    def retreated(self, theta: Array) -> Floats:
+        own, logarithms = self._split(theta)
+        return np.concatenate([self.family.retreated(own), logarithms])
+
+    def values(self, theta: Array) -> dict[str, float]:
+        own, logarithms = self._split(theta)
+        weights = np.exp(logarithms).tolist()
+        return {
+            **self.family.values(own),
+            **dict(zip(self.names[-self.n_features :], weights, strict=True)),
+        }

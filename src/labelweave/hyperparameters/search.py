@@ -306,13 +306,12 @@ class StagedSearch:
 
     def stages(self) -> list[tuple[PriorFamily, Any]]:
         """List families and rows of the searches, the cheap ones first."""
-        coarse = self.family.coarser()
-        if self.start is not None:
-            return [(self.family, self.whole)]
-        stages = [(self.family, self.whole)]
-        if coarse is not None:
-            stages.insert(0, (coarse, self.whole))
-        return stages if self.part is None else [(stages[0][0], self.part), *stages]
+        families = [self.family]
+        while self.start is None and (coarse := families[0].coarser()) is not None:
+            families.insert(0, coarse)
+        stages = [(family, self.whole) for family in families]
+        has_part = self.start is None and self.part is not None
+        return [(families[0], self.part), *stages] if has_part else stages
 
     def run(self) -> tuple[LearnedParameters, MeanCriterion, Any]:
         """Search; gives the end, the last criterion and its rows."""
@@ -382,8 +381,9 @@ class StagedSearch:
 
 
 def _carried(family: PriorFamily, theta: Array) -> Array:
-    """Give a family's hyper-parameters from its own or those of its coarser form."""
-    return theta if len(theta) == len(family.start) else family.from_coarser(theta)
+    """Give a family's hyper-parameters from its own or those of a coarser form."""
+    coarse = None if len(theta) == len(family.start) else family.coarser()
+    return theta if coarse is None else family.from_coarser(_carried(coarse, theta))
 
 
 def _around(start: Array, box: Box, reach: float) -> Box:

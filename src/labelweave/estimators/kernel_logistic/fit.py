@@ -15,7 +15,7 @@ from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
 from labelweave.features import FeatureMatrix, Kernel
-from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram
+from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram, incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource
 from labelweave.hyperparameters import (
     CrossValidationLikelihood,
@@ -298,16 +298,32 @@ class LikelihoodFit:
         self, family: PriorFamily, block: LearningBlock
     ) -> CrossValidationLikelihood | RidgeCrossValidation:
         part = self.data.rows(block.rows)
+        active = self._active_rows(part)
+
+        def make_gram(kernel: Kernel | None) -> Gram:
+            if active is None:
+                return self._gram(part, kernel, block.held_out.shape[1])
+            return LowRankGram.at_rows(part.source(kernel), active, self.settings.workers)
+
         folded = FoldedData(
             part.features,
             lambda weights: part.loss(weights, ties_labels=self.ties_labels),
             part.weights,
             block.held_out,
-            lambda kernel: self._gram(part, kernel, block.held_out.shape[1]),
+            make_gram,
             self.ties_labels,
         )
         inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed, directions=self._directions())
         return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
+
+    def _active_rows(self, part: LikelihoodData) -> Array | None:
+        """Choose the active rows of low-rank kernel matrices once, so that a search sees one function."""
+        rank, settings = self.settings.low_rank, self.settings
+        if rank is None or rank >= len(part.weights):
+            return None
+        kernel = self.family.prior(self.family.start).terms[0].kernel
+        pivoting = Pivoting(rank, seed=settings.seed)
+        return incomplete_cholesky(part.source(kernel), pivoting, settings.workers).active_rows
 
 
 def _mean_over_fits(dual: Array, held_out: Array, ties_labels: bool) -> Array:

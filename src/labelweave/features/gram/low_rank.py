@@ -20,6 +20,8 @@ from labelweave.features.gram.sources import GramSource
 
 __all__ = ["LowRankGram"]
 
+_JITTER = 1e-8  # of the largest diagonal entry
+
 
 class LowRankGram(Gram):
     """The matrix ``G G^T + diag(left) + constant``.
@@ -61,6 +63,24 @@ class LowRankGram(Gram):
         """
         return cls(incomplete_cholesky(source, pivoting, workers), constant, dtype, workers)
 
+    @classmethod
+    def at_rows(cls, source: GramSource, active_rows: Array, workers: Workers) -> LowRankGram:
+        """Approximate through given active rows, so that the matrix is a smooth function of the kernel.
+
+        The matrix of the active rows gets a little more on its diagonal, as it may be singular.
+        """
+        across = source.block(np.arange(source.n_rows), active_rows, np.float64)
+        corner = across[active_rows].copy()
+        corner[np.diag_indices_from(corner)] += _JITTER * max(
+            float(corner.diagonal().max(initial=0.0)), 1e-300
+        )
+        triangle = np.linalg.cholesky(corner)
+        factor = sl.solve_triangular(triangle, across.T, lower=True, check_finite=False).T
+        left = source.diagonal() - np.einsum("ij,ij->i", factor, factor)
+        made = cls(IncompleteFactor(factor, active_rows, np.maximum(left, 0.0)), 0.0, np.float64, workers)
+        made.triangle = triangle
+        return made
+
     def diagonal(self) -> npt.NDArray[np.float64]:
         return self._diagonal.copy()
 
@@ -78,6 +98,20 @@ class LowRankGram(Gram):
         if self.constant:
             product += kind.type(self.constant) * vectors.sum(axis=0)
         return product
+
+    def by_entries(self, left: Array, right: Array) -> tuple[Array, Array, Array]:
+        """Differentiate ``<left, K right>`` by the entries of the true matrix that this one is made of.
+
+        Those between all rows and the active ones, those among the active ones, and the diagonal; with
+        ``B = G triangle^-1`` and M = left right^T without its diagonal s they are ``(M + M^T) B``,
+        ``-B^T M B`` and s.
+        """
+        blend = sl.solve_triangular(self.triangle, self.factor.T, lower=True, trans="T", check_finite=False).T
+        own = np.einsum("ij,ij->i", left, right)
+        of_left, of_right = (self.workers.inner(part, blend, np.float64) for part in (left, right))
+        across = left @ of_right + right @ of_left - 2.0 * own[:, None] * blend
+        among = self.workers.inner(blend, own[:, None] * blend) - of_left.T @ of_right
+        return across, among, own
 
     def active_coefficients(self, dual: RowsByClasses) -> npt.NDArray[np.float64]:
         """Turn coefficients of all rows into those of the active ones.

@@ -10,6 +10,7 @@ They are scikit-learn estimators, so that a search may name ``kernel__gamma`` or
 ``kernel__left__gamma``, and they go into model files.
 """
 
+from labelweave.features.kernels.ard import ARDKernel
 from labelweave.features.kernels.callable_kernel import CallableKernel
 from labelweave.features.kernels.composed import ConstantKernel, ProductKernel, ScaledKernel, SumKernel
 from labelweave.features.kernels.distances import LaplacianKernel, RBFKernel
@@ -18,6 +19,7 @@ from labelweave.features.kernels.kernel import Kernel
 from labelweave.features.kernels.make_kernel import make_kernel
 
 __all__ = [
+    "ARDKernel",
     "CallableKernel",
     "ConstantKernel",
     "CosineKernel",

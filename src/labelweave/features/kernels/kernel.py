@@ -114,6 +114,26 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
             found = self._derivatives(rows, columns)
             return {name: self._checked(found[name]) for name in self._parameter_names()}
 
+    def gradient(self, rows: FeatureMatrix, columns: FeatureMatrix, weights: Array) -> Array:
+        """Add the derivatives of :meth:`block`, each entry times a weight.
+
+        Parameters
+        ----------
+        rows : FeatureMatrix of m rows
+            The rows of the block.
+        columns : FeatureMatrix of n rows
+            The columns of the block.
+        weights : ndarray of shape (m, n)
+            One weight an entry.
+
+        Returns
+        -------
+        ndarray of float64, shape (p,)
+            One number for each of :meth:`parameter_names`.
+        """
+        found = self.derivatives(rows, columns)
+        return np.array([np.vdot(derivative, weights) for derivative in found.values()])
+
     def log_parameters(self) -> npt.NDArray[np.float64]:
         """Give the logarithms of the continuous parameters.
 

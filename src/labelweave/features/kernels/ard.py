@@ -1,0 +1,127 @@
+"""The RBF kernel with a width a feature (automatic relevance determination)."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.array_types import Array
+from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.kernels.distances import RBFKernel
+from labelweave.features.kernels.kernel import Kernel
+from labelweave.features.kernels.products import are_same
+from labelweave.model_files import storable
+
+__all__ = ["ARDKernel"]
+
+
+@storable("ARDKernel")
+class ARDKernel(Kernel):
+    """``exp(-gamma sum_f weights_f (x_f - x'_f)^2)``: features of little weight matter little.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        The inverse squared width of a feature of weight 1, > 0.
+    weights : array-like of shape (d,) or None, default=None
+        One number > 0 a feature; None for 1, which is :class:`RBFKernel`.
+    """
+
+    _may_overflow = False
+
+    def __init__(self, gamma: Any = 1.0, weights: Any = None) -> None:
+        self.gamma = gamma
+        self.weights = weights
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.gamma, Real) or not 0 < self.gamma < np.inf:
+            raise ValueError(f"ARDKernel has gamma={self.gamma!r}; it must be a number > 0.")
+        if self.weights is None:
+            return
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.ndim != 1 or not (np.isfinite(weights) & (weights > 0)).all():
+            raise ValueError("ARDKernel has weights that are not one finite number > 0 for each feature.")
+
+    def _parameter_names(self) -> list[str]:
+        features = 0 if self.weights is None else len(self.weights)
+        return ["gamma", *(f"weights[{feature}]" for feature in range(features))]
+
+    def log_parameters(self) -> npt.NDArray[np.float64]:
+        """Give the logarithms of the continuous parameters; see :meth:`Kernel.log_parameters`."""
+        self._check_parameters()
+        weights = np.empty(0) if self.weights is None else np.asarray(self.weights, np.float64)
+        logarithms: npt.NDArray[np.float64] = np.log(np.append(float(self.gamma), weights))
+        return logarithms
+
+    def with_log_parameters(self, theta: npt.ArrayLike) -> Self:
+        """Make the same kernel with other parameters; see :meth:`Kernel.with_log_parameters`."""
+        with np.errstate(over="ignore"):
+            values = np.exp(np.asarray(theta, np.float64))
+        if values.shape != (len(self.parameter_names()),):
+            raise ValueError(
+                f"theta has shape {values.shape}, but the kernel has {len(self.parameter_names())}."
+            )
+        return type(self)(float(values[0]), None if self.weights is None else values[1:])
+
+    def _scaled(self, rows: FeatureMatrix, columns: FeatureMatrix) -> tuple[FeatureMatrix, FeatureMatrix]:
+        """Scale the features so that the kernel is an RBF kernel of width 1 / gamma."""
+        if self.weights is None:
+            return rows, columns
+        roots = np.sqrt(np.asarray(self.weights, np.float64))
+        if len(roots) != rows.shape[1]:
+            raise ValueError(f"ARDKernel has {len(roots)} weights, but there are {rows.shape[1]} features.")
+        first = _times(rows, roots)
+        return first, first if are_same(rows, columns) else _times(columns, roots)
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        return RBFKernel(self.gamma)._block(*self._scaled(rows, columns))
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return np.ones(len(rows))
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        left, right = self._scaled(rows, columns)
+        rbf = RBFKernel(self.gamma)
+        values = rbf._block(left, right)
+        found = {"gamma": rbf._derivatives(left, right)["gamma"]}
+        for feature, name in enumerate(self._parameter_names()[1:]):
+            first, second = (_column(part, feature) for part in (left, right))
+            found[name] = -float(self.gamma) * values * np.subtract.outer(first, second) ** 2
+        return found
+
+    def gradient(self, rows: FeatureMatrix, columns: FeatureMatrix, weights: Array) -> Array:
+        """Add the weighted derivatives by products of matrices; see :meth:`Kernel.gradient`.
+
+        With M the kernel times the weights, ``sum M_ij (z_i - z'_j)^2`` is made of row sums, column sums and
+        ``z^T M z'`` for every feature z; dense features are moved near 0 first, against cancellation.
+        """
+        if self.weights is None:
+            return super().gradient(rows, columns, weights)
+        left, right = (part.data for part in self._scaled(rows, columns))
+        products = self.block(rows, columns) * weights
+        if not (rows.is_sparse or columns.is_sparse):
+            middle = right.mean(axis=0) if len(right) else 0.0
+            left, right = left - middle, right - middle
+        across = left * (products @ right) if not sp.issparse(left) else left.multiply(products @ right)
+        squares = _squared(left).T @ products.sum(axis=1) + _squared(right).T @ products.sum(axis=0)
+        by_weights = -float(self.gamma) * (squares - 2.0 * np.asarray(across.sum(axis=0)).ravel())
+        return np.append(by_weights.sum(), by_weights)
+
+
+def _times(features: FeatureMatrix, factors: Array) -> FeatureMatrix:
+    table = features.data
+    factors = factors.astype(table.dtype)
+    return FeatureMatrix(sp.csr_array(table * factors) if features.is_sparse else table * factors)
+
+
+def _column(features: FeatureMatrix, feature: int) -> Array:
+    column = features.data[:, [feature]]
+    return np.asarray(column.toarray() if features.is_sparse else column).ravel()
+
+
+def _squared(table: Any) -> Any:
+    return table.multiply(table) if sp.issparse(table) else table**2
