@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
 
 from labelweave.array_types import Array
 from labelweave.estimators.base import CALLER
@@ -32,7 +31,14 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.model_files import storable
 from labelweave.problems import MarginData
-from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
+from labelweave.sklearn_compat import (
+    Interval,
+    StrOptions,
+    _check_sample_weight,
+    _fit_context,
+    _num_samples,
+    with_callbacks,
+)
 from labelweave.solvers import SolverResult, Status
 
 __all__ = ["MaxMarginClassifier"]
