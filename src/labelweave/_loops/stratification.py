@@ -9,8 +9,10 @@ the lower label.  A key only ever falls, by one row at a time.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave._loops.compiling import njit
+from labelweave.array_types import Array
 
 __all__ = ["pair_codes", "spread_rows"]
 
@@ -28,25 +30,27 @@ def pair_codes(indptr, indices, n_labels, starts, codes):  # type: ignore[no-unt
                 filled += 1
 
 
-def spread_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, starts, rows, sizes, extras, shares, draws
-):
+def spread_rows(
+    by_row: sp.csr_array, by_label: sp.csc_array, sizes: Array, extras: int, shares: Array, draws: Array
+) -> Array:
     """Return the part of every row.
 
-    Row r has the labels ``indices[indptr[r]:indptr[r + 1]]``, label l the rows
-    ``rows[starts[l]:starts[l + 1]]``, taken in this order.  Part j gets ``sizes[j]`` rows, and
-    ``extras`` parts one more; the rows of every label are shared out in proportion to ``shares``,
-    of which only those of parts without rows may be 0.  ``draws[r]``, 0 or more, settles the ties of row r.
+    The tables have an entry where a row has a label; a label's rows are taken in order.  Part j gets
+    ``sizes[j]`` rows, and ``extras`` parts one more; the rows of every label are shared out in proportion to
+    ``shares``, of which only those of parts without rows may be 0.  ``draws[r]``, 0 or more, settles the ties
+    of row r.
     """
-    n_rows, n_labels = len(indptr) - 1, len(starts) - 1
+    n_rows, n_labels = by_row.shape
+    tables = (by_row.indptr, by_row.indices, by_label.indptr, by_label.indices)
+    wide = [table.astype(np.int64, copy=False) for table in tables]
     parts = np.full(n_rows, _NOWHERE, np.int64)
     # of every label, and of rows in the last line
     taken, room = np.zeros((n_labels + 1, len(sizes)), np.int64), np.append(sizes, extras)
-    keys = np.arange(n_labels) + np.diff(starts) * n_labels
+    keys = np.arange(n_labels) + np.diff(wide[2]) * n_labels
     heap = np.argsort(keys)
     places = np.argsort(heap)
     tied = np.empty(len(sizes), np.int64)
-    _share_out(indptr, indices, starts, rows, shares, draws, heap, keys, places, taken, room, tied, parts)
+    _share_out(*wide, shares, draws, heap, keys, places, taken, room, tied, parts)
     return parts
 
 

@@ -80,11 +80,8 @@ def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Gene
         columns, draws = columns[:, groups], generator.integers(2**31, size=n_rows)
     order = order[np.argsort(-np.diff(columns.indptr)[order], kind="stable")]
     by_row = columns[order]
-    by_group = sp.csc_array(by_row)
-    tables = (by_row.indptr, by_row.indices, by_group.indptr, by_group.indices)
-    wide = (table.astype(np.int64, copy=False) for table in tables)
-    parts = np.empty(n_rows, np.int64)
-    parts[order] = spread_rows(*wide, sizes.rows, sizes.extras, sizes.shares, draws)
+    parts, by_group = np.empty(n_rows, np.int64), sp.csc_array(by_row)
+    parts[order] = spread_rows(by_row, by_group, sizes.rows, sizes.extras, sizes.shares, draws)
     return parts
 
 
