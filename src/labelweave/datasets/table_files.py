@@ -34,8 +34,8 @@ _Row = tuple[int, dict[str, Any]]
 class RawTable:
     """Some rows of a table, cells as the file holds them.
 
-    lines: the line of every row; None where the file has no lines. first_row: the number of the first row,
-    from zero.
+    lines: the line of every row; None where the file has no lines.
+    first_row: the number of the first row, from zero.
     """
 
     path: PathLike

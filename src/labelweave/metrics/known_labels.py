@@ -53,8 +53,8 @@ def _words(labels: LabelMatrix, names: list[str]) -> list[str]:
 def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: Unknown) -> PerRow:
     """Name the class of every row, None where it is not known.
 
-    y (n,): classes; or labels, of which a row has one, or those on one path of the taxonomy. unknown: what to
-    do with classes that are neither the model's nor above one of them.
+    y (n,): classes; or labels, of which a row has one, or those on one path of the taxonomy.
+    unknown: what to do with classes that are neither the model's nor above one of them.
     """
     classes = _as_classes(y, names, taxonomy)
     given = {entry for entry in classes if entry is not None}

@@ -20,9 +20,10 @@ Rows = npt.NDArray[np.intp]
 def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
     """List the rows of both parts of every split that a splitter makes, or of those given.
 
-    cv: what scikit-learn takes as ``cv``, but no number. y: the targets, as the user has them; of a
-    LabelMatrix other libraries' splitters get the positive entries. Raises ValueError if there is no split,
-    one is no pair of rows that there are, or a part has none.
+    cv: what scikit-learn takes as ``cv``, but no number.
+    y: the targets, as the user has them; of a LabelMatrix other libraries' splitters get the positive
+    entries.
+    Raises ValueError if there is no split, one is no pair of rows that there are, or a part has none.
     """
     own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
     if isinstance(y, LabelMatrix) and not own:

@@ -70,8 +70,9 @@ def stated_sizes(rows: Sequence[int]) -> PartSizes:
 def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Generator | None) -> PerRow:
     """Give every row a part.
 
-    columns (n, groups): which rows are in each group. generator: puts rows and groups in random order and
-    settles ties; without it the order is that of the columns.
+    columns (n, groups): which rows are in each group.
+    generator: puts rows and groups in random order and settles ties; without it the order is that of the
+    columns.
     """
     n_rows, n_groups = columns.shape
     order, draws = np.arange(n_rows), np.zeros(n_rows, np.int64)

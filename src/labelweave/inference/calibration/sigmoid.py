@@ -173,9 +173,9 @@ def fit_curves(
 ) -> tuple[Array, Array]:
     """Minimise the penalised log loss of every label, whose scores should be of the size of 1.
 
-    targets (b, 2): the probabilities to ask for in negative and in positive rows. start (b, 2): slopes and
-    intercepts to start from. Returns curves (b, 2), and the second derivatives of the penalised loss there,
-    (b, 2, 2).
+    targets (b, 2): the probabilities to ask for in negative and in positive rows.
+    start (b, 2): slopes and intercepts to start from.
+    Returns curves (b, 2), and the second derivatives of the penalised loss there, (b, 2, 2).
     """
     whole = _Fit(lines, weights, targets, prior)
     curves = start.astype(np.float64)

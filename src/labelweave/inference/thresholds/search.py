@@ -50,8 +50,8 @@ _KEPT_ENTRIES = 2**24  # sorted once and kept, about 200 MB; of more, labels are
 class LabelThresholds:
     """The labels' own thresholds and the one of all.
 
-    own: the best thresholds of the labels; the shared one where a label has no positive row. positives:
-    positive rows of every label, weighted.
+    own: the best thresholds of the labels; the shared one where a label has no positive row.
+    positives: positive rows of every label, weighted.
     """
 
     own: PerLabel

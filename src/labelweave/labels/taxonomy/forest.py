@@ -230,8 +230,8 @@ def ordered_forest(
 ) -> tuple[list[str], dict[str, str]]:
     """Check the edges of a forest and order its nodes; give each node's parent too.
 
-    nodes: further nodes; they come first when siblings are ordered. root: the node above all others, if there
-    must be one.
+    nodes: further nodes; they come first when siblings are ordered.
+    root: the node above all others, if there must be one.
     """
     edges = [_checked_pair(position, pair) for position, pair in enumerate(pairs)]
     names = list(dict.fromkeys([*_distinct(nodes), *(name for pair in edges for name in pair)]))
