@@ -303,3 +303,40 @@ def test_a_warning_points_at_the_line_that_called_fit(problem):
     with pytest.warns(ConvergenceWarning) as caught:
         MaxMarginClassifier(tol=1e-12, max_iter=1).fit(*problem)
     assert caught[0].filename == __file__
+
+
+def test_a_class_that_is_not_known_is_unobserved():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 4))
+    y = np.array(["a", "b", "c"], object)[X[:, :3].argmax(axis=1)]
+    hidden = random.random(120) < 0.3
+    partly = y.copy()
+    partly[hidden] = None
+    model = MaxMarginClassifier(tol=1e-6).fit(X, partly)
+    only = MaxMarginClassifier(tol=1e-6).fit(X[~hidden], y[~hidden])
+    np.testing.assert_allclose(model.coef_, only.coef_, atol=1e-3)
+    assert (model.predict(X[hidden]) == y[hidden]).mean() > 0.8
+    pairs = np.where(hidden, np.nan, (X[:, 0] > 0).astype(float))
+    two = MaxMarginClassifier(tol=1e-6).fit(X, pairs)
+    assert set(two.predict(X)) == {0.0, 1.0}
+
+
+def test_a_row_known_to_an_inner_node_is_no_class_of_its_own():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(200, 4))
+    leaves = np.array(["dog", "cat", "oak", "elm"], object)[X.argmax(axis=1)]
+    tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "tree": ["oak", "elm"]})
+    above = {"dog": "animal", "cat": "animal", "oak": "tree", "elm": "tree"}
+    coarse = random.random(200) < 0.4
+    y = np.array([above[leaf] if flag else leaf for leaf, flag in zip(leaves, coarse, strict=True)], object)
+    model = MaxMarginClassifier(label_covariance=tree, tol=1e-6).fit(X, y)
+    assert list(model.classes_) == ["cat", "dog", "elm", "oak"]
+    wide = (leaves[:, None] == model.classes_).astype(float)
+    siblings = np.array([[above[leaf] == above[name] for name in model.classes_] for leaf in leaves])
+    wide[coarse[:, None] & siblings] = np.nan
+    twin = MaxMarginClassifier(label_covariance=tree, tol=1e-6).fit(
+        X, pd.DataFrame(wide, columns=model.classes_)
+    )
+    np.testing.assert_allclose(model.decision_function(X), twin.decision_function(X), atol=1e-3)
+    with pytest.raises(ValueError, match="no node of the taxonomy"):
+        model.fit(X, np.where(coarse, "stone", leaves))

@@ -19,7 +19,7 @@ from labelweave.estimators.targets import (
     require_observed,
 )
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelMatrix, Taxonomy
 
 __all__ = ["SeenRows", "carried_columns"]
 
@@ -54,13 +54,13 @@ class SeenRows:
         check_lengths(len(features), len(labels))
         return cls(features, labels, weights, label_form(y, labels))
 
-    def targets(self) -> tuple[LabelMatrix, TargetForm]:
+    def targets(self, taxonomy: Taxonomy | None = None) -> tuple[LabelMatrix, TargetForm]:
         """Give the labels of all rows and their form.
 
         Raises ValueError if there is one class only, or a label that no row has observed.
         """
         if not isinstance(self.labels, LabelMatrix):
-            return read_targets(self.labels)
+            return read_targets(self.labels, taxonomy)
         require_observed(self.labels)
         assert self.form is not None, "labels have a form"
         return self.labels, self.form

@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.array_types import Array
-from labelweave.labels import LabelMatrix
+from labelweave.estimators.class_targets import ClassTargets, read_classes
+from labelweave.labels import LabelMatrix, Taxonomy
 
 __all__ = [
     "TargetForm",
@@ -81,10 +80,11 @@ class TargetForm:
         return whole
 
 
-def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
+def read_targets(y: Any, taxonomy: Taxonomy | None = None) -> tuple[LabelMatrix, TargetForm]:
     """Read targets of any kind.
 
-    y (n,): classes, or labels with NaN where unobserved.
+    y: labels, NaN where unobserved; or one class a row, None or NaN where it is not known.
+    taxonomy: of a row that is known to an inner node only, the classes below are unobserved, others negative.
     Shapes: labels (n, columns).
     Raises ValueError if y has one class only, or its entries are no labels.
     """
@@ -92,20 +92,25 @@ def read_targets(y: Any) -> tuple[LabelMatrix, TargetForm]:
         labels = LabelMatrix.from_any(y)
         require_observed(labels)
         return labels, label_form(y, labels)
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has one class only, {classes.tolist()[0]!r}; a classifier needs at least 2 classes."
-        )
-    if len(classes) == 2:
-        labels = LabelMatrix(sp.csr_array((codes[:, None] == 1).astype(np.int8)))
-        return labels, TargetForm("binary", "array", 0, classes)
-    n = len(codes)
-    one_hot = sp.csr_array((np.ones(n, np.int8), codes, np.arange(n + 1)), shape=(n, len(classes)))
-    return LabelMatrix(one_hot), TargetForm("multiclass", "array", 0, classes)
+    targets = read_classes(y, taxonomy)
+    is_pair = len(targets.classes) == 2
+    form = TargetForm("binary" if is_pair else "multiclass", "array", 0, targets.classes)
+    return _one_against_the_rest(targets, slice(1, None) if is_pair else slice(None)), form
+
+
+def _one_against_the_rest(targets: ClassTargets, columns: slice) -> LabelMatrix:
+    n, n_classes = len(targets.codes), len(targets.classes)
+    is_whole = targets.is_observed.copy()
+    is_whole[targets.partial] = False
+    rows = np.flatnonzero(is_whole)
+    ones = np.ones(len(rows), np.int8)
+    positives = sp.csr_array((ones, (rows, targets.codes[rows])), shape=(n, n_classes))[:, columns]
+    if len(rows) == n:
+        return LabelMatrix(positives)
+    observed = sp.lil_array((n, n_classes), dtype=np.int8)
+    observed[rows] = 1
+    observed[targets.partial] = ~targets.allowed
+    return LabelMatrix(positives, sp.csr_array(observed)[:, columns])
 
 
 def check_lengths(n_rows: int, n_targets: int) -> None:

@@ -281,7 +281,9 @@ class MaxMarginClassifier(ThresholdedClassifier):
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
+            Labels 0/1 or -1/1 with NaN where unobserved; or one class a row, None or NaN where it is not
+            known.  With a taxonomy as the covariance a row may have the name of an inner node: the classes
+            below are unobserved in it, the others negative.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
         entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
@@ -299,7 +301,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
             column or label is named.
         """
         features = self._read_features(X, reset=True)
-        labels, form = read_targets(y)
+        labels, form = read_targets(y, self._taxonomy)
         self._check_lengths(features, labels)
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
         entries = read_entry_weights(entry_weight, labels)
@@ -363,7 +365,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
         rows = SeenRows.read(features, y, weights)
         rows = rows if seen is None else seen.joined(rows)
-        labels, form = rows.targets()
+        labels, form = rows.targets(self._taxonomy)
         self._seen = rows
         known = replace(rows, labels=labels, form=form)
         self._fit(known, None, self._dual if seen is not None else None, FitArguments(X, y, sample_weight))
@@ -477,6 +479,10 @@ class MaxMarginClassifier(ThresholdedClassifier):
             )
         covariance.check_variances([str(name) for name in self.classes_])
         return covariance
+
+    @property
+    def _taxonomy(self) -> Taxonomy | None:
+        return self.label_covariance if isinstance(self.label_covariance, Taxonomy) else None
 
     def _given_covariance(self, labels: LabelMatrix) -> LabelCovariance:
         given = self.label_covariance
