@@ -14,14 +14,16 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 
 import labelweave
-from labelweave import LabelCovariance, MaxMarginClassifier
+from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier
 from labelweave.features import (
     CosineKernel,
+    FeatureMatrix,
     LaplacianKernel,
     LinearKernel,
     PolynomialKernel,
     RBFKernel,
 )
+from labelweave.problems import MarginBox
 from reference import gram_twins
 
 NAMES = ["linear", "rbf", "polynomial", "poly", "laplacian", "cosine"]
@@ -528,3 +530,46 @@ def test_classes(classes, tmp_path):
     assert (model.predict(X) == y).mean() > 0.9
     model.save(tmp_path / "model.lw")
     np.testing.assert_array_equal(labelweave.load(tmp_path / "model.lw").predict(X), model.predict(X))
+
+
+def _sum_of_kernels():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 4))
+    Y = np.where(random.random((60, 3)) < 0.1, np.nan, X[:, :3] + random.normal(size=(60, 3)) > 0)
+    factor = random.normal(size=(3, 2))
+    parts = [RBFKernel(0.3), LinearKernel()], [factor @ factor.T + 0.1 * np.eye(3), 0.2 * np.eye(3)]
+    return X, Y, *parts
+
+
+def test_kernels_with_covariances_of_their_own_make_one_operator():
+    X, Y, terms, covariances = _sum_of_kernels()
+    model = MaxMarginClassifier(C=0.5, kernel=terms, label_covariance=covariances, tol=1e-5).fit(X, Y)
+    box = MarginBox.make(LabelMatrix.from_any(Y), np.ones(60), np.ones((2, 3)))
+    grams = [kernel.block(FeatureMatrix(X), FeatureMatrix(X)) + 1 for kernel in terms]
+    A = sum(np.kron(K, R) for K, R in zip(grams, covariances, strict=True))
+    # one label with the sum as its kernel: the twin for single labels solves it
+    flat = [part.reshape(-1, 1) for part in (box.targets, box.lower, box.upper)]
+    value, _ = gram_twins.optimum(A, np.eye(1), *flat)
+    assert model.converged_
+    assert model.trace_[-1].primal == pytest.approx(value, rel=2e-5)
+    assert model.trace_[-1].dual == pytest.approx(value, rel=2e-5)
+    again = MaxMarginClassifier.from_state(model.to_state())
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_a_sum_with_one_covariance_is_the_sum_of_kernels():
+    X, Y, terms, (R, _) = _sum_of_kernels()
+    fits = {"tol": 1e-6, "fit_intercept": False}
+    parts = MaxMarginClassifier(kernel=terms, label_covariance=[R, R], **fits).fit(X, Y)
+    whole = MaxMarginClassifier(kernel=terms[0] + terms[1], label_covariance=R, **fits).fit(X, Y)
+    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=0.01)
+
+
+def test_sums_of_kernels_are_checked():
+    X, Y, terms, covariances = _sum_of_kernels()
+    with pytest.raises(ValueError, match="1 covariances, but there are 2 kernels"):
+        MaxMarginClassifier(kernel=terms, label_covariance=covariances[:1]).fit(X, Y)
+    with pytest.raises(ValueError, match="takes one kernel"):
+        MaxMarginClassifier(kernel=terms, solver="block_ascent").fit(X, Y)
+    with pytest.raises(ValueError, match="kernel matrices of 60 rows"):
+        MaxMarginClassifier(kernel=terms, memory_budget=0.01).fit(X, Y)

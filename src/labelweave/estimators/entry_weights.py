@@ -1,4 +1,4 @@
-"""Weights of single entries of the labels."""
+"""Weights of single entries of the labels, and costs of mistakes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import PerRow, RowsByLabels
+from labelweave.array_types import PerLabel, PerRow, RowsByLabels
 from labelweave.labels import LabelMatrix
 
-__all__ = ["read_entry_weights", "weights_of_entries"]
+__all__ = ["costs_by_label", "read_entry_weights", "weights_of_entries"]
 
 
 def read_entry_weights(entry_weight: Any, labels: LabelMatrix) -> RowsByLabels | sp.coo_array | None:
@@ -51,3 +51,18 @@ def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | N
     entries.sum_duplicates()
     table[entries.coords] *= entries.data
     return table
+
+
+def costs_by_label(name: str, cost: Any, n_labels: int) -> PerLabel:
+    """Check the cost of a kind of mistake: one for all labels, or one each.
+
+    Raises ValueError if there are as many as labels neither, or one is negative or not finite.
+    """
+    costs = np.asarray(cost, dtype=np.float64)
+    if costs.ndim > 0 and costs.shape != (n_labels,):
+        raise ValueError(
+            f"{name} has shape {costs.shape}; give one number, or one for each of {n_labels} labels."
+        )
+    if not np.isfinite(costs).all() or (costs < 0).any():
+        raise ValueError(f"{name} is {cost}; costs must be finite numbers >= 0.")
+    return np.broadcast_to(costs, (n_labels,)).astype(np.float64)

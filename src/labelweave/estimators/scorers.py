@@ -7,6 +7,7 @@ A classifier keeps one as ``scorer_``; the record's fields are read on the class
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -117,15 +118,23 @@ def scorer_of_parts(fitted: dict[str, Any]) -> Scorer:
     if "coef_" in fitted:
         return LinearScorer(intercepts, fitted.pop("coef_"), kernel)
     coefficients, support = fitted.pop("dual_coef_"), fitted.pop("support_")
-    return kernel_scorer(kernel, intercepts, coefficients, support, fitted.pop("support_vectors_", None))
+    return kernel_scorer([kernel], intercepts, [coefficients], support, fitted.pop("support_vectors_", None))
 
 
 def kernel_scorer(
-    kernel: Kernel | None, intercepts: PerLabel, coefficients: Array, support: Array, vectors: Any
+    kernels: Sequence[Kernel | None],
+    intercepts: PerLabel,
+    coefficients: Sequence[Array],
+    support: Array,
+    vectors: Any,
 ) -> KernelScorer:
-    """Make the scorer of one kernel, with coefficients of shape (m, L)."""
-    rows, labels = np.arange(len(support)), np.arange(coefficients.shape[1])
-    return KernelScorer(intercepts, (KernelExpansion(kernel, rows, labels, coefficients),), support, vectors)
+    """Make the scorer of kernels over the same support rows, each with coefficients of shape (m, L)."""
+    rows, labels = np.arange(len(support)), np.arange(len(intercepts))
+    terms = [
+        KernelExpansion(kernel, rows, labels, part)
+        for kernel, part in zip(kernels, coefficients, strict=True)
+    ]
+    return KernelScorer(intercepts, tuple(terms), support, vectors)
 
 
 def dense_rows(features: FeatureMatrix) -> Array:

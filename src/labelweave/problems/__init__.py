@@ -3,7 +3,7 @@
 from labelweave.problems.block_margins import BlockMargins
 from labelweave.problems.coupled_margins import make_margin_dual
 from labelweave.problems.gram_margins import GramMargins, MarginBox, SettledMargins
-from labelweave.problems.make_gram_margins import feature_margins, kernel_margins
+from labelweave.problems.make_gram_margins import feature_margins, kernel_margins, sum_margins
 from labelweave.problems.margin_dual import MarginData, MarginDual
 from labelweave.problems.memory_plan import feature_bytes
 from labelweave.problems.resources import Resources
@@ -22,4 +22,5 @@ __all__ = [
     "feature_margins",
     "kernel_margins",
     "make_margin_dual",
+    "sum_margins",
 ]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
-from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.problems.coupled_gram import CoupledGram
 from labelweave.problems.shifted_solves import ShiftedSolves
 from labelweave.solvers.box_dual import dual_value, primal_value, relative_gap
 
@@ -87,22 +87,24 @@ class GramMargins:
     """The dual on a kernel matrix, for solvers that take all variables at once.
 
     box: targets and bounds in float64.
-    solves: solves with ``K (x) R + rho I`` or near it.
+    operator: K (x) R, or a sum of such products.
+    solves: solves with the operator plus ``rho I``, or near it.
     is_linear: whether the model keeps weights on features, so that support rows do not matter.
     """
 
     def __init__(
         self,
         box: MarginBox,
-        gram: Gram,
-        covariance: LabelCovariance,
+        operator: CoupledGram,
         solves: ShiftedSolves,
         dtype: npt.DTypeLike,
         *,
         is_linear: bool = False,
     ) -> None:
         self.is_linear = is_linear
-        self.box, self.gram, self.covariance, self.solves = box, gram, covariance, solves
+        self.box, self.operator = box, operator
+        self.only = operator.terms[0] if len(operator.terms) == 1 else None
+        self.is_coupled = not all(term.covariance.is_diagonal for term in operator.terms)
         self.dtype = np.dtype(dtype)
         low = box.astype(dtype)
         self.targets, self.lower, self.upper = low.targets, low.lower, low.upper
@@ -111,6 +113,7 @@ class GramMargins:
         self.penalty_changes_are_cheap = solves.penalty_changes_are_cheap
         self.smallest_penalty, self.first_rest = solves.smallest_penalty, solves.first_rest
         self.solve, self.near_product = solves.solve, solves.near_product
+        self.rest_product = solves.rest_product
         self._last: tuple[Array, Array, SettledMargins] | None = None
 
     def first_penalty(self) -> float:
@@ -121,33 +124,21 @@ class GramMargins:
         return max(guess, self.smallest_penalty)
 
     def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
-        """Compute ``K B R`` for every B.
-
-        Shapes: result (n, L).
-        """
-        products = self.gram.product(np.hstack(variables))
-        return tuple(self.covariance.matmul(part) for part in np.hsplit(products, len(variables)))
-
-    def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
-        """Compute ``(I (x) R) B``."""
-        return self.covariance.matmul(variables)
+        """Compute the operator's product with every B."""
+        products = self.operator.product(np.stack(variables, axis=1))
+        return tuple(products[:, part] for part in range(len(variables)))
 
     def coupled_labels(self) -> list[Array]:
-        """Give the sets of labels that the label covariance couples.
-
-        Returns one label each with R the identity, otherwise all together.
-        """
-        n_labels = self.covariance.n_labels
-        if self.covariance.is_diagonal:
-            return [np.array([label]) for label in range(n_labels)]
-        return [np.arange(n_labels)]
+        """Give the sets of labels that the covariances couple: one label each, or all together."""
+        every = np.arange(self.operator.n_labels)
+        return [every] if self.is_coupled else list(every[:, None])
 
     def newton_work(self, sizes: list[int]) -> float:
         """Estimate the operations to solve linear systems between variables.
 
-        Returns infinite if the kernel matrix is not at hand or a system takes too much memory.
+        Returns infinite if no one kernel matrix is at hand or a system takes too much memory.
         """
-        if not isinstance(self.gram, StoredGram) or max(sizes) > _LARGEST_SYSTEM:
+        if self.only is None or not isinstance(self.only.gram, StoredGram) or max(sizes) > _LARGEST_SYSTEM:
             return np.inf
         return sum(float(size) ** 3 / 3 + _GATHERING * float(size) ** 2 for size in sizes)
 
@@ -156,28 +147,30 @@ class GramMargins:
 
         Returns two products with a factor of the kernel matrix, and passes over the variables.
         """
-        n = self.gram.n_rows
-        rank = self.gram.table.shape[1] if isinstance(self.gram, FeatureGram) else n
-        return 4.0 * n * (rank + _ENTRY_WORK) * self.covariance.n_labels
+        n, grams = self.operator.n_rows, [term.gram for term in self.operator.terms]
+        rank = sum(gram.table.shape[1] if isinstance(gram, FeatureGram) else n for gram in grams)
+        return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels
 
     def low_rank_factor(self) -> Array | None:
         """Give the features, the intercept's among them, whose dot products are K.
 
         Returns (n, r): none if K is not made of features, or R couples labels.
         """
-        thin = isinstance(self.gram, FeatureGram) and self.covariance.is_diagonal
-        return self.gram.exact_table if thin and isinstance(self.gram, FeatureGram) else None
+        if self.is_coupled or self.only is None or not isinstance(self.only.gram, FeatureGram):
+            return None
+        return self.only.gram.exact_table
 
     def system(self, rows: Array, labels: Array) -> Array:
         """Write out ``K (x) R`` between some variables.
 
         Shapes: rows, labels (k,), result (k, k).
         """
-        assert isinstance(self.gram, StoredGram), "systems are written out from a stored matrix only"
-        entries = self.gram.block(rows)
-        if not self.covariance.is_diagonal:
+        assert self.only is not None, "systems are written out of one term"
+        assert isinstance(self.only.gram, StoredGram), "systems are written out from a stored matrix only"
+        entries = self.only.gram.block(rows)
+        if self.is_coupled:
             every, places = np.unique(labels, return_inverse=True)
-            entries *= self.covariance.block(every, every)[np.ix_(places, places)]
+            entries *= self.only.covariance.block(every, every)[np.ix_(places, places)]
         return entries
 
     def settled(self, free: RowsByLabels, boxed: RowsByLabels, tol: float) -> SettledMargins:
@@ -190,7 +183,8 @@ class GramMargins:
         dual = np.clip(boxed.astype(np.float64), self.box.lower, self.box.upper)
         result = self._with_scores(free, dual)
         if not (self.is_linear or boxed.any(axis=1).all()):
-            narrow = self._with_scores(on_support(self.gram, free, boxed), dual)
+            near = dual if self.only is None else on_support(self.only.gram, free, boxed)
+            narrow = self._with_scores(near, dual)
             if narrow.gap <= max(tol, result.gap):
                 result = narrow
         self._last = free, boxed, result

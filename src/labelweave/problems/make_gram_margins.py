@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
+from labelweave.arrays import Workers
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
+from labelweave.features.gram import FeatureGram, Gram, StoredGram, StreamedGram
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.spectrum import (
     GramSpectrum,
@@ -17,12 +20,15 @@ from labelweave.features.gram.spectrum import (
     leading_spectrum,
 )
 from labelweave.labels.covariance import LabelCovariance
+from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.gram_margins import GramMargins, MarginBox
 from labelweave.problems.memory_plan import check_feature_bytes, plan_gram
 from labelweave.problems.resources import Resources
 from labelweave.problems.shifted_solves import CholeskySolves, ShiftedSolves, SpectralSolves
 
-__all__ = ["feature_margins", "kernel_margins"]
+__all__ = ["feature_margins", "kernel_margins", "sum_margins"]
+
+_PRODUCT_STEPS = 20
 
 
 def feature_margins(
@@ -39,11 +45,12 @@ def feature_margins(
     Returns the dual, with exact solves.
     Raises ValueError if the memory budget is too small.
     """
+    workers = resources.workers
     check_feature_bytes(*features.shape, resources.budget)
-    gram = FeatureGram(features, constant, resources.dtype, resources.workers)
+    gram = FeatureGram(features, constant, resources.dtype, workers)
     spectrum = _of_type(feature_spectrum(gram), resources.dtype)
-    solves = SpectralSolves(spectrum, covariance, resources.workers)
-    return GramMargins(box, gram, covariance, solves, resources.dtype, is_linear=True)
+    solves = SpectralSolves(spectrum, covariance, workers)
+    return GramMargins(box, _one_term(gram, covariance, workers), solves, resources.dtype, is_linear=True)
 
 
 def kernel_margins(
@@ -71,7 +78,8 @@ def kernel_margins(
     if not plan.is_stored:
         streamed = StreamedGram(source, constant, dtype, workers, plan.panel_bytes)
         spectrum = leading_spectrum(streamed, plan.rank, workers, resources.seed)
-        return GramMargins(box, streamed, covariance, SpectralSolves(spectrum, covariance, workers), dtype)
+        near = SpectralSolves(spectrum, covariance, workers)
+        return GramMargins(box, _one_term(streamed, covariance, workers), near, dtype)
     gram = StoredGram.from_source(source, constant, dtype, workers)
     solves: ShiftedSolves
     if plan.factorization == "cholesky":
@@ -81,7 +89,56 @@ def kernel_margins(
     else:
         spectrum = leading_spectrum(gram, plan.rank, workers, resources.seed)
         solves = SpectralSolves(spectrum, covariance, workers)
-    return GramMargins(box, gram, covariance, solves, dtype)
+    return GramMargins(box, _one_term(gram, covariance, workers), solves, dtype)
+
+
+def sum_margins(
+    box: MarginBox,
+    terms: Sequence[tuple[GramSource, LabelCovariance]],
+    constant: float,
+    resources: Resources,
+) -> GramMargins:
+    """State the dual on a sum of kernel matrices, each with a label covariance of its own.
+
+    Solves are with the product of one matrix and one covariance that is nearest to the sum, corrected in
+    every round by the sum itself.
+
+    Raises ValueError if the memory budget is too small.
+    """
+    n, dtype, workers = terms[0][0].n_rows, np.dtype(resources.dtype), resources.workers
+    needed = float(n) * n * (dtype.itemsize * (len(terms) + 2) + 16)
+    if needed > resources.budget:
+        raise ValueError(
+            f"memory_budget is {resources.budget / 1e6:g} MB, but {len(terms)} kernel matrices of {n} rows "
+            f"and a factor take {needed / 1e6:.0f} MB; give as much, or one kernel."
+        )
+    grams = [StoredGram.from_source(source, constant, dtype, workers) for source, _ in terms]
+    covariances = [covariance for _, covariance in terms]
+    of_rows, of_labels = _nearest_product([gram.table for gram in grams], covariances)
+    table = sum(share * gram.table for share, gram in zip(of_rows, grams, strict=True))
+    spectrum = _of_type(full_spectrum(StoredGram(np.asarray(table, dtype), workers)), dtype)
+    mean = LabelCovariance.dense(
+        sum(share * covariance.to_dense() for share, covariance in zip(of_labels, covariances, strict=True))
+    )
+    solves = SpectralSolves(replace(spectrum, is_exact=False), mean, workers)
+    parts = [GramTerm(gram, covariance) for gram, covariance in zip(grams, covariances, strict=True)]
+    return GramMargins(box, CoupledGram(parts, 0.0, workers), solves, dtype)
+
+
+def _nearest_product(tables: list[Array], covariances: list[LabelCovariance]) -> tuple[Array, Array]:
+    """Find the a, b for which ``sum a_g K_g (x) sum b_g R_g`` is nearest to the sum (Van Loan 1993)."""
+    matrices = [covariance.to_dense() for covariance in covariances]
+    P = np.array([[float(np.vdot(one, other)) for other in tables] for one in tables])
+    Q = np.array([[float(np.vdot(one, other)) for other in matrices] for one in matrices])
+    a = np.ones(len(tables))
+    for _ in range(_PRODUCT_STEPS):  # alternating least squares; inner products of kernels are not negative
+        b = P @ a / (a @ P @ a)
+        a = Q @ b / (b @ Q @ b)
+    return np.maximum(a, 0.0), np.maximum(b, 0.0)
+
+
+def _one_term(gram: Gram, covariance: LabelCovariance, workers: Workers) -> CoupledGram:
+    return CoupledGram([GramTerm(gram, covariance)], 0.0, workers)
 
 
 def _require_identity(covariance: LabelCovariance) -> None:

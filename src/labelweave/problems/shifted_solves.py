@@ -37,6 +37,9 @@ class ShiftedSolves(Protocol):
     def near_product(self, variables: RowsByLabels) -> RowsByLabels:
         """Compute ``(N (x) R) variables``."""
 
+    def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``(I (x) R) variables``."""
+
 
 class CholeskySolves:
     """Exact solves with R the identity.
@@ -76,6 +79,9 @@ class CholeskySolves:
     def near_product(self, variables: Array) -> Array:
         return self.gram.product(variables)
 
+    def rest_product(self, variables: Array) -> Array:
+        return variables
+
 
 class SpectralSolves:
     """Solves from ``U diag(e) U^T + rest I`` with any label covariance.
@@ -88,6 +94,7 @@ class SpectralSolves:
 
     def __init__(self, spectrum: GramSpectrum, covariance: LabelCovariance, workers: Workers) -> None:
         self.workers, self.vectors, self.values = workers, spectrum.vectors, spectrum.values
+        self.rest_product = covariance.matmul
         self.first_rest, self.is_exact = spectrum.rest, spectrum.is_exact
         dtype = self.vectors.dtype
         self._at: tuple[float, float] | None = None

@@ -9,7 +9,7 @@ classification with applications to zero-shot learning", Machine Learning 88
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,15 +19,22 @@ from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
 from labelweave.estimators.base import CALLER
-from labelweave.estimators.entry_weights import read_entry_weights, weights_of_entries
+from labelweave.estimators.entry_weights import costs_by_label, read_entry_weights, weights_of_entries
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
+from labelweave.estimators.max_margin.fit import (
+    DualVariables,
+    MarginFit,
+    MarginSettings,
+    MarginTask,
+    read_covariances,
+)
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer, scorer_of_parts
-from labelweave.estimators.seen_rows import SeenRows, carried_columns
-from labelweave.estimators.targets import TargetForm, read_targets
+from labelweave.estimators.seen_rows import SeenRows
+from labelweave.estimators.targets import read_targets
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
-from labelweave.features import FeatureMatrix
+from labelweave.features import FeatureMatrix, make_kernel
+from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.model_files import storable
 from labelweave.problems import MarginData
@@ -46,27 +53,6 @@ __all__ = ["MaxMarginClassifier"]
 _SOLVERS = {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set"}
 _FACTORIZATIONS = {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
-
-
-@dataclass(frozen=True)
-class _Dual:
-    """The dual variables of a fit, for one that begins with them.
-
-    variables (n, L): signed, in float64.
-    """
-
-    variables: Array
-    C: float
-    form: TargetForm
-
-    def carried(self, shape: tuple[int, int], form: TargetForm, C: float) -> Array | None:
-        """Give the variables of a problem with more rows, more labels or another C; None if labels differ."""
-        columns = carried_columns(self.form, form)
-        if columns is None or columns.max(initial=-1) >= shape[1] or len(self.variables) > shape[0]:
-            return None
-        variables = np.zeros(shape)
-        variables[: len(self.variables), columns] = self.variables * (C / self.C)
-        return variables
 
 
 @storable("MaxMarginClassifier")
@@ -90,7 +76,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
             callable, default="linear"
         The kernel between rows.  A :class:`~labelweave.features.Kernel` such as
         ``RBFKernel(0.5) + LinearKernel()`` has its own parameters; a callable gets two arrays of rows
-        and gives the kernel between them.  With "precomputed" X is the kernel: between all
+        and gives the kernel between them.  A list of kernels is a sum, each with a label covariance of its
+        own.  With "precomputed" X is the kernel: between all
         training rows in fit, of shape (n, n), and from new to training rows elsewhere.
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the RBF, polynomial and Laplacian kernels, with scikit-learn's meaning: "scale" is
@@ -101,7 +88,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         Of the polynomial kernel.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         The prior covariance R between labels; None is the identity.  A taxonomy
-        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.
+        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.  With a list of
+        kernels a list of as many: scores covary by the sum of K_g R_g.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1.  The intercept is then regularised and coupled
         by R like any weight (section 3 of the paper).
@@ -202,13 +190,14 @@ class MaxMarginClassifier(ThresholdedClassifier):
            [1, 0]])
     """
 
-    _dual: _Dual | None = None
+    _dual: DualVariables | None = None
     _seen: SeenRows | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         **ThresholdedClassifier._kernel_constraints,
-        "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
+        "kernel": [*ThresholdedClassifier._kernel_constraints["kernel"], list, tuple],
+        "label_covariance": [LabelCovariance, Taxonomy, "array-like", list, tuple, None],
         "fit_intercept": ["boolean"],
         "false_negative_cost": [_NON_NEGATIVE, "array-like"],
         "false_positive_cost": [_NON_NEGATIVE, "array-like"],
@@ -387,18 +376,21 @@ class MaxMarginClassifier(ThresholdedClassifier):
             self.warm_start = asked
             self._dual = self._dual if asked else None
 
-    def _fit(self, rows: SeenRows, entries: Any, before: _Dual | None, arguments: FitArguments) -> None:
+    def _fit(
+        self, rows: SeenRows, entries: Any, before: DualVariables | None, arguments: FitArguments
+    ) -> None:
         """Fit to data that were read, from the dual variables of an earlier fit if there are any."""
         labels, form = rows.labels, rows.form
         assert isinstance(labels, LabelMatrix), "classes were made labels"
         assert form is not None, "the form is known with the labels"
         self._form, self.classes_ = form, form.classes
         self._check_threshold()
-        self.label_covariance_ = self._covariance(labels)
+        covariances = self._covariances(labels)
+        self.label_covariance_ = covariances if self._is_sum else covariances[0]
         data = MarginData(
             features=rows.features,
             labels=labels,
-            covariance=self.label_covariance_,
+            covariance=covariances[0],
             upper=weights_of_entries(2.0 * self.C * rows.weights, entries),
             margins=self._margins(labels.n_labels),
             intercept=self.fit_intercept,
@@ -419,7 +411,9 @@ class MaxMarginClassifier(ThresholdedClassifier):
     ) -> SolverResult:
         """Choose thresholds, fit, and keep what makes the scores."""
         features, settings = data.features, self._settings(progress, journal)
-        task = MarginTask(data, *self._read_kernel(features, settings.seed), settings, journal)
+        source, explicit, *others = self._read_kernels(features, settings.seed)
+        further = tuple(zip(others, self._covariances(data.labels)[1:], strict=True))
+        task = MarginTask(data, source, explicit, settings, journal, further)
         start = dual
 
         def fit_part(kept: Array) -> SolverResult:
@@ -437,7 +431,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
             return replace(part, status=Status.INTERRUPTED)
         self._keep_scores(whole, features, np.arange(len(features)))
         goes_on = self.warm_start or self._seen is not None
-        self._dual = _Dual(whole.dual(), self.C, self._form) if goes_on else None
+        self._dual = DualVariables(whole.dual(), self.C, self._form) if goes_on else None
         return whole.result
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
@@ -455,54 +449,45 @@ class MaxMarginClassifier(ThresholdedClassifier):
         )
 
     def _keep_scores(self, fitted: MarginFit, features: FeatureMatrix, rows: Array) -> None:
-        kernel = None if self.kernel == "precomputed" else self.kernel_
+        is_given = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        kernels = [None] if is_given else np.atleast_1d(self.kernel_).tolist()
         if fitted.weights is not None:
-            self.scorer_ = LinearScorer(fitted.intercepts, fitted.weights, kernel)
+            self.scorer_ = LinearScorer(fitted.intercepts, fitted.weights, kernels[0])
             return
-        coefficients = fitted.coefficients
-        assert coefficients is not None, "a fit has weights or coefficients"
-        used = np.flatnonzero(coefficients.any(axis=1))
-        support = rows[used]
-        vectors = None if kernel is None else features.rows(support).data
-        self.scorer_ = kernel_scorer(kernel, fitted.intercepts, coefficients[used], support, vectors)
+        used = np.flatnonzero(np.any([part.any(axis=1) for part in fitted.coefficients], axis=0))
+        parts, support = [part[used] for part in fitted.coefficients], rows[used]
+        vectors = None if is_given else features.rows(support).data
+        self.scorer_ = kernel_scorer(kernels, fitted.intercepts, parts, support, vectors)
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
         return scorer_of_parts(state["fitted"])
 
-    def _covariance(self, labels: LabelMatrix) -> LabelCovariance:
-        covariance = self._given_covariance(labels)
-        if covariance.n_labels != labels.n_labels:
-            raise ValueError(
-                f"label_covariance is over {covariance.n_labels} labels but y has {labels.n_labels}; "
-                "they must agree."
-            )
-        covariance.check_variances([str(name) for name in self.classes_])
-        return covariance
+    @property
+    def _is_sum(self) -> bool:
+        """Whether there are kernels with covariances of their own."""
+        return isinstance(self.kernel, list | tuple)
+
+    def _read_kernels(self, features: FeatureMatrix, seed: int) -> list[Any]:
+        """Give the first kernel with its explicit features, then the others."""
+        if not self._is_sum:
+            return [*self._read_kernel(features, seed)]
+        shape = self.gamma, self.degree, self.coef0
+        kernels = [make_kernel(one, *shape).resolved(features) for one in self.kernel]
+        for one in kernels:
+            self._check_kernel(one, features, seed)
+        self.kernel_: Any = kernels
+        first, *others = (KernelSource(one, features) for one in kernels)
+        return [first, None, *others]
 
     @property
     def _taxonomy(self) -> Taxonomy | None:
         return self.label_covariance if isinstance(self.label_covariance, Taxonomy) else None
 
-    def _given_covariance(self, labels: LabelMatrix) -> LabelCovariance:
-        given = self.label_covariance
-        if given is None:
-            return LabelCovariance.identity(labels.n_labels)
-        if isinstance(given, Taxonomy):
-            return LabelCovariance.from_taxonomy(given, [str(name) for name in self.classes_])
-        return given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
+    def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
+        n_kernels = len(self.kernel) if self._is_sum else None
+        return read_covariances(self.label_covariance, n_kernels, labels, self.classes_)
 
     def _margins(self, n_labels: int) -> Array:
         costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
-        return np.stack([_cost_by_label(name, cost, n_labels) for name, cost in costs.items()])
-
-
-def _cost_by_label(name: str, cost: Any, n_labels: int) -> Array:
-    costs = np.asarray(cost, dtype=np.float64)
-    if costs.ndim > 0 and costs.shape != (n_labels,):
-        raise ValueError(
-            f"{name} has shape {costs.shape}; give one number, or one for each of {n_labels} labels."
-        )
-    if not np.isfinite(costs).all() or (costs < 0).any():
-        raise ValueError(f"{name} is {cost}; costs must be finite numbers >= 0.")
-    return np.broadcast_to(costs, (n_labels,)).astype(np.float64)
+        return np.stack([costs_by_label(name, cost, n_labels) for name, cost in costs.items()])

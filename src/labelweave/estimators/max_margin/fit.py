@@ -17,8 +17,11 @@ import numpy.typing as npt
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.seen_rows import carried_columns
+from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import GramSource, RowsOfSource
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.problems import (
     BlockMargins,
     MarginBox,
@@ -29,6 +32,7 @@ from labelweave.problems import (
     feature_margins,
     kernel_margins,
     make_margin_dual,
+    sum_margins,
 )
 from labelweave.solvers import (
     AlternatingDirections,
@@ -40,7 +44,7 @@ from labelweave.solvers import (
     WorkingSetAscent,
 )
 
-__all__ = ["MarginFit", "MarginSettings", "MarginTask"]
+__all__ = ["DualVariables", "MarginFit", "MarginSettings", "MarginTask", "read_covariances"]
 
 
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
@@ -77,7 +81,7 @@ class MarginFit:
     """A fitted model.
 
     weights (L, d): the weights of explicit features; None where ``coefficients`` make the scores.
-    coefficients (n, L): the coefficients B R of the rows.
+    coefficients: B R_g of the rows, each of shape (n, L), one a kernel.
     dual: gives the dual variables, for a fit that goes on from here.
     """
 
@@ -85,7 +89,28 @@ class MarginFit:
     intercepts: PerLabel
     dual: Callable[[], RowsByLabels]
     weights: Array | None = None
-    coefficients: RowsByLabels | None = None
+    coefficients: tuple[RowsByLabels, ...] = ()
+
+
+@dataclass(frozen=True)
+class DualVariables:
+    """The dual variables of a fit, for one that begins with them.
+
+    variables (n, L): signed, in float64.
+    """
+
+    variables: Array
+    C: float
+    form: TargetForm
+
+    def carried(self, shape: tuple[int, int], form: TargetForm, C: float) -> Array | None:
+        """Give the variables of a problem with more rows, more labels or another C; None if labels differ."""
+        columns = carried_columns(self.form, form)
+        if columns is None or columns.max(initial=-1) >= shape[1] or len(self.variables) > shape[0]:
+            return None
+        variables = np.zeros(shape)
+        variables[: len(self.variables), columns] = self.variables * (C / self.C)
+        return variables
 
 
 @dataclass(frozen=True)
@@ -94,6 +119,7 @@ class MarginTask:
 
     source: the kernel matrix of the rows.
     explicit: the features that the kernel is the dot product of, if it has them.
+    further: more kernel matrices with label covariances of their own, whose products are added.
     stage: what the journal knows the fit by.
     """
 
@@ -102,13 +128,21 @@ class MarginTask:
     explicit: FeatureMatrix | None
     settings: MarginSettings
     journal: Journal
+    further: tuple[tuple[GramSource, LabelCovariance], ...] = ()
     stage: str = "all rows"
+
+    @property
+    def terms(self) -> tuple[tuple[GramSource, LabelCovariance], ...]:
+        """All kernel matrices with their label covariances."""
+        return ((self.source, self.data.covariance), *self.further)
 
     def part(self, kept: Array) -> MarginTask:
         """Keep some rows."""
         explicit = None if self.explicit is None else self.explicit.rows(kept)
         source = RowsOfSource(self.source, kept)
-        return replace(self, data=self.data.rows(kept), source=source, explicit=explicit, stage="a part")
+        further = tuple((RowsOfSource(other, kept), covariance) for other, covariance in self.further)
+        part = replace(self, data=self.data.rows(kept), source=source, explicit=explicit)
+        return replace(part, further=further, stage="a part")
 
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
         """Fit them, from dual variables near the optimum if there are any.
@@ -131,11 +165,11 @@ class MarginTask:
                 "working_set": task.ascend_by_pairs,
             }[solver](dual)
         settled = result.answer
-        coefficients = self.data.covariance.matmul(settled.kept)
-        intercepts = self.data.intercept * coefficients.sum(axis=0)
+        coefficients = tuple(covariance.matmul(settled.kept) for _, covariance in self.terms)
+        intercepts = self.data.intercept * np.sum([part.sum(axis=0) for part in coefficients], axis=0)
         if explicit is None:
             return MarginFit(result, intercepts, lambda: settled.boxed, coefficients=coefficients)
-        weights = np.ascontiguousarray(np.asarray(explicit.data.T @ coefficients).T)
+        weights = np.ascontiguousarray(np.asarray(explicit.data.T @ coefficients[0]).T)
         return MarginFit(result, intercepts, lambda: settled.boxed, weights=weights)
 
     def on_check(self, record: TraceRecord, state: Any) -> bool:
@@ -143,8 +177,15 @@ class MarginTask:
         return self.settings.on_check(record)
 
     def _solver(self) -> str:
+        if self.further and self.settings.solver not in ("auto", "alternating_directions"):
+            raise ValueError(
+                f"solver={self.settings.solver!r} takes one kernel; a sum of kernels with label covariances "
+                "of their own needs 'alternating_directions' or 'auto'."
+            )
         if self.settings.solver != "auto":
             return self.settings.solver
+        if self.further:
+            return "alternating_directions"
         is_walked = self.explicit is not None and not self._has_few_dimensions(self.explicit)
         return "coordinate_ascent" if is_walked else "alternating_directions"
 
@@ -220,6 +261,8 @@ class _GramTask:
         if self.is_thin:
             assert task.explicit is not None, "only explicit features are thin"
             return feature_margins(self.box, task.explicit, *self.parts[1:], resources)
+        if task.further:
+            return sum_margins(self.box, task.terms, self.parts[1], resources)
         return kernel_margins(self.box, *self.parts, resources)
 
     def ascend_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
@@ -248,3 +291,38 @@ class _GramTask:
         reachable = _SINGLE_PRECISION_GAP * max(1.0, upper.max(initial=0.0) / 2)
         single = settings.tol >= reachable and small and not few
         return np.dtype(np.float32 if single else np.float64)
+
+
+def read_covariances(
+    given: Any, n_kernels: int | None, labels: LabelMatrix, classes: Array
+) -> list[LabelCovariance]:
+    """Read the label covariances, one for each of several kernels, or the only one where there is no list.
+
+    Raises ValueError if there are not as many as kernels, or one is over other labels.
+    """
+    parts = [given]
+    if n_kernels is not None:
+        parts = [None] * n_kernels if given is None else list(given)
+        if len(parts) != n_kernels:
+            raise ValueError(
+                f"label_covariance has {len(parts)} covariances, but there are {n_kernels} kernels; give one "
+                "each, or None."
+            )
+    covariances = [_read_covariance(part, labels, classes) for part in parts]
+    for covariance in covariances:
+        if covariance.n_labels != labels.n_labels:
+            raise ValueError(
+                f"label_covariance is over {covariance.n_labels} labels but y has {labels.n_labels}; "
+                "they must agree."
+            )
+    if len(covariances) == 1:
+        covariances[0].check_variances([str(name) for name in classes])
+    return covariances
+
+
+def _read_covariance(given: Any, labels: LabelMatrix, classes: Array) -> LabelCovariance:
+    if given is None:
+        return LabelCovariance.identity(labels.n_labels)
+    if isinstance(given, Taxonomy):
+        return LabelCovariance.from_taxonomy(given, [str(name) for name in classes])
+    return given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
