@@ -38,7 +38,7 @@ class ARDKernel(Kernel):
         self.weights = weights
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.gamma, Real) or not 0 < self.gamma < np.inf:
+        if not isinstance(self.gamma, Real) or not 0 < float(self.gamma) < np.inf:
             raise ValueError(f"ARDKernel has gamma={self.gamma!r}; it must be a number > 0.")
         if self.weights is None:
             return
