@@ -10,8 +10,8 @@ from source_size import measure
 
 SIZE = measure()
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 55_000  # finally 48,000
-CODE = 28_000  # finally 25,500; without imports and docstrings
+LINES = 54_000  # finally 48,000
+CODE = 28_800  # finally 25,500; without imports and docstrings
 FILES_ENTERED = {
     "max-margin, RBF": 35,  # finally 24
     "kernel logistic, learned": 37,  # finally 35
@@ -22,7 +22,6 @@ FILES_ENTERED = {
 # imports inside functions that go back; none in the end
 GOING_BACK = {
     ("labelweave.labels.covariance.base", "labelweave.display"),
-    ("labelweave.features.kernels.kernel", "labelweave.features.kernels.composed"),
 }
 
 

@@ -12,10 +12,9 @@ They are scikit-learn estimators, so that a search may name ``kernel__gamma`` or
 
 from labelweave.features.kernels.ard import ARDKernel
 from labelweave.features.kernels.callable_kernel import CallableKernel
-from labelweave.features.kernels.composed import ConstantKernel, ProductKernel, ScaledKernel, SumKernel
 from labelweave.features.kernels.distances import LaplacianKernel, RBFKernel
 from labelweave.features.kernels.dot_products import CosineKernel, LinearKernel, PolynomialKernel
-from labelweave.features.kernels.kernel import Kernel
+from labelweave.features.kernels.kernel import ConstantKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
 from labelweave.features.kernels.make_kernel import make_kernel
 
 __all__ = [

@@ -7,12 +7,8 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels.kernel import Kernel, value_type
-from labelweave.features.kernels.parameters import (
-    GammaKernel,
-    check_not_negative,
-    check_positive_integer,
-)
+from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
+from labelweave.features.kernels.parameters import GammaKernel, check_positive_integer
 from labelweave.features.kernels.products import are_same, cache_slices, dot_products
 from labelweave.model_files import storable
 

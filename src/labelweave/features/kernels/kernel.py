@@ -1,4 +1,4 @@
-"""What every kernel does: blocks of values, diagonals, derivatives, parameters, sums and products.
+"""What every kernel does; sums, products and multiples of kernels; the constant kernel.
 
 The public methods of :class:`Kernel` check what they are given; a kind of kernel
 fills in the hooks ``_block``, ``_diagonal`` and, where it has them, ``_derivatives``
@@ -17,8 +17,18 @@ from sklearn.base import BaseEstimator, clone
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.model_files import storable
 
-__all__ = ["Kernel", "value_type"]
+__all__ = [
+    "ConstantKernel",
+    "Kernel",
+    "ProductKernel",
+    "ScaledKernel",
+    "SumKernel",
+    "check_not_negative",
+    "is_number",
+    "value_type",
+]
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
@@ -228,8 +238,6 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         return cls(**state)
 
     def __add__(self, other: Any) -> Kernel:
-        from labelweave.features.kernels.composed import SumKernel
-
         term = _as_term(other)
         return NotImplemented if term is None else SumKernel(self, term)
 
@@ -238,13 +246,9 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         return NotImplemented if term is None else term + self
 
     def __mul__(self, other: Any) -> Kernel:
-        from labelweave.features.kernels.composed import ProductKernel
-
         return ProductKernel(self, other) if isinstance(other, Kernel) else self.__rmul__(other)
 
     def __rmul__(self, other: Any) -> Kernel:
-        from labelweave.features.kernels.composed import ScaledKernel
-
         return ScaledKernel(self, cast(float, other)) if isinstance(other, Real) else NotImplemented
 
     @abstractmethod
@@ -291,8 +295,6 @@ def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[
 
 def _as_term(other: Any) -> Kernel | None:
     """Read what stands beside a plus sign."""
-    from labelweave.features.kernels.composed import ConstantKernel
-
     if isinstance(other, Kernel):
         return other
     return ConstantKernel(cast(float, other)) if isinstance(other, Real) else None
@@ -310,3 +312,186 @@ def _check_pair(rows: Any, columns: Any) -> None:
             f"The rows have {rows.shape[1]} features and the columns {columns.shape[1]}; "
             "a kernel compares rows with the same features."
         )
+
+
+def check_not_negative(kernel: Kernel, name: str) -> None:
+    """Refuse a parameter that is not a finite number >= 0, by a ValueError."""
+    value = getattr(kernel, name)
+    if not is_number(value) or not 0 <= value < np.inf:
+        raise ValueError(
+            f"{type(kernel).__name__} has {name}={value!r}; it must be a number >= 0, "
+            "for the kernel to be positive semi-definite."
+        )
+
+
+def is_number(value: Any) -> bool:
+    """Tell numbers from truth values and the rest."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+class _TwoKernels(Kernel):
+    """A kernel made of a left and a right one."""
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _check_parameters(self) -> None:
+        _check_part(self, "left")
+        _check_part(self, "right")
+
+    def _parameter_names(self) -> list[str]:
+        left, right = self.left._parameter_names(), self.right._parameter_names()
+        return _prefixed("left", left) + _prefixed("right", right)
+
+    def _resolved(self, features: FeatureMatrix) -> Kernel:
+        left, right = self.left._resolved(features), self.right._resolved(features)
+        return self if left is self.left and right is self.right else type(self)(left, right)
+
+
+@storable("SumKernel")
+class SumKernel(_TwoKernels):
+    """``k1(x, x') + k2(x, x')``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The kernels to add.
+    """
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        values = self.left._block(rows, columns)
+        values += self.right._block(rows, columns)
+        return values
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return self.left._diagonal(rows) + self.right._diagonal(rows)
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        left = self.left._derivatives(rows, columns)
+        right = self.right._derivatives(rows, columns)
+        return _keyed("left", left) | _keyed("right", right)
+
+
+@storable("ProductKernel")
+class ProductKernel(_TwoKernels):
+    """``k1(x, x') k2(x, x')``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The kernels to multiply.
+    """
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        values = self.left._block(rows, columns)
+        values *= self.right._block(rows, columns)
+        return values
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return self.left._diagonal(rows) * self.right._diagonal(rows)
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        left = _keyed("left", self.left._derivatives(rows, columns))
+        right = _keyed("right", self.right._derivatives(rows, columns))
+        for found, other in ((left, self.right), (right, self.left)):
+            values = other._block(rows, columns) if found else np.empty(0)
+            for derivative in found.values():
+                np.multiply(derivative, values, out=derivative)
+        return left | right
+
+
+@storable("ScaledKernel")
+class ScaledKernel(Kernel):
+    """``scale k(x, x')``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel to multiply.
+    scale : float, default=1.0
+        The factor, >= 0.
+    """
+
+    def __init__(self, kernel: Kernel, scale: float = 1.0) -> None:
+        self.kernel = kernel
+        self.scale = scale
+
+    def _check_parameters(self) -> None:
+        _check_part(self, "kernel")
+        check_not_negative(self, "scale")
+
+    def _parameter_names(self) -> list[str]:
+        own = ["scale"] if self.scale > 0 else []
+        return [*_prefixed("kernel", self.kernel._parameter_names()), *own]
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        values = self.kernel._block(rows, columns)
+        values *= float(self.scale)
+        return values
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return float(self.scale) * self.kernel._diagonal(rows)
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        found = _keyed("kernel", self.kernel._derivatives(rows, columns))
+        for derivative in found.values():
+            np.multiply(derivative, float(self.scale), out=derivative)
+        return found | {"scale": self._block(rows, columns)} if self.scale > 0 else found
+
+    def _resolved(self, features: FeatureMatrix) -> Kernel:
+        kernel = self.kernel._resolved(features)
+        return self if kernel is self.kernel else ScaledKernel(kernel, self.scale)
+
+    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
+        found = self.kernel._explicit_features(features)
+        if found is None:
+            return None
+        names = None if found.names is None else list(found.names)
+        return FeatureMatrix(found.data * float(np.sqrt(self.scale)), names)
+
+
+@storable("ConstantKernel")
+class ConstantKernel(Kernel):
+    """The same value for all rows, as a constant feature ``sqrt(value)`` has.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        The value, >= 0.
+    """
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def _check_parameters(self) -> None:
+        check_not_negative(self, "value")
+
+    def _parameter_names(self) -> list[str]:
+        return ["value"] if self.value > 0 else []
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        return np.full((len(rows), len(columns)), float(self.value), dtype=value_type(rows, columns))
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return np.full(len(rows), float(self.value))
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        return {"value": self._block(rows, columns)} if self.value > 0 else {}
+
+
+def _check_part(kernel: Kernel, name: str) -> None:
+    part = getattr(kernel, name)
+    if not isinstance(part, Kernel):
+        raise ValueError(
+            f"{type(kernel).__name__} has {name}={part!r}; it must be a kernel object, such as RBFKernel()."
+        )
+    part._check_parameters()
+
+
+def _prefixed(part: str, names: list[str]) -> list[str]:
+    return [f"{part}__{name}" for name in names]
+
+
+def _keyed(part: str, derivatives: dict[str, Array]) -> dict[str, Array]:
+    return {f"{part}__{name}": derivative for name, derivative in derivatives.items()}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels.kernel import Kernel
+from labelweave.features.kernels.kernel import Kernel, is_number
 
-__all__ = ["GammaKernel", "check_not_negative", "check_positive_integer", "gamma_from_data"]
+__all__ = ["GammaKernel", "check_positive_integer", "gamma_from_data"]
 
 
 class GammaKernel(Kernel):
@@ -23,7 +23,7 @@ class GammaKernel(Kernel):
         if isinstance(self.gamma, str):
             allowed = self.gamma in ("scale", "auto")
         else:
-            allowed = _is_number(self.gamma) and 0 < self.gamma < np.inf
+            allowed = is_number(self.gamma) and 0 < self.gamma < np.inf
         if not allowed:
             raise ValueError(
                 f"{type(self).__name__} has gamma={self.gamma!r}; it must be a number > 0, 'scale' or 'auto'."
@@ -68,19 +68,6 @@ def _variance(features: FeatureMatrix) -> float:
     return float(csr.multiply(csr).mean() - csr.mean() ** 2)
 
 
-def check_not_negative(kernel: Kernel, name: str) -> None:
-    """Refuse a parameter that is not a finite number >= 0.
-
-    Raises ValueError if it is something else.
-    """
-    value = getattr(kernel, name)
-    if not _is_number(value) or not 0 <= value < np.inf:
-        raise ValueError(
-            f"{type(kernel).__name__} has {name}={value!r}; it must be a number >= 0, "
-            "for the kernel to be positive semi-definite."
-        )
-
-
 def check_positive_integer(kernel: Kernel, name: str) -> None:
     """Refuse a parameter that is not an integer >= 1.
 
@@ -89,7 +76,3 @@ def check_positive_integer(kernel: Kernel, name: str) -> None:
     value: Any = getattr(kernel, name)
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise ValueError(f"{type(kernel).__name__} has {name}={value!r}; it must be an integer >= 1.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
