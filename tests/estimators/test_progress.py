@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 
 from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
@@ -12,6 +13,8 @@ from labelweave.baselines import PLST, WSABIE, BinaryRelevance
 MODELS = {
     "linear margin": MaxMarginClassifier(tol=1e-3),
     "kernel margin": MaxMarginClassifier(kernel="rbf", tol=1e-3, threshold="f1"),
+    "block ascent": MaxMarginClassifier(kernel="rbf", tol=1e-4, solver="block_ascent"),
+    "pairs": MaxMarginClassifier(kernel="rbf", tol=1e-4, solver="working_set"),
     "logistic": KernelLogisticClassifier(max_learning_iter=3),
     "low rank": LowRankClassifier(2),
     "given graph": LabelGraphClassifier(graph="none"),
@@ -51,15 +54,30 @@ class Watch:
 @pytest.mark.parametrize("name", MODELS)
 def test_the_scoring_monitor_scores_the_model(name, rows):
     X, Y, weights = rows
+    alone = clone(MODELS[name]).fit(X, Y, sample_weight=weights)
     monitor = ScoringMonitor(scoring="accuracy")
-    model = MODELS[name].set_callbacks(monitor)
-    try:
-        model.fit(X, Y, sample_weight=weights)
-    finally:
-        model.set_callbacks()
+    model = clone(MODELS[name]).set_callbacks(monitor).fit(X, Y, sample_weight=weights)
+    np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
     scored = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
     assert scored[(0,)] == pytest.approx(model.score(X, Y, sample_weight=weights))
     assert all(0 <= score <= 1 for score in scored.values())
+    assert len(scored) >= (1 if name in ("learned graph", "relevance", "label space") else 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["linear margin", "block ascent", "pairs", "logistic", "low rank", "given graph"]
+)
+def test_the_last_check_has_the_model_about_as_it_ends(name, rows):
+    X, Y, _ = rows
+    watch = Watch()
+    model = clone(MODELS[name]).set_callbacks(watch).fit(X, Y)
+    steps = [
+        fitted for context, *_, fitted in watch.seen if context.parent is not None and fitted is not None
+    ]
+    assert len(steps) >= 2
+    scores = [np.abs(fitted.decision_function(X) - model.decision_function(X)).max() for fitted in steps]
+    assert scores[-1] < 0.2
+    assert scores[-1] < 0.5 * max(scores) or max(scores) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["linear margin", "kernel margin", "logistic", "given graph"])

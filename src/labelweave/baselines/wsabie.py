@@ -162,7 +162,7 @@ class WSABIE(FactorClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         features = with_constant(data.features) if self.fit_intercept else data.features
         fit = RankingFit(features, data.labels, data.weights, self._settings(data.labels.n_labels, seed))
-        progress.keep = lambda model: model._keep(fit, data, seed)
+        progress.keep = lambda model, fit: model._keep(fit, data, seed)
         status = self._run(fit, progress)
         self._keep(fit, data, seed)
         return status, (
@@ -189,7 +189,7 @@ class WSABIE(FactorClassifier):
                 loss, share = fit.run_epoch()
                 seconds = time.perf_counter() - start
                 self.trace_.append(TraceRecord(epoch, seconds, loss, np.nan, np.nan, share))
-                if progress.subtask("epoch", self.trace_[-1]):
+                if progress.subtask("epoch", self.trace_[-1], lambda: fit):
                     return "interrupted"
         except KeyboardInterrupt:
             if not fit.visits:

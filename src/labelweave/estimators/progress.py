@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 __all__ = ["FitArguments", "FitProgress"]
 
 _STEPS_A_DECADE = 10
+
+Model = Callable[[], Any] | None  # makes what was fitted so far, where a callback asks for it
 
 
 class FitArguments(NamedTuple):
@@ -53,7 +56,7 @@ class FitProgress:
     has_part: whether a fit of a part of the rows comes first; its steps have another name.
     """
 
-    keep: Callable[[Any], None] | None = None  # gives a copy of the estimator what it predicts with so far
+    keep: Callable[[Any, Any], None] | None = None  # gives a copy of the estimator a model to predict with
 
     def __init__(
         self,
@@ -73,16 +76,16 @@ class FitProgress:
         self.context = estimator._init_callback_context(max_subtasks=most)
         self.context.call_on_fit_task_begin(estimator=estimator, **self._facts(None))
 
-    def __call__(self, record: Any) -> bool:
-        """Note a round or a check of the gap; true if a callback asks to stop."""
+    def __call__(self, record: Any, model: Model = None) -> bool:
+        """Note a round or a check of the gap, with the model there; true if a callback asks to stop."""
         if not self.steps:
-            return self.subtask("round", record)
+            return self.subtask("round", record, model)
         while self.searches:  # the search ended early
             self.on_search(None)
         if math.isnan(record.primal):  # an estimate, which rounding may have made too good
             return False
         reached = int(-_STEPS_A_DECADE * math.log10(max(record.gap, 1e-300))) if record.gap < 1 else 0
-        return self._advance(min(self.steps, reached), record)
+        return self._advance(min(self.steps, reached), record, model)
 
     def on_search(self, record: Any) -> bool:
         """Note an evaluation of the cross-validation loss; true if a callback asks to stop."""
@@ -96,27 +99,27 @@ class FitProgress:
         self._advance(self.steps, None)  # the part may have ended early
         self.name, self.done = "duality gap", 0
 
-    def _advance(self, steps: int, record: Any) -> bool:
+    def _advance(self, steps: int, record: Any, model: Model = None) -> bool:
         """Report the steps up to a number; only the last one has a model to score."""
         stop = False
         while self.done < steps:
             self.done += 1
-            stop |= self.subtask(self.name, record, has_model=self.done == steps and record is not None)
+            stop |= self.subtask(self.name, record, model if self.done == steps else None)
         return stop
 
-    def subtask(self, name: str, record: Any = None, *, has_model: bool = True) -> bool:
+    def subtask(self, name: str, record: Any = None, model: Model = None) -> bool:
         """Report a subtask as done; true if a callback asks to stop."""
         subtask, facts = self.context.subcontext(task_name=name), self._facts(record)
         subtask.call_on_fit_task_begin(estimator=self.estimator, **facts)
-        model = self._model if has_model and self.keep else None
+        attributes = partial(self._attributes, model) if self.keep and model else None
         end = subtask.call_on_fit_task_end
-        return bool(end(estimator=self.estimator, reconstruction_attributes=model, **facts))
+        return bool(end(estimator=self.estimator, reconstruction_attributes=attributes, **facts))
 
-    def _model(self) -> dict[str, Any]:
-        model = copy.copy(self.estimator)
+    def _attributes(self, model: Callable[[], Any]) -> dict[str, Any]:
+        estimator = copy.copy(self.estimator)
         assert self.keep is not None, "there is a model only where a fit says how to keep it"
-        self.keep(model)
-        return vars(model)
+        self.keep(estimator, model())
+        return vars(estimator)
 
     def close(self) -> None:
         """End the task; the estimator has all of its fitted attributes."""

@@ -162,6 +162,11 @@ class Solver(ABC, Generic[Problem, AnyState]):
                 trace.append(clock.stamped(last, now.rounds))
         return SolverResult(status, now.rounds, trace, answer), now
 
+    def stopped(self, problem: Problem, state: AnyState) -> SolverResult:
+        """Give what a run would that is stopped at a check, without its last measurement in the trace."""
+        _, status, answer = Certificate(*self.certify(problem, state, Status.INTERRUPTED))
+        return SolverResult(status, state.rounds, list(state.trace), answer)
+
 
 class _Clock:
     """Seconds of solving, those of earlier runs with them."""

@@ -439,11 +439,13 @@ class KernelLogisticClassifier(KernelProbabilities):
 
         weights, seed = data.certain_weights(), task.settings.seed
         part = self._set_thresholds(features, data.label_matrix, weights, seed, fit_part)
+        rows = np.arange(len(features))
+        progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
         whole = fit_after(part, progress, lambda: task.fit("all", theta, start))
         if whole is None:
             assert part is not None, "only a fit after another one gives way to it"
             return replace(part, status=Status.INTERRUPTED)
-        self._keep_scores(whole, features, np.arange(len(features)))
+        self._keep_scores(whole, features, rows)
         return whole.result
 
     def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:

@@ -189,7 +189,7 @@ class FitSettings:
     memory_budget: float
     workers: Workers
     seed: int
-    on_check: Callable[[Any], bool]
+    on_check: Callable[..., bool]
     on_search: Callable[[SearchRecord], bool]
     journal: Journal = field(default_factory=Journal)
 
@@ -227,10 +227,14 @@ class LikelihoodFit:
         problem = KernelLikelihood(gram, loss, settings.rank, settings.seed)
         state = None if start is None or start.shape != problem.shape else NewtonState.at(start)
         solver = NewtonConjugateGradient(settings.tol, settings.max_iter, directions=self._directions())
-        result, state = settings.journal.run(
-            stage, solver, problem, state, lambda record, _: settings.on_check(record)
-        )
-        return FittedLikelihood(prior, gram, state.dual.reshape(len(state.dual), -1), result)
+
+        def made(result: SolverResult, state: NewtonState) -> FittedLikelihood:
+            return FittedLikelihood(prior, gram, state.dual.reshape(len(state.dual), -1), result)
+
+        def on_check(record: Any, state: NewtonState) -> bool:
+            return settings.on_check(record, lambda: made(solver.stopped(problem, state), state))
+
+        return made(*settings.journal.run(stage, solver, problem, state, on_check))
 
     def _directions(self) -> LinearSolver:
         if self.settings.solver == "exact":

@@ -310,7 +310,7 @@ class LabelGraphClassifier(LabelGraphModel):
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
             progress = self._progress(FitArguments(X, y, sample_weight))
             fitted = self._fit(data, self._how(data, workers), progress)
-        self._keep(fitted, data, features.shape[1])
+        self._keep(fitted, data)
         progress.close()
         return self
 
@@ -346,6 +346,7 @@ class LabelGraphClassifier(LabelGraphModel):
         if self._learns_graph:
             return how.learned(data, self._search(), progress)
         graph = choose_graph(self.graph, data, self._graph_names(data.labels.n_labels))
+        progress.keep = lambda model, fitted: model._keep_weights(fitted, data)
         return how.given(data, graph, progress)
 
     def _search(self) -> GraphSearch:
@@ -370,10 +371,15 @@ class LabelGraphClassifier(LabelGraphModel):
             return None
         return np.asarray([str(name) for name in self._form.classes[-n_labels:]])
 
-    def _keep(self, fitted: FittedGraph, data: GraphData, n_features: int) -> None:
+    def _keep(self, fitted: FittedGraph, data: GraphData) -> None:
+        self._keep_weights(fitted, data)
+        self.graph_trace_, self.graph_reason_ = list(fitted.rounds), fitted.reason
+        self._keep_ending(fitted.result)
+
+    def _keep_weights(self, fitted: FittedGraph, data: GraphData) -> None:
         weights, n_labels = fitted.weights.T, data.labels.n_labels
         constant = weights[:, -1] * self.intercept_scaling if self.fit_intercept else np.zeros(len(weights))
-        linear = weights[:, :n_features]
+        linear = weights[:, : self.n_features_in_]
         self.coef_, self.intercept_ = linear[:n_labels].copy(), constant[:n_labels].copy()
         self.clique_coef_, self.clique_intercept_ = linear[n_labels:].copy(), constant[n_labels:].copy()
         self.label_graph_ = graph_with_strengths(
@@ -382,8 +388,6 @@ class LabelGraphClassifier(LabelGraphModel):
             data,
             self._graph_names(n_labels),
         )
-        self.graph_trace_, self.graph_reason_ = list(fitted.rounds), fitted.reason
-        self._keep_ending(fitted.result)
 
     def _keep_ending(self, result: SolverResult) -> None:
         end = result.trace[-1]

@@ -136,14 +136,14 @@ class GraphFit:
         self,
         data: GraphData,
         graph: CliqueGraph,
-        on_check: Callable[[Any], bool] = lambda record: False,
+        on_check: Callable[..., bool] = lambda *_: False,
         *,
         stage: str = "weights",
         penalty: CliquePenalty | None = None,
     ) -> FittedGraph:
         """Fit the weights of a given graph.
 
-        on_check: gets every record; a true result ends the fit.
+        on_check: gets every record, and what makes the model there; a true result ends the fit.
         penalty: the penalty of the cliques' weights; None for the squares of all.
         Raises ValueError if the graph is too wide for exact inference.
         """
@@ -153,10 +153,14 @@ class GraphFit:
         if isinstance(known, PassState):
             point = problem.continued(known.point)
             start = None if point is None else solver.start(problem, point)
-        result, state = self.journal.run(
-            stage, solver, problem, start, lambda record, state: on_check(record)
-        )
-        return FittedGraph(graph, state.point.weights(), result)
+
+        def made(result: SolverResult, state: PassState) -> FittedGraph:
+            return FittedGraph(graph, state.point.weights(), result)
+
+        def checked(record: Any, state: PassState) -> bool:
+            return on_check(record, lambda: made(solver.stopped(problem, state), state))
+
+        return made(*self.journal.run(stage, solver, problem, start, checked))
 
     def _problem(self, data: GraphData) -> Callable[[CliqueGraph, CliquePenalty], MarginProblem]:
         rows = MarginData(data.features, data.labels, data.weights, self.costs)

@@ -329,6 +329,7 @@ class LowRankClassifier(LowRankModel):
         data, settings, start = self._choose(features, data, arguments.y, settings)
         self.rank_, self.regularization_ = settings.rank, settings.regularization
         part = self._choose_thresholds(features, data, settings, start)
+        progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
         fitted = _fit_after(part, data, settings, start)
         self._keep(fitted, features)
         progress.close()

@@ -89,7 +89,7 @@ class LowRankSettings:
     dtype: the type of the factors.
     low_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
     memory_budget: megabytes for a kernel matrix.
-    on_round: gets every record; a true result ends the fit.
+    on_round: gets every record, and what makes the model there; a true result ends the fit.
     journal: keeps the states of the fit's stages.
     """
 
@@ -107,7 +107,7 @@ class LowRankSettings:
     memory_budget: float
     workers: Workers
     seed: int
-    on_round: Callable[[RoundRecord], bool]
+    on_round: Callable[..., bool]
     journal: Journal
 
 
@@ -279,9 +279,25 @@ def fit_factors(
         labels.astype(settings.dtype), settings.workers,
     )  # fmt: skip
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
-    result, state = settings.journal.run(
-        stage, solver, problem, _resumed(problem, ready, start), lambda record, _: settings.on_round(record)
-    )
+
+    def made(state: AlternatingState, status: Status) -> FittedFactors:
+        return _made(ready, settings, problem, state, status)
+
+    def on_check(record: RoundRecord, state: AlternatingState) -> bool:
+        return settings.on_round(record, lambda: made(state, Status.INTERRUPTED))
+
+    begin = _resumed(problem, ready, start)
+    result, state = settings.journal.run(stage, solver, problem, begin, on_check)
+    return made(state, result.status)
+
+
+def _made(
+    ready: ReadyRows,
+    settings: LowRankSettings,
+    problem: LowRankFactors,
+    state: AlternatingState,
+    status: Status,
+) -> FittedFactors:
     pair = problem.settled(problem.refreshed(state.pair))
     features, constant_row = _split(pair.features, ready, settings)
     return FittedFactors(
@@ -289,7 +305,7 @@ def fit_factors(
         label_factor=pair.labels,
         intercepts=np.asarray(constant_row @ pair.labels.T, np.float64),
         support=ready.active,
-        status=result.status,
+        status=status,
         trace=list(state.trace),
         objective=problem.objective(pair),
         lower_bound=problem.lower_bound(pair),

@@ -89,7 +89,7 @@ class PathFits:
     score: Callable[[FittedFactors, Array, Array], float]
 
     def __post_init__(self) -> None:
-        self.settings = replace(self.settings, rank=self.ranks[0], on_round=lambda record: False)
+        self.settings = replace(self.settings, rank=self.ranks[0], on_round=lambda *_: False)
         self._fold = -1
 
     def fold(self, number: int) -> None:

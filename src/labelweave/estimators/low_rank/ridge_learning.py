@@ -171,7 +171,7 @@ class RidgeLearning:
             memory_budget=self.memory_budget,
             workers=self.workers,
             seed=self.seed,
-            on_check=lambda record: False,
+            on_check=lambda *_: False,
             on_search=self.on_search,
         )
 

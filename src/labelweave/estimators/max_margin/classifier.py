@@ -425,11 +425,13 @@ class MaxMarginClassifier(ThresholdedClassifier):
             return fitted.result
 
         part = self._set_thresholds(features, lambda: data.labels, weights, settings.seed, fit_part)
+        rows = np.arange(len(features))
+        progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
         whole = fit_after(part, progress, lambda: task.solve(start))
         if whole is None:
             assert part is not None, "only a fit after another one gives way to it"
             return replace(part, status=Status.INTERRUPTED)
-        self._keep_scores(whole, features, np.arange(len(features)))
+        self._keep_scores(whole, features, rows)
         goes_on = self.warm_start or self._seen is not None
         self._dual = DualVariables(whole.dual(), self.C, self._form) if goes_on else None
         return whole.result

@@ -62,7 +62,7 @@ class MarginSettings:
 
     solver: "auto" or one by name.
     memory_budget: megabytes for what grows with pairs of rows.
-    on_check: gets the trace records; a true result ends the fit.
+    on_check: gets the trace records, and what makes the model there; a true result ends the fit.
     """
 
     solver: str
@@ -73,7 +73,7 @@ class MarginSettings:
     memory_budget: float
     n_threads: int
     seed: int
-    on_check: Callable[[TraceRecord], bool]
+    on_check: Callable[..., bool]
 
 
 @dataclass(frozen=True)
@@ -164,17 +164,17 @@ class MarginTask:
                 "block_ascent": task.ascend_by_blocks,
                 "working_set": task.ascend_by_pairs,
             }[solver](dual)
-        settled = result.answer
+        return self.made(result)
+
+    def made(self, result: SolverResult) -> MarginFit:
+        """Make a model of the coefficients that a solver on kernel matrices gives."""
+        settled, explicit = result.answer, self.explicit
         coefficients = tuple(covariance.matmul(settled.kept) for _, covariance in self.terms)
         intercepts = self.data.intercept * np.sum([part.sum(axis=0) for part in coefficients], axis=0)
         if explicit is None:
             return MarginFit(result, intercepts, lambda: settled.boxed, coefficients=coefficients)
         weights = np.ascontiguousarray(np.asarray(explicit.data.T @ coefficients[0]).T)
         return MarginFit(result, intercepts, lambda: settled.boxed, weights=weights)
-
-    def on_check(self, record: TraceRecord, state: Any) -> bool:
-        """Tell how far the fit is."""
-        return self.settings.on_check(record)
 
     def _solver(self) -> str:
         if self.further and self.settings.solver not in ("auto", "alternating_directions"):
@@ -213,9 +213,15 @@ class MarginTask:
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
             begin = None if start is None else solver.start(dual, dual.start(start))
-            result, state = self.journal.run(self.stage, solver, dual, begin, self.on_check)
-        weights, intercepts = result.answer
-        return MarginFit(result, intercepts, lambda: dual.dual(state.point), weights=weights)
+
+            def made(result: SolverResult, state: Any) -> MarginFit:
+                weights, intercepts = result.answer
+                return MarginFit(result, intercepts, lambda: dual.dual(state.point), weights=weights)
+
+            def on_check(record: TraceRecord, state: Any) -> bool:
+                return settings.on_check(record, lambda: made(solver.stopped(dual, state), state))
+
+            return made(*self.journal.run(self.stage, solver, dual, begin, on_check))
 
 
 class _GramTask:
@@ -238,7 +244,11 @@ class _GramTask:
 
     def run(self, stage: str, solver: Any, problem: Any, start: Any) -> tuple[SolverResult, Any]:
         task = self.task
-        return task.journal.run(f"{task.stage}, {stage}", solver, problem, start, task.on_check)
+
+        def on_check(record: TraceRecord, state: Any) -> bool:
+            return task.settings.on_check(record, lambda: task.made(solver.stopped(problem, state)))
+
+        return task.journal.run(f"{task.stage}, {stage}", solver, problem, start, on_check)
 
     def alternate(self, dual: RowsByLabels | None) -> SolverResult:
         """Take global steps, in double precision where rounding in single precision proves too coarse."""
