@@ -29,7 +29,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
-__all__ = ["BinaryRelevance", "LinearFits", "LinearProblem", "fit_liblinear", "fit_squared"]
+__all__ = ["BinaryRelevance"]
 
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")

@@ -19,11 +19,11 @@ from labelweave.baselines.ridge import CenteredMatrix, Ridge, leading_directions
 from labelweave.estimators.low_rank.fit import RANKS, columns_for_rank
 from labelweave.estimators.progress import FitProgress
 from labelweave.labels import LabelMatrix
-from labelweave.labels.label_names import shown_name
+from labelweave.labels.label_matrix import shown_name
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval
 
-__all__ = ["CPLST", "PLST", "LabelSpaceClassifier"]
+__all__ = ["CPLST", "PLST"]
 
 
 class LabelSpaceClassifier(FactorClassifier):

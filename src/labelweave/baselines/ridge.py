@@ -16,15 +16,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh, lsmr
 
 from labelweave.array_types import Array, RowsByRows
 
-__all__ = [
-    "CenteredMatrix",
-    "CholeskyRidge",
-    "IterativeRidge",
-    "Ridge",
-    "SpectralRidge",
-    "leading_directions",
-    "make_ridge",
-]
+__all__ = ["CenteredMatrix", "Ridge", "leading_directions", "make_ridge"]
 
 
 _LARGEST_GRAM = 8000  # rows of a matrix that is factorised, 512 MB

@@ -21,15 +21,7 @@ from labelweave.datasets.csr_parts import csr_from_counts, with_missing_entries,
 from labelweave.datasets.data_file import DataFileError, PathLike, refuse_open_end
 from labelweave.labels import LabelMatrix
 
-__all__ = [
-    "ArffRows",
-    "DenseRowParser",
-    "SparseRowParser",
-    "data_lines",
-    "feature_columns",
-    "label_columns",
-    "read_rows",
-]
+__all__ = ["ArffRows", "DenseRowParser", "data_lines", "feature_columns", "label_columns", "read_rows"]
 
 
 _NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")

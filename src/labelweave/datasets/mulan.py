@@ -25,7 +25,7 @@ from labelweave.datasets.arff_table import feature_columns, label_columns, read_
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, read_blocks, replaced_file
 from labelweave.datasets.labeled_data import LabeledData
 
-__all__ = ["LabelTree", "read_label_xml", "read_mulan", "write_label_xml", "write_mulan"]
+__all__ = ["read_mulan", "write_mulan"]
 
 
 _MEKA_COUNT = re.compile(r"\s-[cC]\s+(-?\d+)")

@@ -23,7 +23,7 @@ from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.labels import LabelMatrix
 
-__all__ = ["UnknownLabels", "iterate_table", "read_table", "read_table_columns", "table_labels"]
+__all__ = ["UnknownLabels", "iterate_table", "read_table", "read_table_columns"]
 
 
 UnknownLabels = Literal["error", "ignore"]

@@ -33,7 +33,7 @@ from labelweave.datasets.data_file import (
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
 
-__all__ = ["ParsedRows", "parse_block", "parse_carefully", "parse_quickly", "read_xmc", "write_xmc"]
+__all__ = ["parse_carefully", "parse_quickly", "read_xmc", "write_xmc"]
 
 
 _DIGIT, _NUMBER_SIGN, _DELIMITER, _OTHER = range(4)

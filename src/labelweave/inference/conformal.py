@@ -31,7 +31,7 @@ from labelweave.arrays import panels
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 from labelweave.inference.thresholds.search import ranked_groups
 
-__all__ = ["ConformalThreshold", "Control", "Guarantee", "control_mistakes"]
+__all__ = ["ConformalThreshold", "control_mistakes"]
 
 Control = Literal["false_negatives", "false_discoveries"]
 Guarantee = Literal["probability", "expectation"]

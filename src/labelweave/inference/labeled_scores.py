@@ -15,7 +15,7 @@ import numpy as np
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import panels
 from labelweave.labels import LabelMatrix
-from labelweave.labels.label_names import shown_name
+from labelweave.labels.label_matrix import shown_name
 
 __all__ = ["LabeledScores", "ScoreLines", "read_labeled_scores", "read_score_table"]
 

@@ -33,19 +33,7 @@ from safetensors import SafetensorError, safe_open
 
 from labelweave.model_files.safe_file import ModelFileError, replacing_file
 
-__all__ = [
-    "CHECKSUM_PLACE",
-    "FORMAT_VERSION",
-    "HEADER_LIMIT",
-    "MAGIC",
-    "NO_CHECKSUM",
-    "Header",
-    "TensorShape",
-    "map_container",
-    "parse_header",
-    "safetensors_type",
-    "write_container",
-]
+__all__ = ["CHECKSUM_PLACE", "map_container", "safetensors_type", "write_container"]
 
 
 _CHUNK = 2**22  # bytes

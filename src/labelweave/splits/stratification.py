@@ -31,14 +31,12 @@ from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix
 
 __all__ = [
-    "PartSizes",
     "check_order",
     "checked_count",
     "even_sizes",
     "make_generator",
     "read_columns",
     "row_parts",
-    "spread_columns",
     "stated_sizes",
     "train_and_test_rows",
 ]

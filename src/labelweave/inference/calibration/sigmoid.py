@@ -22,7 +22,7 @@ from labelweave.array_types import Array, PerRow
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.model_files import storable
 
-__all__ = ["CurvePrior", "SigmoidCalibration", "fit_curves", "fit_sigmoid"]
+__all__ = ["SigmoidCalibration", "fit_sigmoid"]
 
 _MOST_STEPS = 60
 _MOST_HALVINGS = 25

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Floats
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.labels.label_names import shown_name
+from labelweave.labels.label_matrix import shown_name
 
 __all__ = ["checked_clamp", "checked_costs", "checked_scores"]
 

@@ -28,17 +28,7 @@ from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
-__all__ = [
-    "NO_CUT",
-    "LabelCuts",
-    "LabelThresholds",
-    "best_for_example_f1",
-    "find_label_cuts",
-    "find_label_thresholds",
-    "ranked_groups",
-    "shared_threshold",
-    "threshold_between",
-]
+__all__ = ["find_label_thresholds", "ranked_groups", "shared_threshold"]
 
 NO_CUT = -1
 _MOST_PASSES = 20

@@ -10,7 +10,7 @@ from labelweave.array_types import Array, RowsByLabels
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
-__all__ = ["best_top_k", "ranked_labels", "scores_above_top_k"]
+__all__ = ["best_top_k", "scores_above_top_k"]
 
 
 _MOST_LABELS = 200  # considered for a row

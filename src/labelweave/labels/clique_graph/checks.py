@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array
-from labelweave.labels.label_names import shown_name
+from labelweave.labels.label_matrix import shown_name
 
 __all__ = [
     "checked_cliques",

@@ -22,10 +22,10 @@ from labelweave.labels.clique_graph.checks import (
     numbers_are_names,
 )
 from labelweave.labels.clique_graph.elimination_order import elimination_order
-from labelweave.labels.label_names import checked_names
+from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 
-__all__ = ["CliqueGraph", "connected_labels", "graph_of_network", "is_network", "network_of_graph"]
+__all__ = ["CliqueGraph"]
 
 
 @storable("CliqueGraph")

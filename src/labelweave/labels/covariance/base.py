@@ -13,7 +13,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
-from labelweave.labels.label_names import shown_name
+from labelweave.labels.label_matrix import shown_name
 
 __all__ = ["LabelCovariance"]
 

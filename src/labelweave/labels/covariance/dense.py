@@ -11,7 +11,7 @@ from labelweave.array_types import Array, LabelsByLabels
 from labelweave.arrays import Workers
 from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import check_amount, dense_spectrum
-from labelweave.labels.label_names import checked_names
+from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 
 __all__ = ["DenseCovariance"]

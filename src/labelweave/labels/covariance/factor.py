@@ -19,7 +19,7 @@ from labelweave.labels.covariance.spectra import (
     dense_spectrum,
     factor_spectrum,
 )
-from labelweave.labels.label_names import checked_names
+from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 
 __all__ = ["FactorCovariance"]

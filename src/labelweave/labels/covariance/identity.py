@@ -11,7 +11,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import check_amount, check_writable
-from labelweave.labels.label_names import checked_names
+from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 
 __all__ = ["IdentityCovariance"]

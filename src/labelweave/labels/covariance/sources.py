@@ -10,8 +10,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, LabelsByLabels
 from labelweave.labels.covariance.spectra import check_writable
-from labelweave.labels.label_matrix import LabelMatrix
-from labelweave.labels.label_names import frame_names, shown_name
+from labelweave.labels.label_matrix import LabelMatrix, frame_names, shown_name
 
 __all__ = ["matrix_and_names", "mean_outer_product", "signature_factor"]
 

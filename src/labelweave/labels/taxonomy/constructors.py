@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from labelweave.labels.taxonomy.forest import Forest, node_name
 
-__all__ = ["Edges", "TaxonomyConstructors", "edges_of_graph", "edges_of_nested", "edges_of_paths"]
+__all__ = ["TaxonomyConstructors"]
 
 
 # pairs of parent and child, and all nodes in the order given

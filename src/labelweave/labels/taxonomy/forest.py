@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Forest", "Names", "node_name", "ordered_forest"]
+__all__ = ["Forest", "Names", "node_name"]
 
 
 Names = Iterable[str] | npt.NDArray[Any]
