@@ -1,4 +1,4 @@
-"""Kernels that fall off with the distance: RBF (Gaussian) and Laplacian."""
+"""Kernels that fall off with the distance, RBF (Gaussian) and Laplacian, and their width from data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels.kernel import value_type
-from labelweave.features.kernels.parameters import GammaKernel
+from labelweave.features.kernels.kernel import Kernel, is_number, value_type
 from labelweave.features.kernels.products import (
     are_same,
     cache_slices,
@@ -24,7 +24,7 @@ from labelweave.features.kernels.products import (
 )
 from labelweave.model_files import storable
 
-__all__ = ["LaplacianKernel", "RBFKernel"]
+__all__ = ["GammaKernel", "LaplacianKernel", "RBFKernel"]
 
 
 # Distances from norms lose to cancellation about epsilon * norm^2.  Up to this gamma * norm^2
@@ -32,6 +32,60 @@ __all__ = ["LaplacianKernel", "RBFKernel"]
 _FARTHEST_IN_SINGLE = 80.0
 _LARGEST_IN_SINGLE = 1e30  # of gamma and of squared norms
 _LARGEST_EXPONENT = 1e300
+
+
+class GammaKernel(Kernel):
+    """A kernel with a width ``gamma``: a number > 0, "scale" or "auto"."""
+
+    gamma: Any
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.gamma, str):
+            allowed = self.gamma in ("scale", "auto")
+        else:
+            allowed = is_number(self.gamma) and 0 < self.gamma < np.inf
+        if not allowed:
+            raise ValueError(
+                f"{type(self).__name__} has gamma={self.gamma!r}; it must be a number > 0, 'scale' or 'auto'."
+            )
+
+    def _parameter_names(self) -> list[str]:
+        return ["gamma"]
+
+    def _resolved(self, features: FeatureMatrix) -> Kernel:
+        if not isinstance(self.gamma, str):
+            return self
+        other: Kernel = clone(self)
+        other.set_params(gamma=_gamma_from_data(self.gamma, features))
+        return other
+
+    def _gamma(self) -> float:
+        if isinstance(self.gamma, str):
+            raise ValueError(
+                f"{type(self).__name__} has gamma={self.gamma!r}, which is to be found from data; "
+                "call its method resolved(features) with the training rows and use what it returns."
+            )
+        return float(self.gamma)
+
+
+def _gamma_from_data(gamma: str, features: FeatureMatrix) -> float:
+    """Find the width as :class:`sklearn.svm.SVC` does.
+
+    gamma: ``1 / (d * variance of all entries)`` or ``1 / d``.
+    Returns the width; 1.0 where the formula divides by zero.
+    """
+    scatter = 1.0 if gamma == "auto" else _variance(features)
+    # the variance of equal sparse entries may come out as a rounding error below zero
+    return float(1.0 / (features.shape[1] * scatter)) if features.shape[1] and scatter > 0 else 1.0
+
+
+def _variance(features: FeatureMatrix) -> float:
+    if 0 in features.shape:
+        return 0.0
+    if not features.is_sparse:
+        return float(features.data.var(dtype=np.float64))
+    csr = features.data.astype(np.float64, copy=False)
+    return float(csr.multiply(csr).mean() - csr.mean() ** 2)
 
 
 class _ExponentialKernel(GammaKernel):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.kernels.distances import GammaKernel
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
-from labelweave.features.kernels.parameters import GammaKernel, check_positive_integer
 from labelweave.features.kernels.products import are_same, cache_slices, dot_products
 from labelweave.model_files import storable
 
@@ -96,7 +99,7 @@ class PolynomialKernel(GammaKernel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_positive_integer(self, "degree")
+        _check_positive_integer(self, "degree")
         check_not_negative(self, "coef0")
 
     def _parameter_names(self) -> list[str]:
@@ -139,3 +142,10 @@ def _raise(values: Array, power: int) -> None:
         values *= values
         if bit == "1":
             values *= base
+
+
+def _check_positive_integer(kernel: Kernel, name: str) -> None:
+    """Refuse a parameter that is not an integer >= 1, by a ValueError."""
+    value: Any = getattr(kernel, name)
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise ValueError(f"{type(kernel).__name__} has {name}={value!r}; it must be an integer >= 1.")
