@@ -138,8 +138,8 @@ class BlockAscent(Solver[BlockDual, BlockState]):
         return state
 
     def _gives_way(self, state: BlockState, record: TraceRecord) -> bool:
-        is_due = state.rounds >= _FIRST_LOOK and record.gap > self.tol
-        return is_due and _expected_rounds(state, record, self.tol) > self.rival
+        is_due = np.isfinite(self.rival) and state.rounds >= _FIRST_LOOK and record.gap > self.tol
+        return bool(is_due) and _expected_rounds(state, record, self.tol) > self.rival
 
     def _checked(self, problem: BlockDual, state: BlockState) -> Round[BlockState]:
         """Measure the gap; where it is small enough, do so with fresh scores."""
