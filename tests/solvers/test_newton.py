@@ -373,6 +373,8 @@ def test_a_fit_stopped_at_any_check_goes_on_with_the_same_bits(directions, start
     weights[np.arange(N), np.arange(N) % 3] = 0.0
     problem = _simple(weights, "variances")
     solver = NewtonConjugateGradient(1e-10, 60, directions=DIRECTIONS[directions])
+    none = NewtonState.from_plain(solver.solve(problem)[1].to_plain())
+    assert solver.solve(problem, none)[0].trace == solver.solve(problem, none)[0].trace == list(none.trace)
     first = NewtonState.at(np.random.default_rng(3).normal(size=problem.shape) * (start == "far"))
     whole, end = solver.solve(problem, first)
     for stop in range(len(whole.trace)):

@@ -15,7 +15,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import read_splits
 
-__all__ = ["LearningBlock", "drawn_blocks", "held_out_rows", "reusable_splits"]
+__all__ = ["LearningBlock", "drawn_blocks", "held_out_rows", "reusable_splits", "shown_splits"]
 
 
 _PARTS = 5
@@ -68,6 +68,11 @@ def reusable_splits(cv: Any) -> Any:
     Returns the same, to be used any number of times.
     """
     return list(cv) if isinstance(cv, Iterator) else cv
+
+
+def shown_splits(cv: Any) -> Any:
+    """Write folds as a number, as lists of rows, or as what a splitter says of itself."""
+    return cv if cv is None or isinstance(cv, Integral | list) else repr(cv)
 
 
 def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: int) -> Array:

@@ -15,11 +15,21 @@ import numpy as np
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import panels
-from labelweave.estimators.kernel_expansion import KernelExpansion
 from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import LowRankGram
 from labelweave.model_files import storable
+from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
-__all__ = ["KernelScorer", "LinearScorer", "Scorer", "dense_rows", "kernel_scorer", "scorer_of_parts"]
+__all__ = [
+    "KernelExpansion",
+    "KernelScorer",
+    "LinearScorer",
+    "Scorer",
+    "dense_rows",
+    "expansion",
+    "kernel_scorer",
+    "scorer_of_parts",
+]
 
 _KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
 
@@ -68,6 +78,40 @@ class LinearScorer(Scorer):
         assert explicit is not None, "weights are only kept for explicit features"
         scores: Array = explicit.matmul(self.coef_.T) + self.intercept_
         return scores
+
+
+@storable("KernelExpansion")
+@dataclass(frozen=True)
+class KernelExpansion:
+    """One term of the scores: ``scores[:, labels] += k(x, rows) @ coefficients``.
+
+    kernel: k; None for a kernel matrix that is given.
+    Shapes: rows (m,), labels (k,), coefficients (m, k).
+    """
+
+    kernel: Kernel | None
+    rows: Array
+    labels: Array
+    coefficients: Array
+
+    def add_to(self, scores: RowsByLabels, block: Array) -> None:
+        """Add the term.
+
+        block (n, m): the kernel between the rows to be scored and the term's rows.
+        """
+        if len(self.labels) == scores.shape[1]:
+            scores += block @ self.coefficients
+        else:
+            scores[:, self.labels] += block @ self.coefficients
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> KernelExpansion:
+        """Make the term again."""
+        return cls(**state)
 
 
 @storable("KernelScorer")
@@ -141,3 +185,30 @@ def dense_rows(features: FeatureMatrix) -> Array:
     """Give features as a dense array."""
     table: Array = features.data.toarray() if features.is_sparse else features.data
     return table
+
+
+def expansion(
+    prior: ScorePrior, gram: CoupledGram, dual: RowsByLabels
+) -> tuple[Array, list[KernelExpansion]]:
+    """Write the scores of a fitted model as sums of kernels to training rows.
+
+    gram: the kernel matrices of the fit.
+    support (m,): the training rows that are needed.
+    terms: one a kernel, over these rows.
+    """
+    parts = []
+    for term, matrix in zip(prior.terms, gram.terms, strict=True):
+        labels = np.flatnonzero(term.covariance.diagonal())
+        mixed = np.ascontiguousarray(np.asarray(term.covariance.matmul(dual))[:, labels])
+        if isinstance(matrix.gram, LowRankGram):
+            rows, mixed = matrix.gram.active_rows, matrix.gram.active_coefficients(mixed)
+        else:
+            rows = np.flatnonzero(dual.any(axis=1))
+            mixed = mixed[rows]
+        parts.append((term.kernel, rows, labels, mixed))
+    support = np.unique(np.concatenate([rows for _, rows, _, _ in parts]))
+    terms = [
+        KernelExpansion(kernel, np.searchsorted(support, rows), labels, coefficients)
+        for kernel, rows, labels, coefficients in parts
+    ]
+    return support, terms

@@ -110,6 +110,8 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
 
     def round(self, problem: NewtonProblem, state: NewtonState) -> Round[NewtonState]:
         """Take a step and check the gap; a point that is not measured yet is measured alone."""
+        if state.residual is not None and self._is_done(state):  # one that a run ended with
+            return Round(state, None, Status.CONVERGED)
         if state.residual is not None:
             was_fresh = state.is_fresh
             state, longest = self._stepped(problem, state)

@@ -8,23 +8,25 @@ in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameter
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER
-from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows, reusable_splits
+from labelweave.estimators.folds import (
+    LearningBlock,
+    drawn_blocks,
+    held_out_rows,
+    reusable_splits,
+    shown_splits,
+)
 from labelweave.estimators.held_out import THRESHOLD_RULES
-from labelweave.estimators.kernel_expansion import expansion
+from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_logistic.fit import (
     FitSettings,
     FittedLikelihood,
@@ -33,11 +35,12 @@ from labelweave.estimators.kernel_logistic.fit import (
     read_likelihood_data,
 )
 from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
-from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
+from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities, LikelihoodScorer
 from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.scorers import expansion
 from labelweave.estimators.thresholded_classifier import fit_after
-from labelweave.features import FeatureMatrix, Kernel, make_kernel
-from labelweave.hyperparameters import LearnedParameters, SearchRecord
+from labelweave.features import FeatureMatrix
+from labelweave.hyperparameters import LearnedParameters
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
@@ -47,11 +50,13 @@ __all__ = ["KernelLogisticClassifier"]
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _POSITIVE = Interval(Real, 0, None, closed="neither")
+_NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 _COUNT = Interval(Integral, 1, None, closed="left")
-_ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may show
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
 _RANK = 100  # of the preconditioner
-Searched = tuple[LearnedParameters | None, Array | None]  # what was learned, and where fits start
+# the end of a search, hyper-parameters, and dual variables to start from
+Found = tuple[LearnedParameters | None, Array, Array | None]
+_NOTHING: tuple[Array | None, Array | None] = (None, None)
 
 
 @storable("KernelLogisticClassifier")
@@ -103,6 +108,15 @@ class KernelLogisticClassifier(KernelProbabilities):
         paper's mc-tied), all the shape but none the scale ("scale", mc-semi), none ("class",
         mc-sep), those of one depth ("level"), those under one child of the root ("subtree").
         A pair ties scale and shape in two ways.
+    tree_prior : bool, default=True
+        Whether classes share the functions of the taxonomy's nodes; else every class has one function of its
+        own, and the taxonomy says how these are tied, what inner nodes mean and what mistakes cost.
+    feature_widths : bool, default=False
+        Whether the RBF kernel has a width for every feature, learned with a log-normal prior around one
+        width, which few rows do not leave far.  Needs ``hyperparameters="learn"``.
+    false_negative_cost, false_positive_cost : float or array-like of shape (L,), default=1.0
+        What the losses of labels that are there, and of those that are not, are multiplied with; for many
+        labels a row or two classes.  Probabilities are then those of rows drawn by these weights.
     hyperparameters : {"learn", "fixed"}, default="learn"
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
@@ -131,8 +145,14 @@ class KernelLogisticClassifier(KernelProbabilities):
     validation_fraction : float, default=0.1
         The share of rows held out for thresholds, every label spread evenly.
     low_rank : int or None, default=None
-        Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true
-        diagonal (section 7.4.3); the model then keeps so many rows.  None for the exact matrices.
+        Replace kernel matrices, also while hyper-parameters are learned, by incomplete Cholesky factors of so
+        many columns, with the true diagonal (section 7.4.3); the model then keeps so many rows.
+    warm_start : bool, default=False
+        Whether the next ``fit`` starts from the hyper-parameters and dual variables of the last one, where
+        their shapes are as they were, and else anew; the optimum is the same.
+    checkpoint : path-like or None, default=None
+        A file, written at most every 30 s while ``fit`` runs and removed when it is done.  A fit that was
+        killed goes on from it with the same bits; one of other data or parameters is refused.
     tol : float, default=1e-4
         The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
     max_iter : int, default=100
@@ -213,6 +233,8 @@ class KernelLogisticClassifier(KernelProbabilities):
     array([[0.1, 0. , 0.9]])
     """
 
+    _last: tuple[Array | None, Array | None] = _NOTHING  # hyper-parameters and dual variables of the last fit
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelProbabilities._kernel_constraints,
         "gamma": [StrOptions({"scale", "auto"}), _POSITIVE, None],
@@ -222,12 +244,17 @@ class KernelLogisticClassifier(KernelProbabilities):
         "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
         "coupling": [StrOptions({"full"}), _COUNT, None],
         "tie": [StrOptions(set(TIES)), tuple, list],
+        "tree_prior": ["boolean"],
+        "feature_widths": ["boolean"],
+        "false_negative_cost": [_NON_NEGATIVE, "array-like"],
+        "false_positive_cost": [_NON_NEGATIVE, "array-like"],
         "hyperparameters": [StrOptions({"learn", "fixed"})],
         "cv": ["cv_object"],
         "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
         "learning_blocks": [_COUNT],
         "max_learning_iter": [_COUNT],
         "decision": [StrOptions(_DECISIONS)],
+        **KernelProbabilities._frame_constraints,
         **KernelProbabilities._threshold_constraints,
         "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, 0, 1, closed="neither")],
         "low_rank": [_COUNT, None],
@@ -240,34 +267,13 @@ class KernelLogisticClassifier(KernelProbabilities):
     }
 
     def __init__(
-        self,
-        kernel="rbf",
-        *,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        scale=10.0,
-        intercept_variance=1.0,
-        taxonomy=None,
-        label_covariance=None,
-        coupling=None,
-        tie="shared",
-        hyperparameters="learn",
-        cv=5,
-        learning_rows=None,
-        learning_blocks=1,
-        max_learning_iter=100,
-        decision="most_probable",
-        threshold="auto",
-        validation_fraction=0.1,
-        low_rank=None,
-        tol=1e-4,
-        max_iter=100,
-        solver="auto",
-        memory_budget=8000.0,
-        n_jobs=None,
-        random_state=0,
-    ):
+        self, kernel="rbf", *, gamma=None, degree=3, coef0=1.0, scale=10.0, intercept_variance=1.0,
+        taxonomy=None, label_covariance=None, coupling=None, tie="shared", tree_prior=True,
+        feature_widths=False, false_negative_cost=1.0, false_positive_cost=1.0, hyperparameters="learn",
+        cv=5, learning_rows=None, learning_blocks=1, max_learning_iter=100, decision="most_probable",
+        threshold="auto", validation_fraction=0.1, low_rank=None, warm_start=False, checkpoint=None,
+        tol=1e-4, max_iter=100, solver="auto", memory_budget=8000.0, n_jobs=None, random_state=0,
+    ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -278,6 +284,10 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.label_covariance = label_covariance
         self.coupling = coupling
         self.tie = tie
+        self.tree_prior = tree_prior
+        self.feature_widths = feature_widths
+        self.false_negative_cost = false_negative_cost
+        self.false_positive_cost = false_positive_cost
         self.hyperparameters = hyperparameters
         self.cv = cv
         self.learning_rows = learning_rows
@@ -287,6 +297,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.threshold = threshold
         self.validation_fraction = validation_fraction
         self.low_rank = low_rank
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
@@ -296,7 +308,9 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelLogisticClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None
+    ) -> KernelLogisticClassifier:
         """Learn the hyper-parameters and fit the model.
 
         Parameters
@@ -308,6 +322,9 @@ class KernelLogisticClassifier(KernelProbabilities):
             unobserved.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
+        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+            Non-negative weights of single entries' losses, for many labels a row; an entry that is not stored
+            has the weight 1.
 
         Returns
         -------
@@ -324,30 +341,35 @@ class KernelLogisticClassifier(KernelProbabilities):
         if self._is_precomputed and features.is_sparse:
             features = FeatureMatrix(features.data.toarray())
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
-        data = self._read_data(features, y, sample_weight)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        data = self._read_data(features, y, sample_weight, entry_weight)
+        last, cv = self._last if self.warm_start else _NOTHING, reusable_splits(self.cv)
+        journal = self._open_journal(
+            X=features.data, y=[data.signs, data.codes, data.partial, data.allowed],
+            weights=[data.weights, data.entry_weights], cv=shown_splits(cv), start=list(last),
+        )  # fmt: skip
+        draw = check_random_state(self.random_state).randint
+        seed = journal.recall("seed", lambda: int(draw(2**31 - 1)))
         kernel = self._starting_kernel(features, seed)
-        family = prior_family(self._prior_choice(seed), kernel, self.classes_[-data.n_labels :])
+        family = prior_family(self._prior_choice(features, seed), kernel, self.classes_[-data.n_labels :])
         self._forget_expansion()
-        blocks = self._blocks(data, seed)
-        iterations = self.max_learning_iter if blocks else 0
-        arguments = FitArguments(X, y, sample_weight)
-        progress = FitProgress(self, arguments, tol=self.tol, searches=iterations, has_part=self._holds_out)
+        blocks = self._blocks(data, cv, seed)
+        arguments, searches = FitArguments(X, y, sample_weight), self.max_learning_iter if blocks else 0
+        progress = FitProgress(self, arguments, tol=self.tol, searches=searches, has_part=self._holds_out)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running():
-            task = LikelihoodFit(family, data, self._settings(progress, workers, seed, iterations))
-            learned, start = task.learn(blocks) if blocks else (None, None)
-            result = self._fit(task, features, (learned, start), progress)
-        self.hyperparameters_ = family.values(family.start if learned is None else learned.theta)
-        self._keep(result, learned)
+            task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
+            found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
+            result = self._fit(task, features, found, progress)
+        self.hyperparameters_ = family.values(found[1])
+        self._keep(result, found[0])
+        is_done = "interrupted" not in (self.status_, self.learning_status_)
+        self._close_journal(journal, is_done=is_done)
         progress.close()
         return self
 
-    @property
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _read_data(self, features: FeatureMatrix, y: Any, sample_weight: Any) -> LikelihoodData:
+    def _read_data(
+        self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any
+    ) -> LikelihoodData:
         weights = _check_sample_weight(
             sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
         )
@@ -362,55 +384,41 @@ class KernelLogisticClassifier(KernelProbabilities):
             raise ValueError(
                 "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
             )
+        costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
+        data = data.weighted(costs, entry_weight, self._form.kind)
         return replace(data, is_precomputed=self._is_precomputed)
 
-    def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:
-        if self._is_precomputed:
-            self._read_kernel(features, seed)
-            return None
-        gamma = _paper_gamma(features) if self.gamma is None else self.gamma
-        kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0).resolved(features)
-        self._check_kernel(kernel, features, seed)
-        return kernel
-
-    def _prior_choice(self, seed: int) -> PriorChoice:
-        if self.coupling is not None and self.hyperparameters == "fixed":
-            raise ValueError(
-                "coupling is to be learned but hyperparameters='fixed'; use hyperparameters='learn', or give "
-                "a label_covariance."
-            )
+    def _prior_choice(self, features: FeatureMatrix, seed: int) -> PriorChoice:
+        for name in ("coupling", "feature_widths"):
+            if getattr(self, name) and self.hyperparameters == "fixed":
+                raise ValueError(
+                    f"{name} is to be learned but hyperparameters='fixed'; use hyperparameters='learn', or "
+                    "give a label_covariance or a kernel."
+                )
+        names = map(str, range(features.shape[1]) if features.names is None else features.names)
         return PriorChoice(
             float(self.scale),
             self.intercept_variance,
             self.tie,
-            self.taxonomy_,
+            self.taxonomy_ if self.tree_prior else None,
             self.label_covariance,
             self.coupling,
             seed,
+            ties=self.taxonomy_,
+            widths_of=tuple(names) if self.feature_widths else None,
         )
 
-    def _check_decision(self) -> None:
-        if self.decision == "most_probable":
-            return
-        if self._form.kind == "labels":
-            raise ValueError(
-                f"decision={self.decision!r} is for one class a row, but y has many labels a row."
-            )
-        if self.taxonomy_ is None:
-            raise ValueError(
-                f"decision={self.decision!r} needs a taxonomy; give one, or decision='most_probable'."
-            )
-
-    def _blocks(self, data: LikelihoodData, seed: int) -> list[LearningBlock]:
+    def _blocks(self, data: LikelihoodData, cv: Any, seed: int) -> list[LearningBlock]:
         """Give the rows to learn on, and which of them each fold holds out; no blocks to learn nothing."""
         certain = data.certain()
         if self.hyperparameters == "fixed" or (len(certain) < 2 and self.learning_blocks == 1):
             return []
         drawn = drawn_blocks(certain, self.learning_rows, self.learning_blocks, seed)
-        cv = reusable_splits(self.cv)
         return [LearningBlock(rows, held_out_rows(cv, rows, data.targets, seed)) for rows in drawn]
 
-    def _settings(self, progress: FitProgress, workers: Workers, seed: int, iterations: int) -> FitSettings:
+    def _settings(
+        self, progress: FitProgress, workers: Workers, seed: int, iterations: int, journal: Journal
+    ) -> FitSettings:
         return FitSettings(
             tol=self.tol,
             max_iter=self.max_iter,
@@ -423,17 +431,21 @@ class KernelLogisticClassifier(KernelProbabilities):
             seed=seed,
             on_check=progress,
             on_search=progress.on_search,
+            journal=journal,
         )
 
     def _fit(
-        self, task: LikelihoodFit, features: FeatureMatrix, searched: Searched, progress: FitProgress
+        self, task: LikelihoodFit, features: FeatureMatrix, found: Found, progress: FitProgress
     ) -> SolverResult:
         """Choose thresholds, fit with learned hyper-parameters, and keep what makes the scores."""
-        data, (learned, start) = task.data, searched
-        theta = task.family.start if learned is None else learned.theta
+        data, (learned, theta, start) = task.data, found
+        if learned is not None and learned.status == "interrupted":
+            # a fit that goes on will find other hyper-parameters, and no use for these fits
+            task = replace(task, settings=replace(task.settings, journal=Journal()))
 
         def fit_part(kept: Array) -> SolverResult:
-            fitted = task.part(kept).fit("part", theta, None if start is None else start[kept])
+            few = None if start is None or len(start) != len(features) else start[kept]
+            fitted = task.part(kept).fit("part", theta, few)
             self._keep_scores(fitted, features, kept)
             return fitted.result
 
@@ -446,47 +458,16 @@ class KernelLogisticClassifier(KernelProbabilities):
             assert part is not None, "only a fit after another one gives way to it"
             return replace(part, status=Status.INTERRUPTED)
         self._keep_scores(whole, features, rows)
+        self._last = (theta, whole.dual[:, None, :]) if self.warm_start else _NOTHING
         return whole.result
 
     def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
         """Keep a model of some rows."""
         self.prior_ = fitted.prior
         self.kernel_products_ = fitted.gram.products
-        self.intercept_ = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
-        support, self.expansion_ = expansion(fitted.prior, fitted.gram, fitted.dual)
-        self._keep_support(features, rows[support], fitted.dual[support])
-
-    def _keep(self, result: SolverResult, learned: LearnedParameters | None) -> None:
-        self.cross_validation_loss_ = np.nan if learned is None else learned.value
-        self.learning_status_ = "fixed" if learned is None else learned.status
-        self.learning_trace_ = [] if learned is None else learned.trace
-        if self.learning_status_ == "interrupted":
-            message = (
-                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
-            )
-            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER - 1)
-        self._keep_result(result)
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`KernelProbabilities.to_state`."""
-        state = super().to_state()
-        state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
-        return state
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> KernelLogisticClassifier:
-        """Make the fitted model again; see :meth:`KernelProbabilities.from_state`."""
-        model: Any = super().from_state(state)
-        model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
-        return model
-
-
-def _paper_gamma(features: FeatureMatrix) -> float:
-    """Compute 1 / (2 sum of variances), or 1 for features that do not vary."""
-    if features.is_sparse:
-        means, variances = mean_variance_axis(features.data, axis=0)
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows that are too long
-            means, variances = (f(features.data, axis=0, dtype=np.float64) for f in (np.mean, np.var))
-    scatter = float(np.where(np.abs(variances) > (_ROUNDING * means) ** 2, variances, 0.0).sum())
-    return float(np.clip(0.5 / scatter, 1e-300, 1e300)) if scatter > 0 else 1.0
+        intercepts = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
+        support, terms = expansion(fitted.prior, fitted.gram, fitted.dual)
+        vectors = None if self._is_precomputed else features.rows(rows[support]).data
+        self.scorer_ = LikelihoodScorer(
+            intercepts, tuple(terms), rows[support], vectors, fitted.dual[support]
+        )

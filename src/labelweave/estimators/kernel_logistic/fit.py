@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.class_targets import read_classes
+from labelweave.estimators.entry_weights import costs_by_label, read_entry_weights, weights_of_entries
 from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
@@ -65,6 +67,9 @@ class LikelihoodData:
     partial: Array = field(default_factory=lambda: np.empty(0, np.intp))
     allowed: Array = field(default_factory=lambda: np.empty((0, 0), bool))
     is_precomputed: bool = False
+    entry_weights: RowsByLabels | None = None
+
+    loss_name: ClassVar[str] = "logistic"
 
     @property
     def targets(self) -> Array:
@@ -85,7 +90,34 @@ class LikelihoodData:
         if self.codes is not None:
             return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed)
         assert self.signs is not None, "rows have classes or labels"
-        return EntrywiseLoss("logistic", self.signs, weights, is_separate=not ties_labels)
+        return EntrywiseLoss(
+            self.loss_name,
+            self.signs,
+            weights,
+            is_separate=not ties_labels,
+            entry_weights=self.entry_weights,
+        )
+
+    def weighted(self, costs: Mapping[str, Any], entry_weight: Any, kind: str) -> LikelihoodData:
+        """Weight the entries of the labels.
+
+        costs: those of positive and of negative entries, by the names that users know, a number or (L,).
+        kind: of the target, for what cannot be weighted.
+        """
+        if entry_weight is None and all(np.ndim(cost) == 0 and cost == 1 for cost in costs.values()):
+            return self
+        if self.signs is None or (entry_weight is not None and kind != "labels"):
+            what = "entry_weight is" if entry_weight is not None else f"{' and '.join(costs)} are"
+            raise ValueError(
+                f"{what} for many labels a row, but y has one class a row; use sample_weight, or give the "
+                "labels as a table."
+            )
+        positive, negative = (costs_by_label(name, cost, self.n_labels) for name, cost in costs.items())
+        entries = read_entry_weights(entry_weight, self.label_matrix())
+        factors = np.where(self.signs > 0, positive, negative)
+        if entries is not None:
+            factors = factors * weights_of_entries(np.ones(len(self.signs)), entries)
+        return replace(self, entry_weights=factors)
 
     def source(self, kernel: Kernel | None) -> GramSource:
         """Give the entries of the rows' kernel matrix.
@@ -131,6 +163,7 @@ class LikelihoodData:
             weights=self.weights[which],
             signs=None if self.signs is None else self.signs[which],
             codes=None if self.codes is None else self.codes[which],
+            entry_weights=None if self.entry_weights is None else self.entry_weights[which],
             partial=self.partial[:0],
             allowed=self.allowed[:0],
         )
@@ -204,28 +237,39 @@ class FittedLikelihood:
     result: SolverResult
 
 
+@dataclass(frozen=True)
 class LikelihoodFit:
     """One fit."""
 
-    def __init__(self, family: PriorFamily, data: LikelihoodData, settings: FitSettings) -> None:
-        self.family, self.data, self.settings = family, data, settings
-        self.ties_labels = family.ties_labels or data.codes is not None
-        self.n_terms = len(family.prior(family.start).terms)
+    family: PriorFamily
+    data: LikelihoodData
+    settings: FitSettings
+
+    @property
+    def ties_labels(self) -> bool:
+        """Whether labels are solved for together."""
+        return self.family.ties_labels or self.data.codes is not None
+
+    @cached_property
+    def n_terms(self) -> int:
+        """The number of kernel matrices."""
+        return len(self.family.prior(self.family.start).terms)
 
     def part(self, kept: Array) -> LikelihoodFit:
         """Give a fit of some rows."""
-        return LikelihoodFit(self.family, self.data.rows(kept), self.settings)
+        return replace(self, data=self.data.rows(kept))
 
     def fit(self, stage: str, theta: Array, start: Array | None) -> FittedLikelihood:
         """Fit all rows, as a stage of the journal.
 
-        start (n, groups, columns): dual variables to start from.
+        start: dual variables to start from, of shape (n, 1, L) or (n, L, 1).
         """
         settings, prior = self.settings, self.family.prior(theta)
         gram = prior.operator(self._final_gram, settings.workers, ties_labels=self.ties_labels)
         loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
         problem = KernelLikelihood(gram, loss, settings.rank, settings.seed)
-        state = None if start is None or start.shape != problem.shape else NewtonState.at(start)
+        is_apt = start is not None and start.size == np.prod(problem.shape)
+        state = NewtonState.at(start.reshape(problem.shape)) if start is not None and is_apt else None
         solver = NewtonConjugateGradient(settings.tol, settings.max_iter, directions=self._directions())
 
         def made(result: SolverResult, state: NewtonState) -> FittedLikelihood:
@@ -262,13 +306,13 @@ class LikelihoodFit:
         return LowRankGram.from_source(source, 0.0, np.float64, settings.workers, pivoting)
 
     def learn(
-        self, blocks: list[LearningBlock], start: Array | None = None
-    ) -> tuple[LearnedParameters, Array | None]:
+        self, blocks: list[LearningBlock], last: tuple[Array | None, Array | None] = (None, None)
+    ) -> tuple[LearnedParameters, Array, Array | None]:
         """Search for hyper-parameters, as a stage of the journal.
 
         blocks: rows on which hyper-parameters are learned, and how they are cross-validated.
-        start: hyper-parameters that an earlier search found.
-        Gives with the result dual variables for a fit of all rows to start from, if all took part.
+        last: hyper-parameters and dual variables of an earlier fit.
+        Gives the end, theta, and dual variables for a fit of all rows to start from, if there are any.
         """
         settings = self.settings
         journal, known = settings.journal, settings.journal.states.get("search")
@@ -280,13 +324,14 @@ class LikelihoodFit:
             self._first_rows(blocks),
             blocks,
             SearchSettings(max_iter=settings.learning_iterations, on_record=settings.on_search, log=log),
-            start,
+            None if last[0] is None or last[0].shape != self.family.start.shape else last[0],
         )
         learned, criterion, met = search.run()
         state, (first, *_) = criterion.inner_states[0], met
-        if state is None or len(first.rows) < len(self.data.weights):
-            return learned, None
-        return learned, _mean_over_fits(state, first.held_out, self.ties_labels)
+        dual = last[1]
+        if dual is None and state is not None and len(first.rows) == len(self.data.weights):
+            dual = _mean_over_fits(state, first.held_out)
+        return learned, learned.theta, dual
 
     def _first_rows(self, blocks: list[LearningBlock]) -> list[LearningBlock] | None:
         """Give a part of the first block, where there are many rows."""
@@ -330,10 +375,9 @@ class LikelihoodFit:
         return incomplete_cholesky(part.source(kernel), pivoting, settings.workers).active_rows
 
 
-def _mean_over_fits(dual: Array, held_out: Array, ties_labels: bool) -> Array:
-    """Average every row's dual variables over the fits that trained on it."""
+def _mean_over_fits(dual: Array, held_out: Array) -> Array:
+    """Average every row's dual variables over the fits that trained on it, to shape (n, 1, L)."""
     fits = held_out.shape[1]
     by_fit = dual.reshape(len(dual), fits, -1)
     trained = np.maximum(1, fits - held_out.sum(axis=1))
-    mean = by_fit.sum(axis=1) / trained[:, None]
-    return np.ascontiguousarray(mean[:, None, :] if ties_labels else mean[:, :, None])
+    return np.asarray(by_fit.sum(axis=1, keepdims=True) / trained[:, None, None])

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from labelweave.array_types import PerLabel
 from labelweave.estimators.class_targets import node_name
-from labelweave.features import Kernel
+from labelweave.features import FeatureMatrix, Kernel, RBFKernel
 from labelweave.hyperparameters import (
+    FeatureWidths,
     GivenCovariance,
     LearnedCoupling,
     LearnedIntercepts,
@@ -21,7 +23,7 @@ from labelweave.hyperparameters import (
 )
 from labelweave.labels import LabelCovariance, Taxonomy
 
-__all__ = ["TIES", "PriorChoice", "prior_family"]
+__all__ = ["TIES", "PriorChoice", "paper_gamma", "prior_family"]
 
 
 Grouping = Literal["shared", "class", "level", "subtree"]
@@ -29,6 +31,7 @@ Grouping = Literal["shared", "class", "level", "subtree"]
 TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
 _FIRST_INTERCEPT_VARIANCE = 1.0
+_ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may show
 _TREE_TIES = ("level", "subtree")
 
 
@@ -37,7 +40,9 @@ class PriorChoice:
     """What a user says of the prior.
 
     scale: of the kernels, to start from.
-    coupling: A covariance to be learned: ``B B^T`` with B square, or of so many columns.
+    taxonomy: one whose nodes have functions; ties is one that says which classes belong together.
+    coupling: a covariance to be learned: ``B B^T`` with B square, or of so many columns.
+    widths_of: the features that have widths of their own; None for one width.
     """
 
     scale: float
@@ -47,6 +52,8 @@ class PriorChoice:
     label_covariance: Any
     coupling: Any
     seed: int
+    ties: Taxonomy | None = None
+    widths_of: tuple[str, ...] | None = None
 
 
 def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) -> PriorFamily:
@@ -58,6 +65,13 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) 
     if choice.intercept_variance == "learn":
         start = replace(choice, intercept_variance=_FIRST_INTERCEPT_VARIANCE)
         return LearnedIntercepts(prior_family(start, kernel, classes))
+    if choice.widths_of is not None:
+        if not isinstance(kernel, RBFKernel):
+            raise ValueError(
+                f"feature_widths=True is for kernel='rbf', and this one is {kernel!r}; leave feature_widths."
+            )
+        shared = prior_family(replace(choice, widths_of=None), kernel, classes)
+        return FeatureWidths(shared, choice.widths_of)
     names = [node_name(name) for name in classes]
     given = [
         name for name in ("taxonomy", "label_covariance", "coupling") if getattr(choice, name) is not None
@@ -118,12 +132,12 @@ def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> TiedP
     scale_tie, shape_tie = _pair_of_ties(choice.tie)
     if choice.taxonomy is None:
         for tie in (scale_tie, shape_tie):
-            if tie in _TREE_TIES:
+            if tie in _TREE_TIES and choice.ties is None:
                 raise ValueError(
                     f"tie={tie!r} needs a taxonomy; give one, or tie='shared', 'scale' or 'class'."
                 )
         membership = sp.eye_array(len(names), format="csr")
-        scales, shapes = (_flat_groups(tie, names) for tie in (scale_tie, shape_tie))
+        scales, shapes = (_flat_groups(tie, names, choice.ties) for tie in (scale_tie, shape_tie))
     else:
         tree = choice.taxonomy.restricted(names).pruned(keep=names)
         membership = tree.membership(names)
@@ -142,12 +156,25 @@ def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
     return pair
 
 
-def _flat_groups(tie: Grouping, names: list[str]) -> NodeGroups:
+def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> NodeGroups:
     if tie == "shared":
-        return NodeGroups(np.zeros(len(names), np.intp), [""])
-    return NodeGroups(np.arange(len(names)), names)
+        return NodeGroups.of_everything(len(names))
+    if tree is None or tie == "class":
+        return NodeGroups(np.arange(len(names)), names)
+    return NodeGroups(*tree.restricted(names).pruned(keep=names).groups(tie, names))
 
 
 def _tree_groups(tie: Grouping, tree: Taxonomy) -> NodeGroups:
     of_node, names = tree.groups(tie)
     return NodeGroups(of_node, [""] if tie == "shared" else names)
+
+
+def paper_gamma(features: FeatureMatrix) -> float:
+    """Compute 1 / (2 sum of variances), or 1 for features that do not vary."""
+    if features.is_sparse:
+        means, variances = mean_variance_axis(features.data, axis=0)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows that are too long
+            means, variances = (f(features.data, axis=0, dtype=np.float64) for f in (np.mean, np.var))
+    scatter = float(np.where(np.abs(variances) > (_ROUNDING * means) ** 2, variances, 0.0).sum())
+    return float(np.clip(0.5 / scatter, 1e-300, 1e300)) if scatter > 0 else 1.0

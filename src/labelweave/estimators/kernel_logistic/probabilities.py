@@ -2,51 +2,70 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.special import log_expit, log_softmax, logit, softmax
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
-from labelweave.arrays import panels
+from labelweave.estimators.base import CALLER
 from labelweave.estimators.class_targets import node_name
-from labelweave.estimators.kernel_expansion import KernelExpansion
+from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
+from labelweave.estimators.scorers import KernelExpansion, KernelScorer
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
-from labelweave.features import FeatureMatrix
+from labelweave.features import FeatureMatrix, Kernel, make_kernel
+from labelweave.hyperparameters import LearnedParameters, SearchRecord
 from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import Taxonomy
+from labelweave.model_files import storable
+from labelweave.solvers import SolverResult
 
 __all__ = ["KernelProbabilities"]
 
-_KERNEL_VALUES_AT_ONCE = 8_000_000
+
+@storable("LikelihoodScorer")
+@dataclass(frozen=True)
+class LikelihoodScorer(KernelScorer):
+    """Sums of kernels, with the dual variables of the support rows, of shape (m, L), they are made of."""
+
+    dual: Array
+
+    @property
+    def dual_coef_(self) -> Array:
+        """The dual variables."""
+        return self.dual
+
+    @property
+    def expansion_(self) -> list[KernelExpansion]:
+        """The sums."""
+        return list(self.terms)
 
 
 class KernelProbabilities(ThresholdedClassifier):
-    """Base of such classifiers; a fit sets ``expansion_``, ``intercept_``, ``support_`` and ``taxonomy_``."""
+    """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
 
     decision: str
-    expansion_: list[KernelExpansion]
     taxonomy_: Taxonomy | None
+    gamma: Any
+    cv: Any
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     @property
     def _level(self) -> float:
         return 0.0 if isinstance(self.threshold, str) else float(logit(self.threshold))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
-        scores = np.tile(self.intercept_, (len(features), 1))
-        for term in self.expansion_:
-            rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(term.rows)))
-            for rows in panels(len(features), rows_at_once):
-                term.add_to(scores[rows], self._term_block(term, features.rows(rows)))
+        scores = self.scorer_.scores(features)
         is_pair = self._form.kind == "binary" and scores.shape[1] == 2
         return scores[:, 1:] - scores[:, :1] if is_pair else scores
-
-    def _term_block(self, term: KernelExpansion, features: FeatureMatrix) -> Array:
-        if term.kernel is None:
-            given: Array = features.data.toarray() if features.is_sparse else features.data
-            return given[:, self.support_[term.rows]]
-        return term.kernel.block(features, FeatureMatrix(self.support_vectors_[term.rows]))
 
     def _decide(self, scores: Array) -> Any:
         # of two classes the most probable one is also the best by the other rules
@@ -57,6 +76,14 @@ class KernelProbabilities(ThresholdedClassifier):
         if self.decision == "best_parent":
             return self.classes_[best_parent(probabilities, self.taxonomy_.parents_of(names))]
         return self.classes_[least_expected_loss(probabilities, self.taxonomy_.distances(names))]
+
+    @classmethod
+    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> LikelihoodScorer:
+        fitted = state["fitted"]
+        terms, vectors = tuple(fitted.pop("expansion_")), fitted.pop("support_vectors_", None)
+        return LikelihoodScorer(
+            fitted.pop("intercept_"), terms, fitted.pop("support_"), vectors, fitted.pop("dual_coef_")
+        )
 
     def predict_proba(self, X: Any) -> Array:
         """Compute the probabilities of classes or labels.
@@ -127,3 +154,54 @@ class KernelProbabilities(ThresholdedClassifier):
         predicted = np.asarray(self.predict(X)).astype(object)
         predicted[rejected(self.predict_proba(X), confidence=confidence, fraction=fraction)] = None
         return predicted
+
+    def _check_decision(self) -> None:
+        if self.decision == "most_probable":
+            return
+        if self._form.kind == "labels":
+            raise ValueError(
+                f"decision={self.decision!r} is for one class a row, but y has many labels a row."
+            )
+        if self.taxonomy_ is None:
+            raise ValueError(
+                f"decision={self.decision!r} needs a taxonomy; give one, or decision='most_probable'."
+            )
+
+    def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:
+        if self._is_precomputed:
+            self._read_kernel(features, seed)
+            return None
+        gamma = paper_gamma(features) if self.gamma is None else self.gamma
+        kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0).resolved(features)
+        self._check_kernel(kernel, features, seed)
+        return kernel
+
+    def _keep(self, result: SolverResult, learned: LearnedParameters | None) -> None:
+        self.cross_validation_loss_ = np.nan if learned is None else learned.value
+        self.learning_status_ = "fixed" if learned is None else learned.status
+        self.learning_trace_ = [] if learned is None else learned.trace
+        if self.learning_status_ == "interrupted":
+            message = (
+                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER - 1)
+        self._keep_result(result)
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        parameters = super()._storable_parameters()
+        if not (self.cv is None or isinstance(self.cv, Integral)):
+            parameters["cv"] = None  # a splitter has no use after the fit
+        return parameters
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`ThresholdedClassifier.to_state`."""
+        state = super().to_state()
+        state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> KernelProbabilities:
+        """Make the fitted model again; see :meth:`ThresholdedClassifier.from_state`."""
+        model: Any = super().from_state(state)
+        model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
+        return model

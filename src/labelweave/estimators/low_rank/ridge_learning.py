@@ -131,7 +131,7 @@ class RidgeLearning:
         fit = (_ClosedForm if is_shared and len(held_out) <= _MOST_FACTORISED else LikelihoodFit)(
             family, data, self._settings()
         )
-        learned, _ = fit.learn([LearningBlock(np.arange(len(held_out)), held_out)])
+        learned, _, _ = fit.learn([LearningBlock(np.arange(len(held_out)), held_out)])
         values = family.values(learned.theta)
         return LearnedRidge(family.kernel_at(learned.theta), values["regularization"], values, learned)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,6 @@ from labelweave.array_types import Array
 from labelweave.labels.covariance.sources import matrix_and_names, mean_outer_product, signature_factor
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy import Taxonomy
-from labelweave.model_files.storable import registered_class
 
 if TYPE_CHECKING:
     from labelweave.labels.covariance.dense import DenseCovariance
@@ -24,6 +23,12 @@ __all__ = ["CovarianceConstructors"]
 
 class CovarianceConstructors:
     """The part of ``LabelCovariance`` that makes new ones."""
+
+    _kinds: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        CovarianceConstructors._kinds[cls.__name__] = cls
 
     @staticmethod
     def identity(n_labels: int, label_names: Sequence[str] | Array | None = None) -> IdentityCovariance:
@@ -218,4 +223,4 @@ def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> Non
 
 def _kind(name: str) -> Any:
     """Find a kind of covariance; they are subclasses of what these functions belong to, so not imported."""
-    return registered_class(name)
+    return CovarianceConstructors._kinds[name]
