@@ -62,16 +62,19 @@ def fits() -> dict[str, Callable[[], Any]]:
     )
 
     random = np.random.default_rng(0)
-    X = random.normal(size=(60, 6))
-    Y = (X @ random.normal(size=(6, 4)) + random.normal(size=(60, 4)) > 0).astype(int)
+    X = random.normal(size=(40, 6))
+    Y = (X @ random.normal(size=(6, 4)) + random.normal(size=(40, 4)) > 0).astype(int)
     classes = np.array(list("abcd"))[X[:, :4].argmax(1)]
     tree = {"left": ["a", "b"], "right": ["c", "d"]}
     models = {
         "max-margin, RBF": (MaxMarginClassifier(kernel="rbf"), Y),
-        "kernel logistic, learned": (KernelLogisticClassifier(hyperparameters="learn"), classes),
-        "kernel logistic, learned, tree": (KernelLogisticClassifier(taxonomy=tree), classes),
+        "kernel logistic, learned": (KernelLogisticClassifier(max_learning_iter=8), classes),
+        "kernel logistic, learned, tree": (
+            KernelLogisticClassifier(taxonomy=tree, max_learning_iter=8),
+            classes,
+        ),
         "low rank": (LowRankClassifier(2), Y),
-        "label graph, learned": (LabelGraphClassifier(), Y),
+        "label graph, learned": (LabelGraphClassifier(max_rounds=3, tol=0.1), Y),
     }
     return {name: lambda model=model, y=y: model.fit(X, y) for name, (model, y) in models.items()}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "labelweave"
@@ -17,13 +18,18 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "labelweave"
 
 def import_graph(source: Path = SOURCE, *, functions: bool = True) -> dict[str, set[str]]:
     """Give the modules that each module imports; without ``functions`` only while it is imported itself."""
-    trees = {_name(path, source): ast.parse(path.read_text()) for path in sorted(source.rglob("*.py"))}
+    trees = _trees(source)
     return {
         name: {
             target for target in _targets(tree, trees.keys(), functions) if target not in (name, source.name)
         }
         for name, tree in trees.items()
     }
+
+
+@cache
+def _trees(source: Path) -> dict[str, ast.Module]:
+    return {_name(path, source): ast.parse(path.read_text()) for path in sorted(source.rglob("*.py"))}
 
 
 def _name(path: Path, source: Path) -> str:
@@ -33,9 +39,7 @@ def _name(path: Path, source: Path) -> str:
 
 def _targets(tree: ast.Module, modules: set[str], functions: bool) -> Iterator[str]:
     nodes = list(_executed(tree, functions))
-    by_name = functions and any(
-        isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func) for node in nodes
-    )
+    by_name = functions and any(_name_of(node) == "import_module" for node in nodes)
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
@@ -57,12 +61,18 @@ def _named(text: str, modules: set[str]) -> Iterator[str]:
         yield from (name for name in modules if name.startswith(text) and "." not in name[len(text) :])
 
 
+def _name_of(node: ast.AST) -> str:
+    return getattr(node, "id", getattr(node, "attr", ""))
+
+
 def _executed(node: ast.AST, functions: bool) -> Iterator[ast.AST]:
     """Walk what is executed; what stands under ``if TYPE_CHECKING`` is not."""
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr_context | ast.operator | ast.arguments):
+            continue
         if not functions and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+        if isinstance(child, ast.If) and _name_of(child.test) == "TYPE_CHECKING":
             continue
         yield child
         yield from _executed(child, functions)

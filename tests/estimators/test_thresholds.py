@@ -75,7 +75,8 @@ def test_chosen_thresholds_are_better_on_new_rows(make, threshold, average, many
 @MODELS
 def test_thresholds_are_part_of_the_decision_function_only(make, rows):
     X, Y = rows
-    plain, tuned = (make(threshold=choice).fit(X, Y) for choice in ("auto", "macro_f1"))
+    # the fit of all rows begins where that of a part ended, so the two agree as far as their tolerance says
+    plain, tuned = (make(threshold=choice, tol=1e-5).fit(X, Y) for choice in ("auto", "macro_f1"))
     raw = plain.decision_function(X) + plain.thresholds_
     np.testing.assert_allclose(tuned.decision_function(X) + tuned.thresholds_, raw, atol=2e-2)
     np.testing.assert_array_equal(tuned.predict(X), tuned.decision_function(X) > 0)

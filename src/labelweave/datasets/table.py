@@ -109,29 +109,18 @@ def read_table_columns(
     label_names: Sequence[str] | None = None,
     unknown_labels: UnknownLabels = "error",
 ) -> LabeledData:
-    """Read a table and leave its columns as they are.
+    """Read a table and leave its columns as they are; for path, labels and errors see :func:`read_table`.
 
     Parameters
     ----------
-    path : path-like
-        The file, as for :func:`read_table`.
     columns : TableColumns
         What its columns are.
-    label_names : sequence of str or None, default=None
-        The labels there are; by default those of the file, sorted.
-    unknown_labels : {"error", "ignore"}, default="error"
-        What to do with a label that is not among them.
 
     Returns
     -------
     LabeledData
-        X is a DataFrame of the feature columns: numbers as float64 with NaN
-        where missing, everything else as strings, empty where missing.
-
-    Raises
-    ------
-    DataFileError
-        If the file is malformed, naming line, row and column.
+        X is a DataFrame of the feature columns: numbers as float64 with NaN where missing, everything else as
+        strings, empty where missing.
     """
     table = next(raw_tables(path))
     return _labeled_frame(table, columns.resolved(table), label_names, unknown_labels)
@@ -145,20 +134,14 @@ def iterate_table(
     label_names: Sequence[str] | None = None,
     unknown_labels: UnknownLabels = "error",
 ) -> Iterator[LabeledData]:
-    """Read a table in chunks of rows, for files larger than memory.
+    """Read a table in chunks of rows; for path and labels see :func:`read_table`.
 
     Parameters
     ----------
-    path : path-like
-        The file, as for :func:`read_table`.
     columns : TableColumns
         What its columns are; text, categorical and numeric must be given.
     chunk_rows : int, default=10000
         How many rows a chunk has.
-    label_names : sequence of str or None, default=None
-        The labels there are; needed where one column lists them.
-    unknown_labels : {"error", "ignore"}, default="error"
-        What to do with a label that is not among them.
 
     Yields
     ------
@@ -170,7 +153,8 @@ def iterate_table(
     DataFileError
         If the file is malformed, when its line is reached.
     ValueError
-        If the kinds of columns or the labels would differ from chunk to chunk.
+        If the kinds of columns or the labels would differ from chunk to chunk, as where one column lists the
+        labels and ``label_names`` is not given.
     """
     if not columns.are_resolved:
         raise ValueError(

@@ -141,18 +141,7 @@ class TableVectorizer:
         return with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
 
     def fit_transform(self, frame: Any) -> sp.csr_array:
-        """Learn from rows and make their features.
-
-        Parameters
-        ----------
-        frame : DataFrame of shape (n, columns)
-            The training rows.
-
-        Returns
-        -------
-        csr_array of float64, shape (n, d)
-            The features.
-        """
+        """Learn from rows and make their features; see :meth:`transform`."""
         return self.fit(frame).transform(frame)
 
     def get_feature_names_out(self) -> npt.NDArray[Any]:

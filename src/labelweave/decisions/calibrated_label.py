@@ -24,8 +24,10 @@ _LEAST_PROBABILITY = 1e-3  # of a forest, say, in which no tree votes for a labe
 class CalibratedLabelClassifier(DecisionClassifier):
     """Any multi-label classifier with calibrated probabilities, and label sets made of them.
 
-    A clone is fitted to a part of the rows, maps from scores to probabilities are found on its scores of
-    the others, and another clone is fitted to all rows: together less than two fits.
+    A clone is fitted to a part of the rows, maps from scores to probabilities are found on its scores of the
+    others, and another clone is fitted to all rows: together less than two fits.  For ``response_method`` (of
+    probabilities the log-odds are calibrated), ``cv``, ``validation_fraction``, ``random_state`` and further
+    attributes see :class:`TunedThresholdClassifier`.
 
     Parameters
     ----------
@@ -40,30 +42,13 @@ class CalibratedLabelClassifier(DecisionClassifier):
     min_positives : int, default=500
         For isotonic maps with pooling.
     decision : {"half", "expected_f1"}, default="half"
-        The label set of a row: labels more probable than 1/2, which is best for the Hamming loss, or the
-        set of the greatest expected F1 score, labels taken to be independent, which is never empty.
-    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
-        The scores; "auto" prefers the first.  Of probabilities the log-odds are calibrated.
-    cv : int, "prefit", splitter, iterable or None, default=None
-        None holds one part of the rows out.  A number of folds, or what scikit-learn takes as ``cv``, fits
-        once a fold.  "prefit" takes the estimator as it is, and all rows for held-out ones.
-    validation_fraction : float, default=0.2
-        The share of rows held out, for ``cv=None``.
-    random_state : int, RandomState instance or None, default=0
-        Fixes which rows are held out.
+        The label set of a row: labels more probable than 1/2, which is best for the Hamming loss, or the set
+        of the greatest expected F1 score, labels taken to be independent, which is never empty.
 
     Attributes
     ----------
-    estimator_ : classifier
-        The one that was fitted to all rows.
     calibration_ : SigmoidCalibration or IsotonicCalibration
         The maps.
-    classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.
-    n_features_in_ : int
-        Features seen in fit, if the estimator tells.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, if the estimator tells.
 
     Examples
     --------

@@ -25,7 +25,8 @@ class ConformalLabelClassifier(DecisionClassifier):
     A clone is fitted to a part of the rows.  On the others, the calibration rows, one threshold for all
     labels is chosen (:func:`labelweave.inference.control_mistakes`).  The guarantee needs calibration rows
     that the model did not see, so that no model is fitted to all rows; and it is for rows to come that are
-    exchangeable with the calibration rows, whatever the model.
+    exchangeable with the calibration rows, whatever the model.  For ``response_method``, ``random_state`` and
+    further attributes see :class:`TunedThresholdClassifier`.
 
     Parameters
     ----------
@@ -39,20 +40,16 @@ class ConformalLabelClassifier(DecisionClassifier):
         The bound.
     guarantee : {"probability", "expectation"}, default="probability"
         "probability": with at least the probability ``confidence``, over draws of the calibration rows, the
-        expected share of a row to come is at most the level.  "expectation": the expected share of
-        the next row is at most the level, on average over draws of the calibration rows, so that it may be
-        more for about half of them; for false negatives only.
+        expected share of a row to come is at most the level.  "expectation": the expected share of the next
+        row is at most the level, on average over draws of the calibration rows, so that it may be more for
+        about half of them; for false negatives only.
     confidence : float, default=0.95
         For "probability".
-    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
-        The scores; "auto" prefers the first.
     cv : "prefit" or None, default=None
         None holds one part of the rows out for calibration.  "prefit" takes the estimator as it is, and all
         rows for calibration.
     validation_fraction : float, default=0.25
         The share of calibration rows, drawn evenly, for ``cv=None``.
-    random_state : int, RandomState instance or None, default=0
-        Fixes which they are.
 
     Attributes
     ----------
@@ -64,12 +61,6 @@ class ConformalLabelClassifier(DecisionClassifier):
         The mean share of mistakes of the calibration rows.
     n_calibration_rows_ : int
         Calibration rows with an observed label.
-    classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.
-    n_features_in_ : int
-        Features seen in fit, if the estimator tells.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, if the estimator tells.
 
     Examples
     --------

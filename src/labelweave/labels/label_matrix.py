@@ -183,13 +183,7 @@ class LabelMatrix:
         return np.bincount(self.positives.indices, minlength=self.n_labels)
 
     def observed_counts(self) -> npt.NDArray[np.int64]:
-        """Count the observed rows of every label.
-
-        Returns
-        -------
-        ndarray of int64, shape (L,)
-            The counts.
-        """
+        """Count the observed rows of every label; see :meth:`positive_counts`."""
         if self.observed is None:
             return np.full(self.n_labels, len(self), np.int64)
         return np.bincount(self.observed.indices, minlength=self.n_labels)
@@ -207,13 +201,7 @@ class LabelMatrix:
         return np.asarray(2 * self.positives.toarray() - 1, dtype=np.int8)
 
     def to_dense(self) -> npt.NDArray[np.float64]:
-        """Write out 1, 0 and, for what is unobserved, NaN.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, L)
-            The dense targets.
-        """
+        """Write out 1, 0 and, for what is unobserved, NaN, as float64; see :meth:`to_signs`."""
         signs = self.to_signs()
         return np.where(signs == 0, np.nan, (signs == 1).astype(float))
 

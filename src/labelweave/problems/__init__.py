@@ -5,7 +5,7 @@ from labelweave.problems.coupled_margins import make_margin_dual
 from labelweave.problems.gram_margins import GramMargins, MarginBox, SettledMargins
 from labelweave.problems.make_gram_margins import feature_margins, kernel_margins, sum_margins
 from labelweave.problems.margin_dual import MarginData, MarginDual
-from labelweave.problems.memory_plan import feature_bytes
+from labelweave.problems.memory_plan import feature_bytes, holds_matrix
 from labelweave.problems.resources import Resources
 from labelweave.problems.working_set_margins import WorkingSetMargins
 
@@ -20,6 +20,7 @@ __all__ = [
     "WorkingSetMargins",
     "feature_bytes",
     "feature_margins",
+    "holds_matrix",
     "kernel_margins",
     "make_margin_dual",
     "sum_margins",

@@ -6,13 +6,15 @@ matrix is needed: a visit takes the kernel rows of its block, and only those.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from labelweave._loops.block_ascent import ascend_block, ascend_coupled_block, row_shares
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import panels
-from labelweave.features.gram import StreamedGram
-from labelweave.features.gram.cache import CacheContent, CachedRows
+from labelweave.features.gram import StoredGram, StreamedGram
+from labelweave.features.gram.cache import CacheContent, CachedRows, StoredRows
 from labelweave.features.gram.sources import GramSource
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
@@ -36,6 +38,7 @@ class BlockMargins:
     constant: added to every entry of K.
     covariance: R; written out unless it is the identity.
     resources: threads, precision, and memory for kernel rows.
+    gram: the kernel matrix with the constant, where it is kept.
     Raises ValueError if the memory budget is too small.
     """
 
@@ -46,15 +49,19 @@ class BlockMargins:
         constant: float,
         covariance: LabelCovariance,
         resources: Resources,
+        gram: StoredGram | None = None,
     ) -> None:
         self.box, self.covariance, self.workers = box, covariance, resources.workers
         self.dtype, self.n_rows = np.dtype(resources.dtype), source.n_rows
         self.drifts = self.dtype != np.float64
         self.block_rows = self._block_rows(resources.budget)
-        self.rows = CachedRows(
-            source, constant, resources.budget, self.dtype, self.block_rows, self.workers
-        )  # fmt: skip
-        self.cache_content, self.refill = self.rows.content, self.rows.refill
+        self.rows: CachedRows | StoredRows = (
+            CachedRows(source, constant, resources.budget, self.dtype, self.block_rows, self.workers)
+            if gram is None
+            else StoredRows(gram)
+        )
+        self.cache_content: Any = self.rows.content
+        self.refill: Any = self.rows.refill
         self.exact = StreamedGram(source, constant, np.float64, self.workers)
         low = box.astype(self.dtype)
         self.targets, self.lower, self.upper = low.targets, low.lower, low.upper

@@ -59,8 +59,11 @@ def kernel_margins(
     constant: float,
     covariance: LabelCovariance,
     resources: Resources,
+    gram: StoredGram | None = None,
 ) -> GramMargins:
     """State the dual on a kernel matrix, held and factorised as the memory budget allows.
+
+    gram: the matrix, where it has been computed already.
 
     Raises ValueError if the memory budget is too small.
     """
@@ -80,7 +83,7 @@ def kernel_margins(
         spectrum = leading_spectrum(streamed, plan.rank, workers, resources.seed)
         near = SpectralSolves(spectrum, covariance, workers)
         return GramMargins(box, _one_term(streamed, covariance, workers), near, dtype)
-    gram = StoredGram.from_source(source, constant, dtype, workers)
+    gram = gram or StoredGram.from_source(source, constant, dtype, workers)
     solves: ShiftedSolves
     if plan.factorization == "cholesky":
         solves = CholeskySolves(gram, workers)

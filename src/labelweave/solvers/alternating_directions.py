@@ -210,14 +210,18 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         best, _ = _measured(problem, state)
         return _corrected(problem, replace(state, best=best))
 
-    def start_at(self, problem: SplitDual, dual: Array) -> SplitState:
-        """Begin at dual variables, clipped to their bounds, as if they were the optimum."""
+    def start_at(self, problem: SplitDual, dual: Array, trace: tuple[TraceRecord, ...] = ()) -> SplitState:
+        """Begin at dual variables, clipped to their bounds, as if they were the optimum.
+
+        trace: of the solver that got there.
+        """
         state = self.start(problem)
         dual = np.clip(dual.astype(problem.targets.dtype), problem.lower, problem.upper)
         (scores,) = problem.scores(dual)
         shift = (problem.targets - scores) / state.penalty
         best = replace(state.best, free=dual, boxed=dual)
-        return self.start(problem, replace(state, best=best, shift=shift))
+        rounds = trace[-1].iteration if trace else 0
+        return self.start(problem, replace(state, best=best, shift=shift, rounds=rounds, trace=trace))
 
     def round(self, problem: SplitDual, state: SplitState) -> Round[SplitState]:
         for _ in range(problem.steps_a_round):

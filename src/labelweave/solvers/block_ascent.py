@@ -36,6 +36,8 @@ _RENEWAL = 64  # rounds after which scores that drift are made anew
 _FAILED_CHECKS = 6  # certificates above the tolerance where the scores in use promised less
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PATIENCE = 64  # rounds without progress, and as many as there had been
+_FIRST_LOOK = 28  # rounds before the rest is foreseen; earlier the gap falls alike on problems easy and hard
+_SLOWING = 1.5  # times as many rounds as there would be if the gap went on falling as in the last half
 _RISING = 0.01  # but not while the dual rises by this share of the gap
 
 
@@ -97,10 +99,13 @@ class BlockAscent(Solver[BlockDual, BlockState]):
     """Maximise the dual of a kernel machine by blocks of rows, to a relative duality gap.
 
     A round is of a quarter of the rows, or one block.
+
+    rival: rounds that another solver is expected to take the time of; where more of them are still to be
+        expected the run hands over.
     """
 
-    def __init__(self, tol: float, max_iter: int, seed: int = 0) -> None:
-        self.tol, self.max_iter, self.seed = tol, max_iter, seed
+    def __init__(self, tol: float, max_iter: int, seed: int = 0, *, rival: float = np.inf) -> None:
+        self.tol, self.max_iter, self.seed, self.rival = tol, max_iter, seed, rival
 
     def start(self, problem: BlockDual, point: tuple[Array, Array] | None = None) -> BlockState:
         """Begin at variables and their scores, by default at 0."""
@@ -132,6 +137,10 @@ class BlockAscent(Solver[BlockDual, BlockState]):
         state.scores[:] = problem.settled(state.beta).boxed_scores
         return state
 
+    def _gives_way(self, state: BlockState, record: TraceRecord) -> bool:
+        is_due = np.isfinite(self.rival) and state.rounds >= _FIRST_LOOK and record.gap > self.tol
+        return bool(is_due) and _expected_rounds(state, record, self.tol) > self.rival
+
     def _checked(self, problem: BlockDual, state: BlockState) -> Round[BlockState]:
         """Measure the gap; where it is small enough, do so with fresh scores."""
         if problem.drifts and state.rounds % _RENEWAL == 0:
@@ -149,8 +158,18 @@ class BlockAscent(Solver[BlockDual, BlockState]):
         if record.gap < _PROGRESS * state.best_gap:
             state = replace(state, best_gap=record.gap, best_round=state.rounds, best_dual=record.dual)
         if status is None and _is_stalled(state, record):
-            status = Status.STALLED
+            status = Status.STALLED if np.isinf(self.rival) else Status.HANDED_OVER
+        if status is None and self._gives_way(state, record):
+            status = Status.HANDED_OVER
         return Round(state, record, status, settled)
+
+
+def _expected_rounds(state: BlockState, record: TraceRecord, tol: float) -> float:
+    """Foresee the rounds to come from how the gap fell in the last half of the rounds."""
+    gaps = np.minimum.accumulate([*(earlier.gap for earlier in state.trace), record.gap])
+    half = len(gaps) // 2
+    fall = np.log(gaps[half] / gaps[-1]) / (len(gaps) - 1 - half)
+    return float(_SLOWING * np.log(gaps[-1] / tol) / fall) if fall > 0 else np.inf
 
 
 def _rows_to_visit(problem: BlockDual, state: BlockState) -> Array:

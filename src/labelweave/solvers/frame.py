@@ -156,7 +156,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
             status, now = Status.INTERRUPTED, self.mended(problem, now)
         status = status or Status.ITERATION_LIMIT
         trace = list(now.trace)
-        if status not in (Status.CONVERGED, Status.SETTLED):
+        if status not in (Status.CONVERGED, Status.SETTLED, Status.HANDED_OVER):
             last, status, answer = Certificate(*self.certify(problem, now, status))
             if last is not None:
                 trace.append(clock.stamped(last, now.rounds))

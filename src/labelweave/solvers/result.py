@@ -26,6 +26,7 @@ class Status(Enum):
         "The objective of the result lies below its own lower bound, which a positive semi-definite kernel "
         "rules out; check the kernel."
     )
+    HANDED_OVER = "Another solver is expected to be faster from here on."
     INTERRUPTED = (
         "The fit was interrupted; the model is the best one so far, with the duality gap it reached."
     )

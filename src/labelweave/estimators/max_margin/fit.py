@@ -20,6 +20,7 @@ from labelweave.estimators.journal import Journal
 from labelweave.estimators.seen_rows import carried_columns
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix
+from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.problems import (
@@ -30,6 +31,7 @@ from labelweave.problems import (
     WorkingSetMargins,
     feature_bytes,
     feature_margins,
+    holds_matrix,
     kernel_margins,
     make_margin_dual,
     sum_margins,
@@ -53,6 +55,12 @@ _SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all 
 _FEW_ROWS = 1000  # for so few, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
 _WIDEST = 2000  # features of which a square matrix is factorised
+_NARROW = 16  # columns below which products are as slow as with so many: memory decides
+_BLOCK_SWEEPS = 8000  # operations on an entry in the sweeps of a block
+_ENTRY_WORK = 400  # operations on an entry in the passes of a global step
+_SOLVES = 4.0  # products' worth of a global step
+_SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
+_USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
 _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of float32
 
 
@@ -160,6 +168,7 @@ class MarginTask:
         with Workers(self.settings.n_threads).running() as workers:
             task = _GramTask(self, workers)
             result = {
+                "auto": task.begin_by_blocks,
                 "alternating_directions": task.alternate,
                 "block_ascent": task.ascend_by_blocks,
                 "working_set": task.ascend_by_pairs,
@@ -186,8 +195,9 @@ class MarginTask:
             return self.settings.solver
         if self.further:
             return "alternating_directions"
-        is_walked = self.explicit is not None and not self._has_few_dimensions(self.explicit)
-        return "coordinate_ascent" if is_walked else "alternating_directions"
+        if self.explicit is None:  # a factorisation that is asked for is one of alternating directions
+            return "auto" if self.settings.factorization == "auto" else "alternating_directions"
+        return "alternating_directions" if self._has_few_dimensions(self.explicit) else "coordinate_ascent"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
         """Tell whether one factorisation serves: few features or rows, and features dense or labels coupled.
@@ -250,30 +260,58 @@ class _GramTask:
 
         return task.journal.run(f"{task.stage}, {stage}", solver, problem, start, on_check)
 
-    def alternate(self, dual: RowsByLabels | None) -> SolverResult:
-        """Take global steps, in double precision where rounding in single precision proves too coarse."""
+    def begin_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
+        """Walk blocks of rows while that is expected to be faster than global steps, then take these."""
+        settings, dtype = self.settings, self.first_precision()
+        resources = self.resources(dtype)
+        n, n_labels = self.task.data.labels.shape
+        if not holds_matrix(n, dtype, resources.budget):
+            return self.alternate(dual)
+        source, constant, covariance = self.parts
+        gram = StoredGram.from_source(source, constant, dtype, self.workers)
+        problem = BlockMargins(self.box, source, constant, covariance, resources, gram)
+        rival = _rounds_of_the_rival(n, n_labels, settings.tol, is_coupled=not covariance.is_diagonal)
+        solver = BlockAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
+        start = None if dual is None else solver.start(problem, problem.start(dual))
+        result, state = self.run("blocks first", solver, problem, start)
+        if result.status is not Status.HANDED_OVER:
+            return result
+        del problem
+        return self.alternate(state.beta, tuple(result.trace), gram)
+
+    def alternate(
+        self,
+        dual: RowsByLabels | None,
+        trace: tuple[TraceRecord, ...] = (),
+        gram: StoredGram | None = None,
+    ) -> SolverResult:
+        """Take global steps, in double precision where rounding in single precision proves too coarse.
+
+        trace: what a solver did before that got to the dual variables.
+        gram: the kernel matrix in the first precision, if it is at hand.
+        """
         settings, dtype = self.settings, self.first_precision()
         coarse = dtype != np.float64 and settings.precision == "auto"
         solver = AlternatingDirections(settings.tol, settings.max_iter, hands_over=coarse)
-        first = self.split(dtype)
-        begin = None if dual is None else solver.start_at(first, dual)
+        first = self.split(dtype, gram)
+        begin = None if dual is None else solver.start_at(first, dual, trace)
         result, state = self.run(str(dtype), solver, first, begin)
         if not (coarse and result.status in (Status.STALLED, Status.INDEFINITE)):
             return result
-        del first
+        del first, gram
         second = self.split(np.float64)
         solver = AlternatingDirections(settings.tol, settings.max_iter)
         goes_on = replace(state, trace=tuple(result.trace))
         return self.run("float64", solver, second, solver.start(second, goes_on))[0]
 
-    def split(self, dtype: npt.DTypeLike) -> Any:
+    def split(self, dtype: npt.DTypeLike, gram: StoredGram | None = None) -> Any:
         task, resources = self.task, self.resources(dtype)
         if self.is_thin:
             assert task.explicit is not None, "only explicit features are thin"
             return feature_margins(self.box, task.explicit, *self.parts[1:], resources)
         if task.further:
             return sum_margins(self.box, task.terms, self.parts[1], resources)
-        return kernel_margins(self.box, *self.parts, resources)
+        return kernel_margins(self.box, *self.parts, resources, gram)
 
     def ascend_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
         """Walk blocks of kernel rows."""
@@ -301,6 +339,18 @@ class _GramTask:
         reachable = _SINGLE_PRECISION_GAP * max(1.0, upper.max(initial=0.0) / 2)
         single = settings.tol >= reachable and small and not few
         return np.dtype(np.float32 if single else np.float64)
+
+
+def _rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool) -> float:
+    """Estimate the time of alternating directions in rounds of block ascent, both by their operations.
+
+    A round of blocks lets the scores of all rows follow a quarter of them, and sweeps over the blocks.
+    """
+    columns = max(n_labels, _NARROW)
+    block_round = n / 4 * columns * (2.0 * n + _BLOCK_SWEEPS)
+    factor = (_SPECTRUM if is_coupled else 1 / 3) * float(n) ** 3
+    rounds = _USUAL_ROUNDS * max(1.0, -np.log10(tol) / 3)
+    return float((factor + rounds * n * columns * (_SOLVES * n + _ENTRY_WORK)) / block_round)
 
 
 def read_covariances(

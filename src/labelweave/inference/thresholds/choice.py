@@ -149,30 +149,14 @@ def choose_top_k(
     target: float | None = None,
     sample_weight: Any = None,
 ) -> TopKChoice:
-    """Choose how many labels every row gets.
+    """Choose how many labels every row gets; for parameters and errors see :func:`choose_thresholds`.
 
-    Parameters
-    ----------
-    labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed; such entries count for nothing.
-    scores : array-like of shape (n, L)
-        Finite scores of rows that the model was not fitted to.
-    objective : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"}
-        What is to be best, as in :func:`choose_thresholds`.
-    target : float or None, default=None
-        The precision or recall to be reached by all entries together.
-    sample_weight : array-like of shape (n,) or None, default=None
-        Weights of the rows.
+    A target is to be reached by all entries together.
 
     Returns
     -------
     TopKChoice
         k, from 1 to 200, and the value of the measure.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a number is not finite, or the objective makes no sense.
     """
     wanted = read_objective(objective, target)
     table = read_labeled_scores(labels, scores, sample_weight)

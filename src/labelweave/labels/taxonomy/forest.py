@@ -130,18 +130,7 @@ class Forest:
     @overload
     def is_leaf(self, names: Several) -> npt.NDArray[np.bool_]: ...
     def is_leaf(self, names: Any) -> Any:
-        """Say whether nodes have no children.
-
-        Parameters
-        ----------
-        names : str or sequence of str
-            One node, or several.
-
-        Returns
-        -------
-        bool or ndarray of bool, shape (k,)
-            True for leaves.
-        """
+        """Say whether one node has no children, or which of several; see :meth:`depth`."""
         leaf = self._is_leaf()[self._numbers(names)]
         return bool(leaf[0]) if _is_one(names) else leaf
 
@@ -150,18 +139,7 @@ class Forest:
     @overload
     def top(self, names: Several) -> list[str]: ...
     def top(self, names: Any) -> Any:
-        """Find the roots above nodes.
-
-        Parameters
-        ----------
-        names : str or sequence of str
-            One node, or several.
-
-        Returns
-        -------
-        str or list of str
-            The root of each node; a root gives itself.
-        """
+        """Find the root above one node, or above each of several; see :meth:`depth`."""
         tops = [self.nodes[k] for k in self._ancestors_at(0)[self._numbers(names)]]
         return tops[0] if _is_one(names) else tops
 
