@@ -83,6 +83,11 @@ _MODULES = {
 }
 
 
+import_module("labelweave.pictures").register(
+    "label covariance", lambda: __getattr__("display").LabelCovarianceDisplay.from_covariance
+)
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(_MODULES[name])

@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import labelweave
 from labelweave import CalibratedLabelClassifier, MaxMarginClassifier, TunedThresholdClassifier
-from labelweave.cli import progress, several_fits
+from labelweave.cli import progress
 from labelweave.datasets import LabeledData, make_text_like, read_any, write_mulan
 from labelweave.decisions.layers import innermost, layers
 from labelweave.labels import LabelMatrix
@@ -271,7 +271,7 @@ def test_an_interrupt_of_any_fit_leaves_no_file(run, files, tmp_path, monkeypatc
             signal.raise_signal(signal.SIGINT)
 
     calls = []
-    monkeypatch.setattr(several_fits._EndAtInterrupts, "on_fit_task_begin", show)
+    monkeypatch.setattr(progress._EndAtInterrupts, "on_fit_task_begin", show)
     done = _fit(run, "--calibrate", "sigmoid", "--tune-threshold", "micro_f1", *quiet, code=130)
     assert done.err.splitlines()[-1] == "labelweave: interrupted; nothing was written."
     assert not (tmp_path / "m.lw").exists()

@@ -170,7 +170,7 @@ def test_an_interrupt_saves_the_best_model(fit_table, monkeypatch):
 
 def test_an_interrupt_before_the_fit_writes_nothing(run, monkeypatch, tmp_path):
     monkeypatch.setattr(
-        "labelweave.cli.fit.read_training_rows", lambda *_: signal.raise_signal(signal.SIGINT)
+        "labelweave.cli.fitting.read_training_rows", lambda *_: signal.raise_signal(signal.SIGINT)
     )
     assert "interrupted; nothing was written" in run("fit", "a.csv", "--out", "m.lw", code=130).err
     assert not (tmp_path / "m.lw").exists()

@@ -1,6 +1,6 @@
 import pytest
 
-from labelweave.cli.comparison_options import models_to_compare
+from labelweave.cli.fitting import models_to_compare
 
 
 def test_models_are_compared_before_the_fit(run, matrix_files, tmp_path):
@@ -29,4 +29,4 @@ def test_nonsense_is_one_sentence(run, matrix_files, words, said):
 
 def test_models_of_label_sets_are_refused_for_classes():
     with pytest.raises(Exception, match="many labels a row"):
-        models_to_compare("plst", {"plst": None}, "max-margin", are_classes=True)
+        models_to_compare("plst", "max-margin", are_classes=True)

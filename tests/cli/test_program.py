@@ -80,12 +80,12 @@ def test_errors_are_one_line(run, monkeypatch, error, line):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("labelweave.cli.fit.read_training_rows", fail)
+    monkeypatch.setattr("labelweave.cli.fitting.read_training_rows", fail)
     assert run("fit", "a.csv", "--out", "m.lw", code=2).err == f"labelweave: {line}\n"
 
 
 def test_unexpected_errors_are_not_hidden(run, monkeypatch):
-    monkeypatch.setattr("labelweave.cli.fit.read_training_rows", lambda *_: {}["x"])
+    monkeypatch.setattr("labelweave.cli.fitting.read_training_rows", lambda *_: {}["x"])
     with pytest.raises(KeyError):
         run("fit", "a.csv", "--out", "m.lw")
 

@@ -18,7 +18,7 @@ from matplotlib.text import Text  # noqa: E402
 
 from labelweave import LabelMatrix, MaxMarginClassifier  # noqa: E402
 from labelweave.display import LabelQualityDisplay  # noqa: E402
-from labelweave.display.running_quartiles import running_quartiles  # noqa: E402
+from labelweave.display.label_quality_display import running_quartiles  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

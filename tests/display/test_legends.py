@@ -8,7 +8,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from labelweave.display.legends import place_legend  # noqa: E402
+from labelweave.display.figures import place_legend  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from labelweave import KernelLogisticClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy  # noqa: E402
 from labelweave.display import TaxonomyDisplay  # noqa: E402
 from labelweave.display.icicle import icicle_of, tail_names  # noqa: E402
-from labelweave.display.point_names import spread  # noqa: E402
+from labelweave.display.label_texts import spread  # noqa: E402
 
 TREE = Taxonomy.from_nested({"all": {"animal": {"dog": ["poodle", "boxer"], "cat": None}, "plant": None}})
 

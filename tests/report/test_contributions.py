@@ -10,10 +10,8 @@ from labelweave import LabelGraphClassifier, LowRankClassifier, MaxMarginClassif
 from labelweave.baselines import PLST, BinaryRelevance
 from labelweave.datasets import TableVectorizer, make_clique_toy
 from labelweave.estimators import TableModel
-from labelweave.report.linear_scores import LinearScores
-from labelweave.report.outcomes import Outcomes
-from labelweave.report.reported_rows import read_rows
-from labelweave.report.row_examples import RowExamples
+from labelweave.report.reported_rows import Outcomes, read_rows
+from labelweave.report.row_examples import LinearScores, RowExamples
 
 MODELS = {
     "max-margin": MaxMarginClassifier(),

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support, roc_auc_score
 
 from labelweave import LabelCovariance, LabelMatrix, LowRankClassifier, MaxMarginClassifier
-from labelweave.report.confusion import chief_confusions, companions
 from labelweave.report.label_numbers import label_numbers, weakest_labels
-from labelweave.report.label_pictures import correlation_picture, frequency_picture
 from labelweave.report.label_structure import LabelStructure
-from labelweave.report.outcomes import Outcomes
-from labelweave.report.weak_labels import weak_labels
+from labelweave.report.pictures import correlation_picture, frequency_picture
+from labelweave.report.reported_rows import Outcomes
+from labelweave.report.weak_labels import chief_confusions, companions, weak_labels
 
 
 def drawn(seed, n_rows=40, n_labels=5, missing=0.3):

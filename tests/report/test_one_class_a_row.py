@@ -9,10 +9,9 @@ from labelweave import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.datasets import make_taxonomy
 from labelweave.metrics import class_summary
 from labelweave.metrics.known_labels import known_classes
-from labelweave.report.label_numbers import label_numbers
+from labelweave.report.label_numbers import label_numbers, node_numbers
 from labelweave.report.measured import measure
 from labelweave.report.reported_rows import read_rows
-from labelweave.report.taxonomy_nodes import node_numbers
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,9 @@ from labelweave import (
     MaxMarginClassifier,
     Taxonomy,
 )
-from labelweave.report.graph_picture import graph_picture
+from labelweave.report.label_numbers import NodeNumbers
 from labelweave.report.label_structure import LabelStructure
-from labelweave.report.taxonomy_nodes import NodeNumbers
-from labelweave.report.tree_picture import tree_picture
+from labelweave.report.pictures import graph_picture, tree_picture
 
 EVIL = "<script>document.title='owned'</script>"
 

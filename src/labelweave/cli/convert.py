@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from labelweave.cli.data_options import file_options, given_options
+from labelweave.cli.flags import DataFlags, file_options
 from labelweave.datasets import (
     LabeledData,
-    detect_format,
     read_any,
     write_hierarchical_arff,
     write_mulan,
@@ -45,7 +44,7 @@ def convert(data: str, out: str, to: str | None, xml_out: str | None, lossy: boo
       labelweave convert bibtex.arff bibtex.txt --to xmc --lossy
       labelweave convert train.svm train.arff --xml-out labels.xml
     """
-    rows = _read(data, options)
+    rows = _read(data, DataFlags.of(options))
     format = to or _format_by_name(out)
     if xml_out is not None and format != "mulan":
         raise click.UsageError(f"--xml-out goes with mulan only, and {out} is written as {format}.")
@@ -54,11 +53,11 @@ def convert(data: str, out: str, to: str | None, xml_out: str | None, lossy: boo
     _write(rows, out, format, xml_out)
 
 
-def _read(data: str, options: dict[str, Any]) -> LabeledData:
-    format = detect_format(data) if options["format"] == "auto" else options["format"]
+def _read(data: str, source: DataFlags) -> LabeledData:
+    format = source.format_of(data)
     if format == "table":
         raise ValueError(f"{data} is a table, which is converted to features only by 'labelweave fit'.")
-    return read_any(data, format, **given_options(options))
+    return read_any(data, format, **source.matrix_keywords())
 
 
 def _format_by_name(out: str) -> str:

@@ -7,16 +7,23 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave.cli.data_options import Options, file_options, label_column_options
-from labelweave.cli.decision_options import check_decision_options, decides, decision_options, wrap_fitted
-from labelweave.cli.fit_words import decision_lines, print_lines
-from labelweave.cli.messages import size_of, with_flags
-from labelweave.cli.model_outputs import has_one_class_a_row
-from labelweave.cli.model_rows import Model, classifier_of, open_model, read_labeled_rows, unknown_labels
-from labelweave.cli.output_place import require_writable
+from labelweave.cli.decision_flags import DECISIONS, check_decision_flags, decision_class, decision_options
+from labelweave.cli.fit_words import decision_lines
+from labelweave.cli.flags import DataFlags, file_options, label_column_options, unknown_label_option
+from labelweave.cli.messages import print_lines, require_writable, size_of, with_flags
+from labelweave.cli.model_rows import (
+    Model,
+    classifier_of,
+    features_of,
+    has_one_class_a_row,
+    open_model,
+    read_labeled_rows,
+    unknown_labels,
+)
 from labelweave.datasets import LabeledData
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import TableModel
+from labelweave.facts import model_facts
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import known_labels
 
@@ -28,7 +35,7 @@ __all__ = ["decide"]
 @click.argument("data")
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
 @decision_options
-@click.option("--ignore-unknown-labels", is_flag=True, help="Pass over labels that the model does not know.")
+@unknown_label_option
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 @label_column_options
 @file_options
@@ -48,23 +55,21 @@ def decide(model: str, data: str, out: str, quiet: bool, **options: Any) -> None
           --out sets.lw
     """
     require_writable(out)
-    _check(options)
-    loaded = open_model(model)
+    given = {name: options[name] for name in DECISIONS if options[name] is not None}
+    if not given:
+        raise click.UsageError("Give --tune-threshold, --calibrate or --conformal.")
+    check_decision_flags(given, prefit=True)
+    loaded, source = open_model(model), DataFlags.of(options)
     _refuse_model(loaded, model)
-    rows = read_labeled_rows(loaded, data, options)
-    found = wrap_fitted(
-        classifier_of(loaded), _features(loaded, rows), _truth(loaded, rows, options), options
-    )
+    rows = read_labeled_rows(loaded, data, source)
+    found, X, truth = classifier_of(loaded), features_of(loaded, rows.X), _truth(loaded, rows, source)
+    for name, settings in given.items():
+        found = decision_class(name)(found, **settings, cv="prefit").fit(X, truth)
     whole = TableModel(loaded.vectorizer, found, loaded.columns) if isinstance(loaded, TableModel) else found
     whole.save(out)
     if not quiet:
-        print_lines({"rows": str(len(rows)), **decision_lines(found), "model": f"{out} ({size_of(out)})"})
-
-
-def _check(options: Options) -> None:
-    if not decides(options):
-        raise click.UsageError("Give --tune-threshold, --calibrate or --conformal.")
-    check_decision_options(options, prefit=True)
+        lines = {"rows": str(len(rows)), **decision_lines(model_facts(found))}
+        print_lines(lines | {"model": f"{out} ({size_of(out)})"}, 10, err=True)
 
 
 def _refuse_model(model: Model, path: str) -> None:
@@ -77,15 +82,11 @@ def _refuse_model(model: Model, path: str) -> None:
         )
 
 
-def _features(model: Model, rows: LabeledData) -> Any:
-    return model.vectorizer.transform(rows.X) if isinstance(model, TableModel) else rows.X
-
-
-def _truth(model: Model, rows: LabeledData, options: Options) -> LabelMatrix:
+def _truth(model: Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
     """Give the labels of the data in the order of the model, which must all be there."""
     names = [str(name) for name in model.label_names_]
     try:
-        truth, columns = known_labels(rows.Y, names, unknown_labels(options))
+        truth, columns = known_labels(rows.Y, names, unknown_labels(source))
     except ValueError as error:
         raise ValueError(with_flags(error)) from None
     absent = sorted(set(range(len(names))) - set(columns.tolist()))

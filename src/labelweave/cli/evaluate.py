@@ -9,11 +9,11 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from labelweave.cli.data_options import file_options, label_column_options
-from labelweave.cli.graph_words import has_graph
+from labelweave.cli.flags import DataFlags, file_options, label_column_options, unknown_label_option
 from labelweave.cli.messages import console, note, print_json, with_flags
 from labelweave.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of, unknown_labels
-from labelweave.decisions.layers import guarantee_words
+from labelweave.decisions.decision_words import guarantee_words
+from labelweave.estimators import LabelGraphClassifier
 from labelweave.report.measured import Measured, measure
 from labelweave.report.reported_rows import ReportedRows, read_rows
 
@@ -24,7 +24,7 @@ __all__ = ["evaluate", "metric_table"]
 @click.argument("model")
 @click.argument("data")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--ignore-unknown-labels", is_flag=True, help="Pass over labels that the model does not know.")
+@unknown_label_option
 @label_column_options
 @file_options
 def evaluate(model: str, data: str, as_json: bool, **options: Any) -> None:
@@ -40,11 +40,11 @@ def evaluate(model: str, data: str, as_json: bool, **options: Any) -> None:
       labelweave evaluate bibtex.lw bibtex-test.arff --json
       labelweave evaluate animals.lw test.csv
     """
-    loaded = open_model(model)
-    data_rows = read_labeled_rows(loaded, data, options)
+    loaded, source = open_model(model), DataFlags.of(options)
+    data_rows = read_labeled_rows(loaded, data, source)
     rows = read_rows(loaded, data_rows.X, None)
     try:
-        measured = measure(rows, truth_of(loaded, data_rows), unknown_labels(options), lambda words: None)
+        measured = measure(rows, truth_of(loaded, data_rows), unknown_labels(source), lambda words: None)
     except ValueError as error:
         raise ValueError(with_flags(error)) from None
     counts, metrics = _counts(rows, measured), measured.metrics | _proven_share(rows)
@@ -68,7 +68,7 @@ def _counts(rows: ReportedRows, measured: Measured) -> dict[str, int]:
 
 def _proven_share(rows: ReportedRows) -> dict[str, float]:
     """Say for how many rows the predicted labels are proven to have the highest score."""
-    if not has_graph(rows.classifier):
+    if not isinstance(rows.classifier, LabelGraphClassifier):
         return {}
     return {"proven_optimal": float(rows.classifier.predict_map(rows.X).proven.mean())}
 

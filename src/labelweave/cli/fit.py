@@ -1,93 +1,87 @@
-"""``labelweave fit``: read rows, fit a model, save it."""
+"""``labelweave fit``: its flags, which become one request.
+
+What fits stands in :mod:`labelweave.cli.fitting`, which is imported when all flags are understood.
+"""
 
 from __future__ import annotations
 
-import time
-import warnings
+from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-import labelweave
-from labelweave import baselines
-from labelweave.cli.class_rows import (
-    Targets,
-    check_class_options,
-    class_options,
-    hint_at_classes,
-    training_targets,
-)
-from labelweave.cli.comparison_options import comparison_options, models_to_compare, run_comparison
-from labelweave.cli.covariance_options import (
-    check_covariance_options,
-    covariance_options,
-    given_covariance,
-    given_taxonomy,
-)
-from labelweave.cli.data_options import (
-    Options,
-    column_options,
-    file_options,
-    label_column_options,
-)
-from labelweave.cli.decision_options import (
-    check_decision_options,
-    decides,
-    decision_options,
-    shown_name,
-    wrapped,
-)
-from labelweave.cli.fit_words import explain_end, print_summary
-from labelweave.cli.kernel_options import kernel_options, kernel_parameters
-from labelweave.cli.label_graph_options import given_graph, label_graph_options
-from labelweave.cli.low_rank_options import low_rank_options
-from labelweave.cli.model_flags import model_parameters
-from labelweave.cli.model_options import check_model_options, logistic_options, model_options
-from labelweave.cli.output_place import require_writable
-from labelweave.cli.progress import show_progress
-from labelweave.cli.rank_choice_options import chooses_rank, parameters_to_choose
-from labelweave.cli.several_fits import end_at_interrupts
-from labelweave.cli.training_rows import read_training_rows, vectorizer_options
-from labelweave.datasets import LabeledData, TableColumns
-from labelweave.decisions.layers import layers
-from labelweave.estimators import TableModel
+from labelweave.cli.decision_flags import decision_options
+from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.flags import column_options, file_options, label_column_options, with_options
+from labelweave.cli.messages import require_writable
+from labelweave.cli.model_flags import model_flag_options
+from labelweave.cli.model_table import MODELS
 
 __all__ = ["fit"]
 
-_CLASSES: dict[str, Any] = {  # scikit-learn's classes carry no types
-    "max-margin": labelweave.MaxMarginClassifier,
-    "kernel-logistic": labelweave.KernelLogisticClassifier,
-    "low-rank": labelweave.LowRankClassifier,
-    "label-graph": labelweave.LabelGraphClassifier,
-    "binary-relevance": baselines.BinaryRelevance,
-    "plst": baselines.PLST,
-    "cplst": baselines.CPLST,
-    "wsabie": baselines.WSABIE,
-}
-_CHOOSING: Any = labelweave.LowRankClassifierCV
+_GRAPHS = ("learn", "chow-liu", "full", "none")
+
+
+def _graph(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """Refuse what is neither a word nor a file before the data are read."""
+    if text is None or text in _GRAPHS or Path(text).is_file():
+        return text
+    raise click.BadParameter(
+        f"{text!r} is neither one of {', '.join(_GRAPHS)} nor a file; give a file of lines label,label."
+    )
+
+
+_structure_options = with_options(
+    click.option("--graph", metavar="learn|chow-liu|full|none|FILE", callback=_graph,
+                 help="label-graph: which labels are scored together: learned pairs, the tree of largest "
+                 "mutual information, all pairs, none, or those of a file of lines label,label[,...] "
+                 "[learn]."),
+    click.option("--taxonomy", metavar="FILE",
+                 help="Labels share what they learn along this tree: lines parent,child (.csv, .tsv), lines "
+                 "a/b/c, or nested JSON (.json)."),
+    click.option("--data-taxonomy", is_flag=True, help="The same with the tree that DATA itself holds."),
+    click.option("--covariance", metavar="FILE",
+                 help="Prior covariance of the labels: .npy, or .csv with label names."),
+    click.option("--covariance-from", metavar="FILE",
+                 help="Labels vary together as they do in this data file."),
+    click.option("--signatures", metavar="FILE",
+                 help="Labels vary together as over these classes: lines class,label,... (.csv, .tsv); a "
+                 "column 'prior' weighs them."),
+    click.option("--shrink", metavar="AMOUNT", type=click.FloatRange(0, 1),
+                 help="Pull the covariance towards independent labels: from 0, not at all, to 1."),
+)  # fmt: skip
+_class_options = with_options(
+    click.option("--one-class/--many-labels", default=None,
+                 help="Every row has one class, or none where it is not known; or it has any number of "
+                 "labels [many; one with --class-paths, and for kernel-logistic with --data-taxonomy]."),
+    click.option("--class-paths", is_flag=True,
+                 help="kernel-logistic: classes are paths such as a/b/c in a taxonomy; shorter ones are "
+                 "known in part."),
+    click.option("--compare", metavar="MODEL,...",
+                 help="Before the fit, compare the model with these others, as they come without flags, on "
+                 "the same folds of DATA: all metrics, seconds, size, intervals of differences."),
+    click.option("--compare-folds", type=click.IntRange(2), default=5, show_default=True,
+                 help="Folds of --compare, stratified by labels."),
+)  # fmt: skip
 
 
 @click.command()
 @click.argument("data")
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
-@model_options
-@kernel_options
-@logistic_options
-@low_rank_options
-@label_graph_options
-@covariance_options
+@click.option("--model", type=click.Choice(list(MODELS)), default=next(iter(MODELS)), show_default=True,
+              help="max-margin gives label sets, kernel-logistic probabilities, low-rank learns few factors "
+              "of many labels, label-graph which labels to score together; the others are what low-rank "
+              "learning is compared with.")  # fmt: skip
+@with_options(*model_flag_options())
+@_structure_options
 @decision_options
 @label_column_options
-@class_options
-@comparison_options
+@_class_options
 @column_options
-@vectorizer_options
 @file_options
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 @click.pass_context
-def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: Any) -> None:
+def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
     """Fit a model to a data file and save it.
 
     Labels that are missing in DATA count as not observed.  Ctrl-C ends the fit
@@ -118,71 +112,7 @@ def fit(context: click.Context, /, data: str, out: str, quiet: bool, **options: 
       labelweave fit scene-train.arff --compare low-rank,binary-relevance --out scene.lw
     """
     require_writable(out)
-    kernel = _checked_flags(context, options)
-    rows, columns = read_training_rows(data, options)
-    targets = training_targets(rows, options)
-    if not quiet:
-        hint_at_classes(targets, options)
-    _refuse_classes(targets, options)
-    scorer = _classifier(data, targets, columns, options | {"kernel": kernel})
-    model = wrapped(scorer, options)
-    others = models_to_compare(options["compare"], _CLASSES, options["model"], targets.are_classes)
-    if others:
-        models = {shown_name(options): model} | {name: _CLASSES[name]() for name in others}
-        run_comparison(models, targets, options["compare_folds"], options["seed"], quiet)
-    seconds = _fit(end_at_interrupts(model if quiet else show_progress(model)), targets)
-    _storable(model, rows, columns).save(out)
-    if not quiet:
-        print_summary(model, len(targets.y), seconds, out)
-    context.exit(explain_end(model, out))
+    request = FitRequest.of(data, out, options)
+    from labelweave.cli.fitting import run_fit
 
-
-def _checked_flags(context: click.Context, options: Options) -> Options:
-    """Refuse flags that make no sense together; give those of the kernel in the words of the classifier."""
-    check_class_options(options)
-    check_covariance_options(options)
-    check_model_options(context, options)
-    check_decision_options(options)
-    return kernel_parameters(options)
-
-
-def _refuse_classes(targets: Targets, options: Options) -> None:
-    """Refuse to choose label sets where there are none."""
-    if targets.are_classes and decides(options):
-        raise click.UsageError(
-            "--tune-threshold, --calibrate and --conformal are for many labels a row, but rows have one "
-            "class here; leave them out, or give --many-labels."
-        )
-
-
-def _classifier(data: str, targets: Targets, columns: TableColumns | None, options: Options) -> Any:
-    model, parameters = options["model"], model_parameters(options) | options["kernel"]
-    if model == "max-margin":
-        parameters["label_covariance"] = given_covariance(data, targets, columns, options)
-    if model == "kernel-logistic":
-        taxonomy = given_taxonomy(targets, options)
-        covariance = None if taxonomy is not None else given_covariance(data, targets, columns, options)
-        parameters |= {"taxonomy": taxonomy, "label_covariance": covariance}
-    if model == "label-graph":
-        parameters |= given_graph(targets.names, options)
-    if chooses_rank(options):
-        return _CHOOSING(**parameters_to_choose(parameters))
-    return _CLASSES[model](**parameters)
-
-
-def _fit(model: Any, targets: Targets) -> float:
-    """Fit and give the seconds it took."""
-    started = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
-        model.fit(targets.rows.X, targets.y)
-    return time.perf_counter() - started
-
-
-def _storable(model: Any, rows: LabeledData, columns: TableColumns | None) -> Any:
-    if rows.vectorizer is not None:
-        return TableModel(rows.vectorizer, model, columns)
-    if rows.feature_names is not None:
-        for layer in layers(model):
-            layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-    return model
+    context.exit(run_fit(request))

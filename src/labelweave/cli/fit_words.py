@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
+import numpy as np
 
-from labelweave.cli.choice_words import choice_words, fits_to_folds, has_choice
-from labelweave.cli.factor_words import (
-    gap_words,
-    has_factors,
-    rank_words,
-    threshold_words,
-    tuned_threshold_words,
-)
-from labelweave.cli.graph_words import graph_facts, graph_lines, has_graph, tie_lines
-from labelweave.cli.messages import note, size_of
-from labelweave.cli.model_words import hyperparameter_words, kernel_words, learning_words, n_support_rows
-from labelweave.decisions.layers import guarantee_words, innermost, layer_words
+from labelweave.cli.messages import note, print_lines, size_of
+from labelweave.decisions.layers import innermost
+from labelweave.facts import CliqueFacts, ModelFacts, model_facts
 
-__all__ = ["decision_lines", "explain_end", "print_lines", "print_summary"]
+__all__ = ["decision_lines", "explain_end", "parameter_words", "print_summary", "tie_lines"]
 
 Lines = dict[str, str]
 
 _INTERRUPTED = 130
 _MOST_TIES = 20
+_SIGNS = {1: "together", -1: "apart", 0: "by row"}
 
 
 def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
@@ -32,144 +26,151 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
 
     n_rows: the rows it was fitted to.
     """
-    decided, model = decision_lines(model), innermost(model)
-    support = n_support_rows(model)
+    facts = model_facts(model)
+    support, is_factored = facts.support_rows, facts.factors is not None
     lines = {
         "rows": str(n_rows),
-        "features": str(model.n_features_in_),
-        "labels" if model._form.kind == "labels" else "classes": str(len(model.classes_)),
-        "kernel": kernel_words(model),
+        "features": str(facts.features),
+        "classes" if facts.one_class_a_row else "labels": str(len(facts.labels)),
+        "kernel": facts.kernel,
         **({} if support is None else {"support": f"{support} of {n_rows} rows"}),
-        **(_factor_lines(model) if has_factors(model) else _convex_lines(model)),
-        **decided,
+        **(_factor_lines if is_factored else _convex_lines)(facts, innermost(model)),
+        **decision_lines(facts),
         "seconds": f"{seconds:.1f}",
         "model": f"{out} ({size_of(out)})",
     }
-    print_lines(lines)
-    for line in tie_lines(graph_facts(model)["cliques"], _MOST_TIES) if has_graph(model) else ():
+    print_lines(lines, 10, err=True)
+    for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         click.echo(line, err=True)
 
 
-def print_lines(lines: Lines) -> None:
-    """Write lines with their names to stderr."""
-    for name, value in lines.items():
-        click.echo(click.wrap_text(f"{name:10}{value}", 79, "", " " * 10), err=True)
-
-
-def decision_lines(model: Any) -> Lines:
+def decision_lines(facts: ModelFacts, *, with_settings: bool = False) -> Lines:
     """Say what decides on the scores of a model, and what is guaranteed.
 
-    Returns A line for the outermost classifier that decides, one for those inside; none for others.
+    Returns a line for the outermost classifier that decides, one for those inside; none for others.
     """
-    said = [f"{type(layer).__name__}: {words}" for layer, words in layer_words(model)]
-    promise = guarantee_words(model)
+    said = [
+        f"{layer.classifier}: {layer.summary}"
+        + (f" ({parameter_words(layer.parameters)})" if with_settings else "")
+        for layer in facts.decisions
+    ]
     return {
         **({"decides": said[0]} if said else {}),
         **({"around": "; around ".join(said[1:])} if said[1:] else {}),
-        **({} if promise is None else {"guarantee": promise}),
+        **({} if facts.guarantee is None else {"guarantee": facts.guarantee}),
     }
 
 
-def _convex_lines(model: Any) -> Lines:
+def parameter_words(parameters: dict[str, Any]) -> str:
+    """Write parameters as in a call."""
+    return ", ".join(f"{name}={value}" for name, value in parameters.items())
+
+
+def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:
+    """Write cliques, a line each; of more than ``most`` the last line says how many are left out."""
+    lines = [
+        f"{tie.weight:10.4f}  {_SIGNS[tie.sign] if len(tie.labels) == 2 else '':9}{', '.join(tie.labels)}"
+        for tie in ties[:most]
+    ]
+    left = len(ties) - most
+    return lines if left <= 0 else [*lines, f"{'...':>10}  and {left} weaker ones"]
+
+
+def _convex_lines(facts: ModelFacts, model: Any) -> Lines:
     """Say how a fit went that ends at a gap, or a model a label."""
-    learning = learning_words(model)
-    prior = {} if learning is None else {"prior": hyperparameter_words(model), "learning": learning}
-    steps = {_steps(model): str(model.n_iter_)}
-    steps |= graph_lines(model) if has_graph(model) else {}
-    if not hasattr(model, "duality_gap_"):
+    steps = {facts.steps.split()[-1]: str(facts.fit.rounds)}
+    if facts.graph:
+        chosen = " (auto)" if model.regularization == "auto" else ""
+        words = f"regularization {facts.graph.regularization:.3g}{chosen}"
+        steps |= {"graph": facts.graph.summary, "penalty": words}
+    if facts.fit.gap is None:
         return steps
-    threshold = tuned_threshold_words(model)
-    chosen = {} if threshold is None else {"threshold": threshold}
-    return prior | steps | {"gap": f"{model.duality_gap_:.2e} (asked for {model.tol:g})"} | chosen
+    learned = facts.learning and {"prior": facts.learning.values, "learning": facts.learning.summary}
+    threshold = {} if facts.threshold is None else {"threshold": facts.threshold}
+    gap = {"gap": f"{facts.fit.gap:.2e} (asked for {model.tol:g})"}
+    return (learned or {}) | steps | gap | threshold
 
 
-def _steps(model: Any) -> str:
-    """Name what the iterations of a fit are."""
-    if has_graph(model):
-        return "passes"
-    return "rounds" if learning_words(model) is None else "steps"
-
-
-def _factor_lines(model: Any) -> Lines:
+def _factor_lines(facts: ModelFacts, model: Any) -> Lines:
     """Say how a fit of two factors went."""
-    lines = {"rank": rank_words(model)}
-    lines |= {"chosen": choice_words(model)} if has_choice(model) else {}
-    if getattr(model, "learning_status_", "fixed") != "fixed":
-        lines |= {"learned": hyperparameter_words(model), "learning": str(learning_words(model))}
-    if hasattr(model, "objective_"):
+    lines = {"rank": facts.factors.rank_summary if facts.factors else ""}
+    lines |= {"chosen": facts.choice.summary} if facts.choice else {}
+    if facts.learning and facts.learning.status != "fixed":
+        lines |= {"learned": facts.learning.values, "learning": facts.learning.summary}
+    if facts.fit.gap_summary is not None:
         lines |= {
-            "rounds": str(model.n_iter_),
+            "rounds": str(facts.fit.rounds),
             "objective": f"{model.objective_:.6g}",
-            "gap": gap_words(model),
-            "status": model.status_.replace("_", " "),
+            "gap": facts.fit.gap_summary,
+            "status": str(facts.fit.status).replace("_", " "),
         }
-    elif model.trace_:
-        lines["epochs"] = str(len(model.trace_))
-    return lines | {"threshold": str(threshold_words(model))}
+    elif facts.fit.checks:
+        lines["epochs"] = str(facts.fit.checks)
+    return lines | ({"threshold": facts.thresholds.words} if facts.thresholds else {})
 
 
 def explain_end(model: Any, out: str) -> int:
-    """Say in one line why the fit ended before its end, if it did."""
-    model = innermost(model)
-    if not hasattr(model, "duality_gap_"):
-        return _explain_plain_end(model, out)
-    if model.status_ == "interrupted":
-        note(f"interrupted {_reached(model)}; the best model so far is saved in {out}.")
+    """Say in one line why the fit ended before its end, if it did; give the exit code."""
+    facts, model = model_facts(model), innermost(model)
+    interrupted = _interruption(facts, model)
+    if interrupted is not None:
+        note(f"interrupted {interrupted} {out}.")
         return _INTERRUPTED
-    if getattr(model, "search_status_", "") == "interrupted":
-        done, fits = fits_to_folds(model)
-        note(
-            f"interrupted after {done} of {fits} fits to folds; the model with the best rank and "
-            f"regularization of them is saved in {out}."
-        )
-        return _INTERRUPTED
-    learning = getattr(model, "learning_status_", "")
-    if learning == "interrupted":
-        count = len(model.learning_trace_)
-        note(
-            f"interrupted after {count} evaluations of hyper-parameters; the model with the best of them is "
-            f"saved in {out}."
-        )
-        return _INTERRUPTED
-    if learning == "iteration_limit":
+    if facts.learning and facts.learning.status == "iteration_limit":
         note(
             f"warning: hyper-parameters could still improve after --max-learning-iter "
             f"{model.max_learning_iter} evaluations; raise it."
         )
-    if not model.converged_:
-        note(f"warning: the fit ended {_reached(model)}, {_advice(model)}")
+    if facts.fit.converged is False:
+        note(f"warning: the fit ended {_advice(facts, model)}")
     return 0
 
 
-def _reached(model: Any) -> str:
-    if has_factors(model):
-        return f"after {model.n_iter_} rounds at an objective of {model.objective_:.6g}"
-    steps = "passes" if has_graph(model) else "rounds"
-    return f"after {model.n_iter_} {steps} at a gap of {model.duality_gap_:.2e}"
+def _interruption(facts: ModelFacts, model: Any) -> str | None:
+    """Say what an interrupt ended, and what is saved."""
+    if facts.fit.status == "interrupted" and facts.fit.gap is None:
+        return f"after {_done_plainly(facts, model)}; the model so far is saved in"
+    if facts.fit.status == "interrupted":
+        return f"{_reached(facts, model)}; the best model so far is saved in"
+    if facts.choice and facts.choice.status == "interrupted":
+        folds = [model.cv_results_[f"split{fold}_test_score"] for fold in range(facts.choice.folds)]
+        return (
+            f"after {int(np.isfinite(folds).sum())} of {np.size(folds)} fits to folds; the model with the "
+            "best rank and regularization of them is saved in"
+        )
+    if facts.learning and facts.learning.status == "interrupted":
+        return (
+            f"after {facts.learning.evaluations} evaluations of hyper-parameters; the model with the best of "
+            "them is saved in"
+        )
+    return None
 
 
-def _advice(model: Any) -> str:
-    if has_factors(model):
-        decrease = model.trace_[-1].decrease
-        return f"of which the last one took off {decrease:.1e}, above --tol {model.tol:g}; raise --max-iter."
-    if has_graph(model):
-        return f"above --tol {model.tol:g}; raise --max-iter or --regularization, or scale the features."
-    weight = "--scale" if hasattr(model, "scale") else "--C"
-    return f"above --tol {model.tol:g}; raise --max-iter, lower {weight}, or scale the features."
-
-
-def _explain_plain_end(model: Any, out: str) -> int:
-    """Say why a model that low-rank learning is compared with is not exact."""
-    if model.status_ == "interrupted":
-        note(f"interrupted after {_done_plainly(model)}; the model so far is saved in {out}.")
-        return _INTERRUPTED
-    if not getattr(model, "converged_", True):
-        flag = "--max-iter or --regularization" if hasattr(model, "max_iter") else "--regularization"
-        note(f"warning: the fit ended before it was exact; raise {flag}, or scale the features.")
-    return 0
-
-
-def _done_plainly(model: Any) -> str:
-    if hasattr(model, "labels_fitted_"):
+def _done_plainly(facts: ModelFacts, model: Any) -> str:
+    """Say how much of a model without a certificate was fitted."""
+    if facts.factors is None:
         return f"{model.labels_fitted_} of {len(model.intercept_)} labels, the others are never predicted"
-    return f"{len(model.trace_)} of {model.n_epochs} epochs"
+    return f"{facts.fit.checks} of {model.n_epochs} epochs"
+
+
+def _reached(facts: ModelFacts, model: Any) -> str:
+    fit = facts.fit
+    if facts.factors:
+        return f"after {fit.rounds} rounds at an objective of {model.objective_:.6g}"
+    gap = math.nan if fit.gap is None else fit.gap
+    return f"after {fit.rounds} {'passes' if facts.graph else 'rounds'} at a gap of {gap:.2e}"
+
+
+def _advice(facts: ModelFacts, model: Any) -> str:
+    """Say where a fit ended that did not converge, and what to do."""
+    if facts.fit.gap is None:
+        flag = "--max-iter or --regularization" if "max_iter" in facts.parameters else "--regularization"
+        return f"before it was exact; raise {flag}, or scale the features."
+    if facts.factors:
+        decrease = f"of which the last one took off {model.trace_[-1].decrease:.1e}"
+        return f"{_reached(facts, model)}, {decrease}, above --tol {model.tol:g}; raise --max-iter."
+    if facts.graph:
+        remedy = "raise --max-iter or --regularization, or scale the features."
+    else:
+        remedy = f"raise --max-iter, lower {'--scale' if facts.prior else '--C'}, or scale the features."
+    return f"{_reached(facts, model)}, above --tol {model.tol:g}; {remedy}"

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from labelweave.cli.factor_words import feature_weights, has_factors, similar_labels, singular_words
-from labelweave.cli.graph_words import graph_facts, has_graph, label_ties, path_lines, tie_lines
-from labelweave.cli.label_relations import covariance_facts, covariance_of, draw_covariance, draw_graph
-from labelweave.cli.messages import note, print_json, size_of
-from labelweave.cli.model_facts import Facts, feature_names_of, model_facts
+from labelweave.cli.fit_words import decision_lines, parameter_words, tie_lines
+from labelweave.cli.messages import note, print_json, print_lines, size_of
 from labelweave.cli.model_rows import Model, open_model, scorer_of
-from labelweave.cli.model_words import kernel_words
+from labelweave.estimators import LabelGraphClassifier, TableModel
+from labelweave.facts import CliqueFacts, FactorGeometry, ModelFacts, clique_facts, covariance_of, model_facts
+from labelweave.facts.record import FitFacts, LearningFacts, RoundFacts
+from labelweave.model_files import read_model_file
+from labelweave.model_files.atomic_file import replacing_file
 
 __all__ = ["inspect"]
 
 _MOST_NAMES = 8
 _MOST_TIES = 10
+_MOST_WRITTEN = 2000  # labels of which JSON holds the covariance
+_MOST_LONGEST = 10
+_FIRST_VALUES = 6
+_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 @click.command()
@@ -62,8 +71,7 @@ def inspect(
         weights = _weights(loaded, label, count)
         print_json(weights) if as_json else _print_weights(weights)
     else:
-        facts = model_facts(loaded, model)
-        print_json(facts) if as_json else _print_facts(facts)
+        _show_model(loaded, model, as_json)
 
 
 def _check_wishes(wishes: list[str], out: str | None) -> None:
@@ -75,70 +83,124 @@ def _check_wishes(wishes: list[str], out: str | None) -> None:
 
 
 def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
-    classifier: Any = scorer_of(model)
-    if not has_graph(classifier):
+    classifier = scorer_of(model)
+    facts = model_facts(classifier).graph
+    if facts is None:
         raise ValueError(
             f"The model is a {type(classifier).__name__}, which has no graph of labels; fit one with "
             "--model label-graph."
         )
     if out is not None:
-        draw_graph(classifier.label_graph_, out)
-        note(f"the picture is in {out}.")
-    facts = graph_facts(classifier)
+        from labelweave.display import LabelGraphDisplay
+
+        _draw(lambda: LabelGraphDisplay.from_graph(classifier.label_graph_).figure_, out)
     if as_json:
-        print_json(facts)
+        print_json(asdict(facts))
         return
-    click.echo(facts["summary"])
-    parts = tie_lines(facts["cliques"], len(facts["cliques"])), path_lines(facts["rounds"])
-    for lines in parts:
+    click.echo(facts.summary)
+    for lines in (tie_lines(facts.cliques, len(facts.cliques)), _path_lines(facts.rounds)):
         click.echo("".join(f"\n{line}" for line in lines) if lines else "", nl=bool(lines))
+
+
+def _path_lines(rounds: list[RoundFacts]) -> list[str]:
+    """Write the rounds in which a graph was learned: objective, held-out loss if any, and cliques."""
+    measured = any(entry.held_out_loss is not None for entry in rounds)
+    lines = [
+        f"{'round':>5}  {'objective':>10}  {'held-out':>8}  added" if measured else "round   objective  added"
+    ]
+    for entry in rounds:
+        loss = f"{entry.held_out_loss:8.4f}  " if measured else ""
+        added = "; ".join(", ".join(clique) for clique in entry.cliques) or "no clique"
+        lines.append(f"{entry.round:5}  {entry.objective:10.5g}  {loss}{added}")
+    return lines
 
 
 def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
     covariance = covariance_of(scorer_of(model))
     if out is not None:
-        draw_covariance(covariance, out)
-        note(f"the picture is in {out}.")
-    if as_json:
-        print_json(covariance_facts(covariance))
-    else:
+        from labelweave.display import LabelCovarianceDisplay
+
+        _draw(lambda: LabelCovarianceDisplay.from_covariance(covariance).figure_, out)
+    if not as_json:
         click.echo(str(covariance))
-
-
-def _weights(model: Model, label: str, count: int) -> Facts:
-    """Say what speaks for and against a label, and with factors which labels are like it."""
-    classifier, column = scorer_of(model), _column(model, label)
-    facts: Facts = {"label": label, "intercept": float(classifier.intercept_[column])}
-    facts |= {"ties": label_ties(classifier, column)} if has_graph(classifier) else {}
-    if not has_factors(classifier):
-        return facts | _strongest(_label_weights(classifier, column), feature_names_of(model), count)
-    weights = feature_weights(classifier, column)
-    similar = {"similar": similar_labels(classifier, column, count)}
-    return facts | ({} if weights is None else _strongest(weights, feature_names_of(model), count)) | similar
-
-
-def _label_weights(classifier: Any, column: int) -> Any:
-    if hasattr(classifier, "coef_"):
-        return classifier.coef_[column]
-    raise ValueError(
-        f"The model has the kernel {kernel_words(classifier)}, with which features have no weights to "
-        "show; --label goes with max-margin models of linear and cosine kernels, and with low-rank ones."
+        return
+    names, few = covariance.label_names, covariance.n_labels <= _MOST_WRITTEN
+    print_json(
+        {
+            "structure": covariance.kind,
+            "labels": list(range(covariance.n_labels)) if names is None else names.tolist(),
+            "variances": covariance.diagonal().tolist(),
+            "covariance": covariance.to_dense().tolist() if few else None,
+        }
     )
 
 
-def _strongest(weights: Any, names: Any, count: int) -> Facts:
+def _draw(make_figure: Callable[[], Any], path: str) -> None:
+    """Draw into a file, which appears only once it is complete, even where there is a screen."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ValueError(f"The name {path} does not say its format; end it in {', '.join(_SUFFIXES)}.")
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("Pictures need matplotlib: install labelweave[plot].") from None
+    matplotlib.use("Agg")
+    with warnings.catch_warnings(), replacing_file(path) as file:
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # one line a character
+        figure = make_figure()
+        figure.savefig(file, format=suffix[1:], dpi=150)
+    from matplotlib import pyplot
+
+    pyplot.close(figure)
+    note(f"the picture is in {path}.")
+
+
+def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
+    """Say what speaks for and against a label, and with factors which labels are like it."""
+    classifier: Any = scorer_of(model)
+    column, facts = _column(model, label), model_facts(model)
+    found: dict[str, Any] = {"label": label, "intercept": float(classifier.intercept_[column])}
+    if isinstance(classifier, LabelGraphClassifier):
+        graph = classifier.label_graph_
+        own = [number for number, clique in enumerate(graph.cliques) if column in clique]
+        found["ties"] = [asdict(tie) for tie in clique_facts(graph, own)]
+    names = (
+        model.feature_names_ if isinstance(model, TableModel) else getattr(model, "feature_names_in_", None)
+    )
+    if facts.factors is None:
+        return found | _strongest(_label_weights(classifier, column, facts.kernel), names, count)
+    geometry = FactorGeometry(classifier)
+    weights = geometry.feature_weights(column)
+    similar = [{"label": name, "cosine": _short(cosine)} for name, cosine in geometry.similar(column, count)]
+    return found | ({} if weights is None else _strongest(weights, names, count)) | {"similar": similar}
+
+
+def _label_weights(classifier: Any, column: int, kernel: str) -> Any:
+    if hasattr(classifier, "coef_"):
+        return classifier.coef_[column]
+    raise ValueError(
+        f"The model has the kernel {kernel}, with which features have no weights to show; --label goes with "
+        "max-margin models of linear and cosine kernels, and with low-rank ones."
+    )
+
+
+def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
     """Give the features of the largest and of the smallest weights."""
     order = np.argsort(weights, kind="stable")
     chosen = {"for": order[::-1][:count], "against": order[:count]}
     sign = {"for": 1, "against": -1}
     return {
         side: [
-            {"feature": str(k) if names is None else str(names[k]), "weight": float(f"{weights[k]:.6g}")}
+            {"feature": str(k) if names is None else str(names[k]), "weight": _short(weights[k])}
             for k in places
             if sign[side] * weights[k] > 0
         ]
         for side, places in chosen.items()
     }
+
+
+def _short(value: Any) -> float:
+    return float(f"{value:.6g}")
 
 
 def _column(model: Model, label: str) -> int:
@@ -156,124 +218,119 @@ def _column(model: Model, label: str) -> int:
     return names.index(label)
 
 
-def _print_facts(facts: Facts) -> None:
-    labels = facts["labels"]
-    shown, more = ", ".join(labels[:_MOST_NAMES]), " ..." if len(labels) > _MOST_NAMES else ""
-    lines = {
-        "kind": _kind_line(facts),
-        "file": f"{facts['file']}, {size_of(facts['file'])}",
-        "written by": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
-        **_decision_lines(facts),
-        "parameters": _parameter_words(facts["parameters"]),
-        **({"columns": _column_line(facts["columns"])} if "columns" in facts else {}),
-        "classes" if facts["one_class_a_row"] else "labels": f"{len(labels)}: {shown}{more}",
-        "features": f"{facts['features']}, {'with' if facts['feature_names'] else 'without'} names",
-        **({"taxonomy": facts["taxonomy"]["summary"]} if "taxonomy" in facts else {}),
-        "kernel": _kernel_line(facts),
-        **({"threshold": facts["threshold"]} if "threshold" in facts else {}),
-        **(_factor_lines(facts["factors"]) if "factors" in facts else {}),
-        **({"graph": facts["graph"]["summary"]} if "graph" in facts else {}),
-        **({"chosen": facts["choice"]["summary"]} if "choice" in facts else {}),
-        **(_learning_lines(facts) if "learning" in facts else {}),
-        **_end_lines(facts["fit"], _steps(facts)),
+def _show_model(model: Model, path: str, as_json: bool) -> None:
+    content, facts, classifier = read_model_file(path, verify=False), model_facts(model), scorer_of(model)
+    factors = None if facts.factors is None else _factor_json(facts, FactorGeometry(classifier))
+    if as_json:
+        file = {"kind": content.kind, "file": path, "bytes": Path(path).stat().st_size}
+        more = {} if factors is None else {"factors": factors}
+        print_json(file | {"versions": dict(content.versions)} | facts.to_json() | more)
+        return
+    names, labels = " around ".join(facts.names), facts.labels
+    shown, more_labels = ", ".join(labels[:_MOST_NAMES]), " ..." if len(labels) > _MOST_NAMES else ""
+    versions = ", ".join(f"{name} {version}" for name, version in content.versions.items())
+    support = "" if facts.support_rows is None else f", {facts.support_rows} support rows"
+    lines: dict[str, str | None] = {
+        "kind": names if content.kind == facts.names[0] else f"{content.kind} with {names}",
+        "file": f"{path}, {size_of(path)}",
+        "written by": versions,
+        **decision_lines(facts, with_settings=True),
+        "model": facts.classifier if facts.decisions else None,
+        "parameters": parameter_words(facts.parameters),
+        "columns": None if facts.columns is None else _column_words(facts.columns),
+        "classes" if facts.one_class_a_row else "labels": f"{len(labels)}: {shown}{more_labels}",
+        "features": f"{facts.features}, {'with' if facts.feature_names else 'without'} names",
+        "taxonomy": _summary(facts.taxonomy),
+        "kernel": f"{facts.kernel}{support}",
+        "threshold": facts.threshold,
+        **({} if factors is None else _factor_lines(factors)),
+        "graph": _summary(facts.graph),
+        "chosen": _summary(facts.choice),
+        **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
+        **_end_lines(facts.fit, facts.steps),
     }
-    for name, value in lines.items():
-        click.echo(click.wrap_text(f"{name:12}{value}", 79, "", " " * 12))
-    for line in tie_lines(facts["graph"]["cliques"], _MOST_TIES) if "graph" in facts else ():
+    print_lines({name: value for name, value in lines.items() if value is not None}, 12)
+    for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         click.echo(line)
 
 
-def _kind_line(facts: Facts) -> str:
-    """Name what the file holds, and what is in it, the outermost first."""
-    inside = [*(layer["classifier"] for layer in facts.get("decisions", ())), facts["classifier"]]
-    words = " around ".join(inside)
-    return words if facts["kind"] == inside[0] else f"{facts['kind']} with {words}"
+def _summary(part: Any) -> str | None:
+    return None if part is None else str(part.summary)
 
 
-def _decision_lines(facts: Facts) -> dict[str, str]:
-    """Say what decides on the scores, with its settings, and what is guaranteed."""
-    said = [
-        f"{layer['classifier']}: {layer['summary']} ({_parameter_words(layer['parameters'])})"
-        for layer in facts.get("decisions", ())
-    ]
+def _column_words(columns: dict[str, Any]) -> str:
+    words = {name: ", ".join(v) if isinstance(v, list) else repr(v) for name, v in columns.items()}
+    return "; ".join(f"{name} {value}" for name, value in words.items())
+
+
+def _factor_json(facts: ModelFacts, geometry: FactorGeometry) -> dict[str, Any]:
+    values = geometry.singular_values
+    longest = [{"label": name, "length": _short(length)} for name, length in geometry.longest(_MOST_LONGEST)]
     return {
-        **({"decides": said[0]} if said else {}),
-        **({"around": "; around ".join(said[1:])} if said[1:] else {}),
-        **({"guarantee": facts["guarantee"]} if "guarantee" in facts else {}),
-        **({"model": facts["classifier"]} if said else {}),
+        **asdict(facts)["factors"],
+        "threshold": facts.thresholds and facts.thresholds.words,
+        "singular_values": None if values is None else [_short(value) for value in values],
+        "longest_labels": longest,
     }
 
 
-def _parameter_words(parameters: Facts) -> str:
-    return ", ".join(f"{name}={value}" for name, value in parameters.items())
-
-
-def _steps(facts: Facts) -> str:
-    if "graph" in facts:
-        return "passes"
-    return "Newton steps" if "prior" in facts else "rounds"
-
-
-def _factor_lines(factors: Facts) -> dict[str, str]:
+def _factor_lines(factors: dict[str, Any]) -> dict[str, str]:
     longest = ", ".join(f"{entry['label']} {entry['length']:.3g}" for entry in factors["longest_labels"])
+    values, singular = (
+        factors["singular_values"],
+        "not computed: the kernel of the support rows is not at hand, or too large",
+    )
+    if values is not None:
+        first = ", ".join(f"{value:.4g}" for value in values[:_FIRST_VALUES])
+        singular = f"{first}, ..., {values[-1]:.4g}" if len(values) > _FIRST_VALUES else first
     return {
         "rank": factors["rank_summary"],
-        "singular": singular_words(factors["singular_values"]),
+        "singular": singular,
         "strongest": f"labels with the longest weights: {longest}",
         "threshold": factors["threshold"],
     }
 
 
-def _end_lines(fit: Facts, steps: str) -> dict[str, str]:
+def _end_lines(fit: FitFacts, steps: str) -> dict[str, str]:
     """Say how a fit ended, and what it took."""
-    end = "converged" if fit["converged"] else "not converged"
-    if fit["first_gap"] is not None and fit["gap"] is not None:
-        course = f"; gap {fit['first_gap']:.1e} at the first of {fit['checks']} checks"
-        gap = {"gap": f"{fit['gap']:.2e} ({end})"}
+    end = "converged" if fit.converged else "not converged"
+    if fit.first_gap is not None and fit.gap is not None:
+        course = f"; gap {fit.first_gap:.1e} at the first of {fit.checks} checks"
+        gap = {"gap": f"{fit.gap:.2e} ({end})"}
     else:
-        is_silent = fit["converged"] is None and fit["status"] != "interrupted"
-        course = "" if is_silent else f", {(fit['status'] or end).replace('_', ' ')}"
-        gap = {} if fit["gap_summary"] is None else {"gap": fit["gap_summary"]}
-    if fit["objective"] is None:
-        is_closed = not fit["rounds"] and fit["status"] != "interrupted"
-        taken = "in closed form" if is_closed else f"{fit['rounds']} {steps}"
+        is_silent = fit.converged is None and fit.status != "interrupted"
+        course = "" if is_silent else f", {(fit.status or end).replace('_', ' ')}"
+        gap = {} if fit.gap_summary is None else {"gap": fit.gap_summary}
+    if fit.objective is None:
+        is_closed = not fit.rounds and fit.status != "interrupted"
+        taken = "in closed form" if is_closed else f"{fit.rounds} {steps}"
         return gap | {"fit": f"{taken}{course}"}
-    spent = f"{fit['rounds']} {steps} in {fit['seconds']:.1f} s, objective {fit['objective']:.6g}"
+    spent = f"{fit.rounds} {steps} in {fit.seconds:.1f} s, objective {fit.objective:.6g}"
     return gap | {"fit": f"{spent}{course}"}
 
 
-def _learning_lines(facts: Facts) -> dict[str, str]:
+def _learning_lines(learning: LearningFacts, has_prior: bool) -> dict[str, str]:
     """Say what was learned; a model without a prior says nothing where that is nothing."""
-    learning, is_prior = facts["learning"], "prior" in facts
-    if not learning["evaluations"]:
-        return {"prior": learning["values"], "learning": learning["summary"]} if is_prior else {}
-    words = f"{learning['summary']} from {learning['first_loss']:.4f} in {learning['seconds']:.1f} s"
-    return {"prior" if is_prior else "learned": learning["values"], "learning": words}
+    if not learning.evaluations:
+        return {"prior": learning.values, "learning": learning.summary} if has_prior else {}
+    words = f"{learning.summary} from {learning.first_loss:.4f} in {learning.seconds:.1f} s"
+    return {"prior" if has_prior else "learned": learning.values, "learning": words}
 
 
-def _kernel_line(facts: Facts) -> str:
-    rows = facts["support_rows"]
-    return f"{facts['kernel']}{'' if rows is None else f', {rows} support rows'}"
-
-
-def _column_line(columns: Facts) -> str:
-    words = {name: ", ".join(v) if isinstance(v, list) else repr(v) for name, v in columns.items()}
-    return "; ".join(f"{name} {value}" for name, value in words.items())
-
-
-def _print_weights(facts: Facts) -> None:
+def _print_weights(facts: dict[str, Any]) -> None:
     click.echo(f"{facts['label']} (intercept {facts['intercept']:+.4f})")
     for side in ("for", "against"):
         if side in facts:
             _print_list(side, [(entry["weight"], entry["feature"]) for entry in facts[side]])
     if "ties" in facts:
-        lines = tie_lines(facts["ties"], len(facts["ties"]))
+        lines = tie_lines([CliqueFacts(**tie) for tie in facts["ties"]], len(facts["ties"]))
         click.echo("\n".join(["\nties:" if lines else "\nties: none", *lines]))
     if "similar" in facts:
         _print_list("labels most like it", [(entry["cosine"], entry["label"]) for entry in facts["similar"]])
 
 
-def _print_list(title: str, entries: list[tuple[float, str]]) -> None:
+def _print_list(title: str, entries: Iterable[tuple[float, str]]) -> None:
+    entries = list(entries)
     click.echo(f"\n{title}:" if entries else f"\n{title}: nothing")
     for value, name in entries:
         click.echo(f"{value:+10.4f}  {name}")

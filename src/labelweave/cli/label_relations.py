@@ -1,112 +1,206 @@
-"""The label covariance of a model: in print, as JSON, and as a picture; a picture of a label graph."""
+"""What a model is fitted to, labels or one class a row, and the structures over them from flags."""
 
 from __future__ import annotations
 
-import copy
-import warnings
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from labelweave.display import LabelCovarianceDisplay, LabelGraphDisplay
-from labelweave.labels import CliqueGraph, LabelCovariance
-from labelweave.model_files.safe_file import replacing_file
+import click
+import numpy as np
 
-__all__ = ["covariance_facts", "covariance_of", "draw_covariance", "draw_graph"]
+from labelweave import Taxonomy
+from labelweave.array_types import Array
+from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.messages import note
+from labelweave.cli.model_rows import with_last_labels
+from labelweave.cli.relation_files import read_covariance, read_graph, read_signatures, read_taxonomy
+from labelweave.datasets import (
+    DataFileError,
+    LabeledData,
+    TableColumns,
+    detect_format,
+    read_any,
+    read_table_columns,
+)
+from labelweave.estimators.label_graph.choice import GRAPHS
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.metrics.known_labels import classes_of_labels
 
-_MOST_WRITTEN = 2000  # labels of which JSON holds the matrix
-_SUFFIXES = (".png", ".pdf", ".svg")
+__all__ = ["Targets", "hint_at_classes", "structures", "training_targets"]
 
 
-def covariance_of(classifier: Any) -> LabelCovariance:
-    """Give the label covariance of a classifier, with the names of its labels.
+@dataclass(frozen=True)
+class Targets:
+    """What a model is fitted to.
 
-    Raises ValueError if it has none.
+    rows: the rows; those without a class are left out where a model cannot use them.
+    y (n, L): labels; or one class a row, None where it is not known.
+    names: the labels, or the classes that rows have, sorted.
     """
-    covariance = getattr(classifier, "label_covariance_", None)
-    if hasattr(classifier, "prior_"):
-        covariance = _of_prior(classifier.prior_)
-    if not isinstance(covariance, LabelCovariance):
-        raise ValueError(f"The model is a {type(classifier).__name__}, which has no label covariance.")
-    names = classifier.label_names_
-    if covariance.label_names is not None or len(names) != covariance.n_labels:  # two classes are one label
-        return covariance
-    named = copy.copy(covariance)
-    named.label_names = names
-    return named
+
+    rows: LabeledData
+    y: Any
+    names: list[str]
+
+    @property
+    def are_classes(self) -> bool:
+        """Whether there is one class a row."""
+        return not isinstance(self.y, LabelMatrix)
 
 
-def _of_prior(prior: Any) -> LabelCovariance:
-    """Give the covariance of the labels' scores at a row where all kernels are one."""
-    covariances: list[LabelCovariance] = [term.covariance for term in prior.terms]
-    first, *others = covariances
-    if not others:
-        return first
-    if first.n_labels > _MOST_WRITTEN:
-        raise ValueError(
-            f"The model has {len(others) + 1} kernels over {first.n_labels} labels; their covariances "
-            f"are put together for at most {_MOST_WRITTEN} labels."
+def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
+    """Say what to fit a model to.
+
+    Raises click.UsageError if a flag needs one class a row.
+    Raises ValueError if there is to be one class a row, but rows have several; one is named.
+    """
+    knows_trees = request.has("taxonomy")
+    wanted = request.one_class
+    if wanted is None:
+        wanted = request.relations.class_paths or (knows_trees and request.relations.data_taxonomy)
+    if not wanted:
+        decision = request.given.get("decision", "most_probable")
+        if decision != "most_probable":
+            raise click.UsageError(f"--decision {decision} chooses one class a row; give --one-class too.")
+        return Targets(rows, rows.Y, _label_words(rows.Y))
+    classes = (
+        rows.classes if rows.parents is not None else classes_of_labels(rows.Y, _label_words(rows.Y), None)
+    )
+    names = sorted({name for name in classes if name is not None})
+    if not knows_trees:
+        rows, classes = _with_class(rows, classes)
+    return Targets(rows, classes, names)
+
+
+def _with_class(rows: LabeledData, classes: Array) -> tuple[LabeledData, Array]:
+    known = np.flatnonzero(classes != None)  # noqa: E711
+    ids = None if rows.row_ids is None else rows.row_ids[known]
+    return replace(rows, X=rows.X[known], Y=rows.Y[known], row_ids=ids), classes[known]
+
+
+def _label_words(Y: LabelMatrix) -> list[str]:
+    return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+
+
+def hint_at_classes(targets: Targets, request: FitRequest) -> None:
+    """Tell who asks for probabilities of single labels that they may be those of one class a row."""
+    if request.model != "kernel-logistic" or request.one_class is not None or targets.are_classes:
+        return
+    if len(targets.names) > 1 and int(np.diff(targets.y.positives.indptr).max(initial=0)) == 1:
+        note(
+            "no row has more than one label; with --one-class the labels are classes, of which every row has "
+            "one, and probabilities sum to one (--many-labels silences this)."
         )
-    return LabelCovariance.dense(sum((term.to_dense() for term in others), first.to_dense()))
 
 
-def covariance_facts(covariance: LabelCovariance) -> dict[str, Any]:
-    """Give a covariance as plain data.
+def structures(request: FitRequest, targets: Targets, columns: TableColumns | None) -> dict[str, Any]:
+    """Make what the flags say about the labels, as keywords of the model's constructor.
 
-    Returns the structure, the labels, their variances and, up to 2,000 labels, the matrix.
+    columns: what the columns of the training table were; None for other formats.
+    Raises click.UsageError if the data cannot have what was asked for.
+    Raises ValueError if a file is malformed or lacks a label.
     """
-    names = covariance.label_names
-    few = covariance.n_labels <= _MOST_WRITTEN
-    return {
-        "structure": covariance.kind,
-        "labels": list(range(covariance.n_labels)) if names is None else names.tolist(),
-        "variances": covariance.diagonal().tolist(),
-        "covariance": covariance.to_dense().tolist() if few else None,
-    }
+    found: dict[str, Any] = {}
+    if request.has("taxonomy"):
+        found["taxonomy"] = _taxonomy(request, targets)
+    if request.has("label_covariance") and found.get("taxonomy") is None:
+        found["label_covariance"] = _covariance(request, targets, columns)
+    if request.has("graph") and request.graph is not None:
+        is_word = request.graph in GRAPHS
+        found["graph"] = request.graph if is_word else read_graph(request.graph, targets.names)
+    return found
 
 
-def draw_covariance(covariance: LabelCovariance, path: str) -> None:
-    """Draw the correlations into a file, which appears only once it is complete.
-
-    path: the file; its name says the format.
-    Raises ImportError if matplotlib is not installed.
-    Raises ValueError if the name says no format.
-    """
-    _draw(lambda: LabelCovarianceDisplay.from_covariance(covariance).figure_, path)
-
-
-def draw_graph(graph: CliqueGraph, path: str) -> None:
-    """Draw a graph of labels into a file, which appears only once it is complete.
-
-    path: the file; its name says the format.
-    Raises ImportError if matplotlib or networkx is not installed.
-    Raises ValueError if the name says no format, or the graph has no cliques.
-    """
-    _draw(lambda: LabelGraphDisplay.from_graph(graph).figure_, path)
-
-
-def _draw(make_figure: Callable[[], Any], path: str) -> None:
-    suffix = Path(path).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise ValueError(f"The name {path} does not say its format; end it in {', '.join(_SUFFIXES)}.")
-    _without_windows()
-    with warnings.catch_warnings(), replacing_file(path) as file:
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # one line a character
-        figure = make_figure()
-        figure.savefig(file, format=suffix[1:], dpi=150)
-    _close(figure)
+def _covariance(
+    request: FitRequest, targets: Targets, columns: TableColumns | None
+) -> LabelCovariance | None:
+    """Make the covariance in the order of the training labels or classes; None for independent ones."""
+    covariance, shrink = _from_source(request, targets, columns), request.relations.shrink
+    if covariance is None:
+        return None
+    if request.model == "max-margin" and targets.are_classes and len(targets.names) == 2:
+        raise click.UsageError(
+            "Two classes are one label to a max-margin model, which leaves nothing to relate; leave out the "
+            "flags about relations, or give --model kernel-logistic."
+        )
+    if request.value("factorization") == "cholesky" and not covariance.is_diagonal:
+        raise click.UsageError(
+            "--factorization cholesky serves independent labels only; with a covariance give eigenvalues "
+            "or incomplete_cholesky."
+        )
+    return covariance if shrink is None else covariance.shrink(shrink)
 
 
-def _without_windows() -> None:
-    """Draw into files even where there is a screen."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise ImportError("Pictures need matplotlib: install labelweave[plot].") from None
-    matplotlib.use("Agg")
+def _from_source(
+    request: FitRequest, targets: Targets, columns: TableColumns | None
+) -> LabelCovariance | None:
+    names, relations = targets.names, request.relations
+    if relations.covariance:
+        return read_covariance(relations.covariance, names)
+    if relations.taxonomy:
+        return LabelCovariance.from_taxonomy(read_taxonomy(relations.taxonomy), names)
+    if relations.data_taxonomy:
+        return _tree_covariance(_parents(targets), names)
+    if relations.signatures:
+        return read_signatures(relations.signatures, names)
+    if relations.covariance_from:
+        other = _other_labels(request, relations.covariance_from, columns)
+        return LabelCovariance.from_labels(_in_order(other, names, relations.covariance_from))
+    return None
 
 
-def _close(figure: Any) -> None:
-    from matplotlib import pyplot
+def _parents(targets: Targets) -> tuple[tuple[str, str], ...]:
+    parents = targets.rows.parents
+    if not parents:
+        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
+    return parents
 
-    pyplot.close(figure)
+
+def _tree_covariance(pairs: Sequence[tuple[str, str]], names: Sequence[str]) -> LabelCovariance:
+    """Make the covariance of a tree that came with the data; a label in no pair is a tree of its own."""
+    tree = Taxonomy(pairs)
+    inside = np.isin(names, tree.nodes)
+    membership = tree.membership([name for name, known in zip(names, inside, strict=True) if known])
+    places = np.flatnonzero(inside)
+    spread = np.zeros((len(inside), len(places)))
+    spread[places, np.arange(len(places))] = 1.0
+    return LabelCovariance.low_rank(spread @ membership, (~inside).astype(float), names)
+
+
+def _taxonomy(request: FitRequest, targets: Targets) -> Taxonomy | None:
+    """Make the tree, if there is to be one."""
+    relations = request.relations
+    if relations.taxonomy:
+        return read_taxonomy(relations.taxonomy)
+    if relations.data_taxonomy:
+        _parents(targets)
+        return targets.rows.taxonomy
+    return Taxonomy.from_paths(targets.names) if relations.class_paths else None
+
+
+def _other_labels(request: FitRequest, path: str, columns: TableColumns | None) -> LabelMatrix:
+    """Read the labels of another file; flags about the format of DATA hold for files of that format."""
+    format = detect_format(path)
+    if format == "table":
+        if columns is None:
+            raise click.UsageError(
+                f"--covariance-from {path} is a table and {request.data} is none, so that nothing says where "
+                "its labels are; give a file of another format."
+            )
+        only_labels = replace(columns, text=(), categorical=(), numeric=(), drop=None, id=None)
+        return read_table_columns(path, only_labels).Y
+    same = columns is None and format == request.source.format_of(request.data)
+    return read_any(path, format, **(request.source.matrix_keywords() if same else {})).Y
+
+
+def _in_order(Y: LabelMatrix, names: Sequence[str], path: str) -> LabelMatrix:
+    """Give the labels of another file in the order of the training labels."""
+    if Y.names is None and detect_format(path) == "svmlight":
+        Y = with_last_labels(Y, len(names))
+    place = {name: column for column, name in enumerate(_label_words(Y))}
+    absent = next((name for name in names if name not in place), None)
+    if absent is not None:
+        nameless = "labels without names" if Y.names is None else f"{Y.n_labels} labels"
+        raise DataFileError(path, None, f"{nameless}, none of them {absent!r}", "every label of the data")
+    return LabelMatrix.from_any(Y.select_labels([place[name] for name in names]), names)

@@ -1,10 +1,11 @@
-"""Where the command line writes: one-line notes on stderr, tables on stdout."""
+"""Where the command line writes: one-line notes on stderr, tables on stdout; and what files it may write."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,19 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "flag_of", "note", "print_json", "size_of", "with_flags"]
+__all__ = [
+    "console",
+    "flag_of",
+    "note",
+    "print_json",
+    "print_lines",
+    "require_writable",
+    "size_of",
+    "with_flags",
+]
 
 _RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
+_WIDTH = 79
 
 
 def note(message: str) -> None:
@@ -23,11 +34,14 @@ def note(message: str) -> None:
     click.echo(f"labelweave: {message}", err=True)
 
 
-def console(stderr: bool = False) -> Console:
-    """Make a console that takes names as they are: ``role::program`` is no emoji, ``[x]`` no markup.
+def print_lines(lines: Mapping[str, str], indent: int, *, err: bool = False) -> None:
+    """Write named lines, wrapped beside their names."""
+    for name, value in lines.items():
+        click.echo(click.wrap_text(f"{name:{indent}}{value}", _WIDTH, "", " " * indent), err=err)
 
-    stderr: whether it writes to stderr in place of stdout.
-    """
+
+def console(stderr: bool = False) -> Console:
+    """Make a console that takes names as they are: ``role::program`` is no emoji, ``[x]`` no markup."""
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
@@ -57,10 +71,7 @@ def size_of(path: str) -> str:
 
 
 def with_flags(error: Exception | str) -> str:
-    """Say what the library says, in the words of the command line.
-
-    Returns the same, with flags in place of keywords.
-    """
+    """Say what the library says with flags in place of keywords."""
     said = str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")
     return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{flag_of(found[1])} must", said)
 
@@ -68,3 +79,14 @@ def with_flags(error: Exception | str) -> str:
 def flag_of(name: str) -> str:
     """Write the flag of an option."""
     return f"--{_RENAMED.get(name, name).replace('_', '-')}"
+
+
+def require_writable(out: str) -> None:
+    """Refuse a place where no file can go before a long fit, not after it.
+
+    Raises click.UsageError if it is a directory, or in none.
+    """
+    if Path(out).is_dir():
+        raise click.UsageError(f"--out {out} is a directory; give the name of a file.")
+    if not Path(out).resolve().parent.is_dir():
+        raise click.UsageError(f"--out {out} lies in a directory that does not exist; make it first.")

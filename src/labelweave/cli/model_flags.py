@@ -1,94 +1,301 @@
-"""Which flags belong to which model, and what they are called in its class."""
+"""The flags of ``labelweave fit`` that are parameters of the models: their texts, and how values are read."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
 import click
-from click.core import ParameterSource
 
-from labelweave.cli.data_options import Options
 from labelweave.cli.messages import flag_of
+from labelweave.cli.model_table import Parameter, Range, model_table
 
-__all__ = ["MODELS", "check_model_flags", "model_parameters"]
+__all__ = ["alternatives", "model_flag_options", "refuse_values"]
 
-_MARGIN, _LOGISTIC, _LOW_RANK = "max-margin", "kernel-logistic", "low-rank"
-_GRAPH = "label-graph"
-_RELEVANCE, _PLST, _CPLST, _WSABIE = "binary-relevance", "plst", "cplst", "wsabie"
-MODELS = (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH, _RELEVANCE, _PLST, _CPLST, _WSABIE)
-
-_KERNEL_FLAGS = ("kernel", "gamma", "degree", "coef0", "memory_budget")
-_SOLVER_FLAGS = ("solver", "factorization")
-_RELATIONS = ("taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink")
-_FLAGS_OF: dict[tuple[str, ...], tuple[str, ...]] = {
-    (_MARGIN,): ("C", *_SOLVER_FLAGS),
-    (_MARGIN, _GRAPH): ("false_negative_cost", "false_positive_cost"),
-    (_GRAPH,): (
-        *("graph", "cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping"),
-        "refit",
-        *("inference", "exact_width", "max_nodes"),
-    ),
-    (_LOW_RANK, _GRAPH): ("intercept_scaling",),
-    (_LOGISTIC,): (
-        *("scale", "intercept_variance", "tie", "decision", "class_paths", "learning_blocks", "coupling"),
-    ),
-    (_LOW_RANK,): (
-        *("penalty", "negative_weight", "start"),
-        *("ranks", "regularizations", "scoring", "rule"),
-    ),
-    (_MARGIN, _LOGISTIC): _RELATIONS,
-    (_MARGIN, _LOW_RANK): ("precision",),
-    (_LOGISTIC, _LOW_RANK): ("low_rank", "hyperparameters", "cv", "learning_rows", "max_learning_iter"),
-    (_MARGIN, _LOGISTIC, _LOW_RANK): (*_KERNEL_FLAGS, "threshold"),
-    (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH): ("validation_fraction",),
-    (_LOW_RANK, _PLST, _CPLST, _WSABIE): ("rank",),
-    (_LOW_RANK, _RELEVANCE): ("loss",),
-    (_LOW_RANK, _GRAPH, _RELEVANCE, _PLST, _CPLST): ("regularization",),
-    (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH, _RELEVANCE): ("tol", "jobs"),
-    (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH, _RELEVANCE, _WSABIE): ("max_iter",),
-    (_MARGIN, _LOGISTIC, _LOW_RANK, _GRAPH, _WSABIE): ("seed",),
-    (_MARGIN, _LOW_RANK, _GRAPH, _RELEVANCE, _PLST, _CPLST, _WSABIE): ("no_intercept",),
+_TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the value and help
+    "tol":
+        "Relative duality gap to reach; low-rank: share by which a round must lower the objective for "
+        "another one.",
+    "max_iter":
+        "Largest number of rounds, of label-graph passes over the rows, of kernel-logistic Newton "
+        "steps, of wsabie epochs.",
+    "checkpoint": ("FILE",
+        "Keep the state of the fit here, every 30 s at most: where a fit was killed, the same command "
+        "goes on from it."),
+    "jobs": "Threads, -1 for all [1].",
+    "seed": "Fixes the order in which rows are visited, folds, and random starts.",
+    "C": "Weight of the losses; larger fits more closely.",
+    "no_intercept": "All but kernel-logistic: leave the constant feature out.",
+    "false_negative_cost": "Cost of missing a label that is there.",
+    "false_positive_cost": "Cost of predicting a label that is not there.",
+    "kernel": "The kernel between rows.",
+    "gamma": ("NUMBER|scale|auto",
+        "rbf, polynomial, laplacian: their width; for kernel-logistic to start from [scale; "
+        "kernel-logistic 1 / (2 x sum of variances)]."),
+    "degree": "polynomial: its degree.",
+    "coef0": "polynomial: its constant.",
+    "solver": "How to solve.",
+    "factorization": "Of the kernel matrix in alternating_directions.",
+    "memory_budget": ("MB", "Memory for kernel matrices and their factors."),
+    "precision": "Arithmetic while solving, of low-rank that of the factors.",
+    "scale": "The kernel's factor to start from; larger fits closer.",
+    "intercept_variance": ("NUMBER|learn", "Prior variance of the intercepts, 0 for none."),
+    "tie": ("TIE[,TIE]",
+        "What shares scales and kernel shapes: all (shared), all but the scale (scale), nothing "
+        "(class), or a taxonomy's levels (level) or subtrees (subtree); two words for scale and shape."),
+    "hyperparameters":
+        "Learn scales and kernel parameters, or keep them; low-rank: the regularization and kernel "
+        "parameters, for the squared loss with the ridge penalty.",
+    "cv": "Folds to learn them on, or to choose a rank on.",
+    "learning_rows": ("ROWS", "Learn them on so many rows [all]."),
+    "learning_blocks": ("NUMBER", "On so many disjoint blocks of them."),
+    "max_learning_iter": "Largest number of evaluations to learn them.",
+    "coupling": ("full|NUMBER", "Learn how labels vary together, fully or by so many factors."),
+    "decision": "How one class a row is chosen.",
+    "low_rank": ("ROWS", "Let so many rows stand for all in kernel matrices."),
+    "rank": ("NUMBER|SHARE",
+        "low-rank, plst, cplst, wsabie: the rank, or a share of the number of labels, such as 0.4."),
+    "loss": "Loss of an entry.",
+    "regularization":
+        "Weight of the penalty [1; label-graph 1/1000 of the rows' mean squared norm; plst and cplst "
+        "0].",
+    "penalty": "Penalise the trace norm of the weights, or their squares.",
+    "intercept_scaling": "The constant feature; the larger, the freer the intercepts.",
+    "negative_weight":
+        "Weight of entries that are not positive; below 1 where an absent label only means that nobody "
+        "gave it.",
+    "start": "Where the labels' factor starts.",
+    "threshold": ("auto|RULE|NUMBER",
+        "Scores, probabilities of kernel-logistic, above it are predicted: max-margin 0, low-rank 1/2 "
+        "or 0 by the loss, kernel-logistic 1/2 (auto), the one of the best micro F1 on held-out rows "
+        "(f1), or one for every label (micro_f1, macro_f1, example_f1, hamming_loss)."),
+    "validation_fraction": ("SHARE",
+        "Share of rows held out for these thresholds [0.1]; label-graph: for the loss after every round "
+        "[none; 0.1 to stop early]."),
+    "ranks": ("NUMBER|SHARE,...",
+        "Choose among these by cross-validation, such as 0.2,0.4 or 50,100 [where anything is chosen: "
+        "--rank if given, or 0.2,0.4,0.6,0.8,1.0]."),
+    "regularizations": ("COUNT|NUMBER,...",
+        "Choose among these too, such as 0.1,1,10, or among so many that are found from the data "
+        "[--regularization if given, or 10]."),
+    "scoring": "What is to be best on held-out rows.",
+    "rule": "Take the best pair, or the smallest rank within a standard error of it.",
+    "cliques_per_round": ("NUMBER", "Pairs that a round of learning adds."),
+    "max_rounds": ("NUMBER", "Largest number of rounds."),
+    "graph_tol":
+        "Share of the objective that two rounds must take off for another one; 0 ends where none would "
+        "help.",
+    "clique_size": ("NUMBER", "Most labels scored together."),
+    "early_stopping": "Keep the rounds up to the least Hamming loss on held-out rows.",
+    "refit": "Fit the weights of the learned graph again, with the penalty of a given one.",
+    "inference":
+        "Exact elimination in narrow parts and search with bounds elsewhere; exact alone; or message "
+        "passing alone.",
+    "exact_width": ("WIDTH", "Largest width of parts that are eliminated."),
+    "max_nodes": ("NUMBER", "Nodes of branch and bound for a part of a row."),
+}  # fmt: skip
+_WANTED = {  # of flags that take words and numbers
+    "gamma": "a number > 0 nor 'scale' or 'auto'",
+    "coupling": "'full' nor a number of factors from 1 on",
+    "rank": "a whole number from 1 on nor a share of the labels between 0 and 1, such as 0.4",
 }
-_MODELS_OF = {flag: models for models, flags in _FLAGS_OF.items() for flag in flags}
-_ELSEWHERE = (
-    *_KERNEL_FLAGS,
-    *_SOLVER_FLAGS,
-    *_RELATIONS,
-    "precision",
-    "class_paths",
-    "graph",
-    "no_intercept",
-)
-_NAMES = {"jobs": "n_jobs", "seed": "random_state"}
-_CENTERED = (_PLST, _CPLST)  # their intercept is made of means
+_NOUNS = {"regularization": "a penalty", "threshold": "a probability"}
+_MOST_PREFIXED = 3  # models that the help of a flag names
+_PAIRED_TIES = ("shared", "class", "level", "subtree")
+
+Callback = Callable[[click.Context, click.Parameter, Any], Any]
 
 
-def check_model_flags(context: click.Context, model: str, used: tuple[str, ...] = ()) -> None:
-    """Refuse flags of other models.
+def model_flag_options() -> list[Callable[[Any], Any]]:
+    """Make the flags of all models, those with a text here first."""
+    flags = model_table().flags
+    order = [*(flag for flag in _TEXTS if flag in flags), *(flag for flag in flags if flag not in _TEXTS)]
+    return [_option(flag, flags[flag]) for flag in order]
 
-    context: knows which flags were given.
-    used: flags that others than models use.
-    Raises click.UsageError if there are any.
+
+def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
+    first = next(iter(owners.values()))
+    text = _TEXTS.get(flag, first.says.replace("``", "") + ".")
+    metavar, text = (None, text) if isinstance(text, str) else text
+    name = "--C" if flag == "C" else flag_of(flag)
+    words, ranges = _union(owners)
+    options: dict[str, Any] = {
+        "metavar": metavar,
+        "callback": _CALLBACKS.get(flag),
+        "help": _help(text, owners),
+    }
+    if first.kind == "switch":
+        options = {"is_flag": True, "help": options["help"]}
+    elif flag not in _CALLBACKS and words and ranges:
+        options["callback"] = _word_or_number(flag, words, ranges)
+    elif flag not in _CALLBACKS and words:
+        options["type"] = click.Choice(words)
+    elif ranges and first.kind == "value" and flag != "rank":
+        options["type"] = _number(ranges)
+    return click.option(name, flag, default=None, **options)
+
+
+def _union(owners: dict[str, Parameter]) -> tuple[list[str], list[Range]]:
+    """Give the words, the commonest order first, and the numbers that any model takes."""
+    words = dict.fromkeys(word for parameter in owners.values() for word in parameter.words)
+    return list(words), list(
+        dict.fromkeys(part for parameter in owners.values() for part in parameter.ranges)
+    )
+
+
+def _help(text: str, owners: dict[str, Parameter]) -> str:
+    """Name the models before a text, and what they take where the flag is not given after it."""
+    names = ", ".join(owners)
+    if len(owners) <= _MOST_PREFIXED and not text.startswith(("polynomial:", "rbf,")):
+        text = f"{names}: {text[0].lower()}{text[1:]}"
+    if text.endswith(("].", "]")) or next(iter(owners.values())).kind == "switch":
+        return text
+    defaults: dict[str, list[str]] = {}
+    for model, parameter in owners.items():
+        defaults.setdefault(_shown(parameter.default), []).append(model)
+    (usual, _), *others = defaults.items()
+    words = [usual, *(f"{', '.join(models)} {value}" for value, models in others)]
+    return f"{text.removesuffix('.')} [{'; '.join(words)}]." if usual or others else text
+
+
+def _shown(default: Any) -> str:
+    return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def _number(ranges: list[Range]) -> Any:
+    """Make the type of the widest range."""
+    if all(part.low is None and part.high is None for part in ranges):
+        return click.INT if ranges[0].is_whole else click.FLOAT
+    widest = max(ranges, key=lambda part: (part.low is None, part.closed in ("left", "both")))
+    bounds: dict[str, Any] = {
+        "min": widest.low,
+        "max": widest.high,
+        "min_open": widest.low is not None and widest.closed not in ("left", "both"),
+        "max_open": widest.high is not None and widest.closed not in ("right", "both"),
+    }
+    return click.IntRange(**bounds) if widest.is_whole else click.FloatRange(**bounds)
+
+
+def _read(text: str, words: list[str], ranges: list[Range]) -> str | int | float | None:
+    """Read a word, a whole number or any number; None for what is none of them."""
+    if text in words:
+        return text
+    try:
+        value: int | float = (
+            int(text) if text.isdecimal() and any(r.is_whole for r in ranges) else float(text)
+        )
+    except ValueError:
+        return None
+    return value if not math.isnan(value) and any(part.holds(value) for part in ranges) else None
+
+
+def _word_or_number(flag: str, words: list[str], ranges: list[Range]) -> Callback:
+    wanted = _WANTED.get(flag)
+    if wanted is None:
+        bounds = "".join({f" {part.words}" for part in ranges if part.low is None or part.high is None})
+        wanted = f"a number{bounds.rstrip()} nor one of {', '.join(words)}"
+
+    def read(context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
+        found = None if text is None else _read(text, words, ranges)
+        if text is not None and found is None:
+            raise click.BadParameter(f"{text!r} is neither {wanted}.")
+        return found
+
+    return read
+
+
+def _rank(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
+    """Read a rank, or a share of the labels."""
+    return None if text is None else _rank_or_share(text)
+
+
+def _rank_or_share(text: str) -> int | float:
+    found = _read(text, [], [Range(True, 1, None, "left"), Range(False, 0, 1, "right")])
+    if not isinstance(found, (int, float)) or (isinstance(found, float) and text.isdecimal()):
+        raise click.BadParameter(f"{text!r} is neither {_WANTED['rank']}.")
+    return found
+
+
+def _ranks(context: click.Context, parameter: click.Parameter, text: str | None) -> list[int | float] | None:
+    return None if text is None else [_rank_or_share(word.strip()) for word in text.split(",")]
+
+
+def _regularizations(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> list[float] | int | None:
+    """Read how many values are to be found from the data, or the values."""
+    if text is None:
+        return None
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    try:
+        values = [] if text.isdecimal() else [float(word) for word in text.split(",")]
+    except ValueError:
+        values = []
+    if values and all(0 <= value < math.inf for value in values):
+        return values
+    raise click.BadParameter(
+        f"{text!r} is neither a list of numbers from 0 on, such as 0.1,1,10, nor how many of them are to be "
+        "found from the data, such as 8."
+    )
+
+
+def _jobs(context: click.Context, parameter: click.Parameter, count: int | None) -> int | None:
+    """Refuse no threads."""
+    if count == 0:
+        raise click.BadParameter("0 threads can do nothing; give 1 or more, or -1 for all.")
+    return count
+
+
+def _tie(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> str | tuple[str, ...] | None:
+    """Read which nodes share hyper-parameters: a word, or two for scale and shape."""
+    single = model_table().flags["tie"]["kernel-logistic"].words
+    if text is None or text in single:
+        return text
+    words = tuple(word.strip() for word in text.split(","))
+    if len(words) != 2 or not set(words) <= set(_PAIRED_TIES):
+        raise click.BadParameter(
+            f"{text!r} is neither one of {', '.join(single)} nor two of {', '.join(_PAIRED_TIES)} with a "
+            "comma between, for scales and kernel shapes."
+        )
+    return words
+
+
+_CALLBACKS: dict[str, Callback] = {
+    "jobs": _jobs,
+    "rank": _rank,
+    "ranks": _ranks,
+    "regularizations": _regularizations,
+    "tie": _tie,
+}
+
+
+def refuse_values(model: str, given: dict[str, Any]) -> None:
+    """Refuse values that another model takes, but not this one.
+
+    Raises click.UsageError if there is one.
     """
-    others = (name for name, models in _MODELS_OF.items() if model not in models and name not in used)
-    wrong = next((name for name in others if _is_given(context, name)), None)
-    if wrong is not None:
-        *first, last = _MODELS_OF[wrong]
-        those = f"{', '.join(first)} or {last}" if first else last
-        raise click.UsageError(f"{flag_of(wrong)} goes with --model {those}, not with {model}.")
+    for flag, parameter in model_table().of(model).items():
+        value = given.get(flag)
+        if value is None or parameter.takes(value):
+            continue
+        if isinstance(value, str):
+            others = [name for name, other in model_table().flags[flag].items() if other.takes(value)]
+            raise click.UsageError(
+                f"{flag_of(flag)} {value} goes with --model {alternatives(others)}; give "
+                f"{alternatives(sorted(parameter.words))}."
+            )
+        noun, bounds = _NOUNS.get(flag, "a number"), alternatives([part.words for part in parameter.ranges])
+        said = (
+            f"of {model} it is {noun}, {bounds}" if flag == "threshold" else f"{model} needs {noun} {bounds}"
+        )
+        raise click.UsageError(f"{flag_of(flag)} {value:g}: {said}.")
 
 
-def _is_given(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
-
-
-def model_parameters(options: Options) -> Options:
-    """Give the flags of the chosen model in the words of its class, without those of kernels and relations.
-
-    options: the values of all flags.
-    """
-    model = options["model"]
-    names = _NAMES | ({"max_iter": "n_epochs"} if model == _WSABIE else {})
-    own = [name for name, models in _MODELS_OF.items() if model in models and name not in _ELSEWHERE]
-    given = {names.get(name, name): options[name] for name in own if options[name] is not None}
-    if model not in _MODELS_OF["no_intercept"]:
-        return given
-    return given | {"center" if model in _CENTERED else "fit_intercept": not options["no_intercept"]}
+def alternatives(words: Any) -> str:
+    """Write ``a, b or c``."""
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else str(last)

@@ -1,4 +1,4 @@
-"""Open a model, and read rows in the form it takes."""
+"""Open a model, read rows in the form it takes, and ask it for scores, probabilities and classes."""
 
 from __future__ import annotations
 
@@ -10,36 +10,44 @@ import click
 import numpy as np
 
 import labelweave
-from labelweave.cli.data_options import Options, given_options, table_columns
+from labelweave.array_types import Array, PerLabel, RowsByClasses, RowsByLabels
+from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import with_flags
-from labelweave.cli.training_rows import with_last_labels
 from labelweave.datasets import (
     DataFileError,
     LabeledData,
     TableColumns,
-    detect_format,
     iterate_table,
     read_any,
     read_table_columns,
 )
 from labelweave.datasets.table import UnknownLabels
 from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_labels import UnknownLabels
+from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
-from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
+from labelweave.labels import LabelMatrix
 
 __all__ = [
-    "Classifier",
     "Model",
     "RowBlock",
+    "chosen_classes",
     "classifier_of",
+    "features_of",
+    "has_one_class_a_row",
+    "has_probabilities",
     "open_model",
+    "probabilities_of",
+    "ranking_offsets",
     "read_labeled_rows",
     "row_blocks",
     "scorer_of",
+    "scores_of",
     "truth_of",
     "unknown_labels",
+    "with_last_labels",
 ]
 
 Classifier = LabelClassifier | DecisionClassifier
@@ -67,7 +75,7 @@ def classifier_of(model: Model) -> Classifier:
 
 def scorer_of(model: Model) -> LabelClassifier:
     """Give the classifier in a model that scores, inside those that decide."""
-    found: LabelClassifier = innermost(classifier_of(model))
+    found: LabelClassifier = layers.innermost(classifier_of(model))
     return found
 
 
@@ -82,27 +90,25 @@ class RowBlock:
     ids: list[Any]
 
 
-def row_blocks(model: Model, path: str, options: Options) -> Iterator[RowBlock]:
-    """Read rows to predict, a block at a time.
+def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]:
+    """Read rows to predict, a block at a time; those without names are numbered from zero.
 
     path: the data file; a table is read in chunks, another file as a whole.
-    options: the values of the command's flags.
-    Returns rows; those without names are numbered from zero.
     """
     size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(model.label_names_)))
-    for data, first in _chunks(model, path, options, size):
+    for data, first in _chunks(model, path, source, size):
         for start in range(0, len(data), size):
             rows = slice(start, min(start + size, len(data)))
             yield RowBlock(data.X[rows], _ids(data, rows, first))
 
 
-def _chunks(model: Model, path: str, options: Options, size: int) -> Iterator[tuple[LabeledData, int]]:
+def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterator[tuple[LabeledData, int]]:
     first = 0
     if not isinstance(model, TableModel):
-        yield _read_matrix(model, path, options), 0
+        yield _read_matrix(model, path, source), 0
         return
-    _require_table(path, options)
-    columns = replace(_columns(model, options), labels=None, id=options.get("id") or _known_id(model, path))
+    _require_table(path, source)
+    columns = replace(_columns(model, source), labels=None, id=source.id or _known_id(model, path))
     for data in iterate_table(path, columns, size):
         yield data, first
         first += len(data)
@@ -120,9 +126,9 @@ def _known_id(model: TableModel, path: str) -> str | None:
     return name if name is not None and name in next(raw_tables(path, 1)).columns else None
 
 
-def _columns(model: TableModel, options: Options) -> TableColumns:
+def _columns(model: TableModel, source: DataFlags) -> TableColumns:
     """Take what the model knows of its columns, unless flags say else."""
-    given = table_columns(options)
+    given = source.columns()
     return replace(
         model.columns,
         drop=None,
@@ -132,18 +138,14 @@ def _columns(model: TableModel, options: Options) -> TableColumns:
     )
 
 
-def _require_table(path: str, options: Options) -> None:
-    format = _format(path, options)
+def _require_table(path: str, source: DataFlags) -> None:
+    format = source.format_of(path)
     if format != "table":
         raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
 
 
-def _format(path: str, options: Options) -> str:
-    return detect_format(path) if options["format"] == "auto" else str(options["format"])
-
-
-def _read_matrix(model: Classifier, path: str, options: Options) -> LabeledData:
-    format, keywords = _format(path, options), given_options(options)
+def _read_matrix(model: Classifier, path: str, source: DataFlags) -> LabeledData:
+    format, keywords = source.format_of(path), source.matrix_keywords()
     if format == "table":
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
     if format == "svmlight":  # such a file does not say how wide it is
@@ -153,6 +155,13 @@ def _read_matrix(model: Classifier, path: str, options: Options) -> LabeledData:
     if format != "svmlight":
         return data
     return replace(data, Y=with_last_labels(data.Y, len(model.label_names_)))
+
+
+def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
+    """Add the last labels of an svmlight file, which does not mention those that no row has."""
+    positives = Y.positives.copy()
+    positives.resize(len(Y), max(n_labels, Y.n_labels))
+    return LabelMatrix(positives)
 
 
 def _require_same_features(model: Classifier, data: LabeledData, path: str) -> None:
@@ -169,41 +178,79 @@ def _require_same_features(model: Classifier, data: LabeledData, path: str) -> N
         raise DataFileError(path, None, found, f"{str(expected[place])!r}, as in the training data")
 
 
-def read_labeled_rows(model: Model, path: str, options: Options) -> LabeledData:
-    """Read rows with their labels, for a comparison with the model.
-
-    options: the values of the command's flags.
-    Returns the rows; X is what the model takes.
-    """
+def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
+    """Read rows with their labels, for a comparison with the model."""
     if not isinstance(model, TableModel):
-        return _read_matrix(model, path, options)
-    _require_table(path, options)
-    columns = _columns(model, options)
+        return _read_matrix(model, path, source)
+    _require_table(path, source)
+    columns = _columns(model, source)
     if columns.labels is None:
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
-    if classifier_of(model)._form.kind != "labels":  # classes may be inner nodes, which are no labels
+    if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
-    names, unknown = [str(name) for name in model.label_names_], unknown_labels(options)
+    names, unknown = [str(name) for name in model.label_names_], unknown_labels(source)
     try:
         return read_table_columns(path, columns, label_names=names, unknown_labels=unknown)
     except DataFileError as error:
         raise DataFileError(error.path, error.line, error.found, with_flags(error.expected)) from None
 
 
-def unknown_labels(options: Options) -> UnknownLabels:
-    """Say what to do with labels that the model does not know.
-
-    options: the values of the command's flags.
-    Returns in the words of the library.
-    """
-    return "ignore" if options["ignore_unknown_labels"] else "error"
+def unknown_labels(source: DataFlags) -> UnknownLabels:
+    """Say in the library's words what to do with labels that the model does not know."""
+    return "ignore" if source.ignore_unknown_labels else "error"
 
 
 def truth_of(model: Model, rows: LabeledData) -> Any:
     """Give what the model's predictions are compared with.
 
-    Returns (n, L): the labels; or the classes where the data hold them in a taxonomy and the model has one a
-        row.
+    Returns the labels; or the classes where the data hold them in a taxonomy and the model has one a row.
     """
-    has_classes = classifier_of(model)._form.kind != "labels"
-    return rows.classes if has_classes and rows.parents is not None else rows.Y
+    return rows.classes if has_one_class_a_row(model) and rows.parents is not None else rows.Y
+
+
+def has_one_class_a_row(model: Model) -> bool:
+    """Say whether the model picks one class a row."""
+    return classifier_of(model)._form.kind != "labels"
+
+
+def has_probabilities(model: Model) -> bool:
+    """Say whether the model gives probabilities."""
+    return layers.with_probabilities(classifier_of(model)) is not None
+
+
+def features_of(model: Model, X: Any) -> Any:
+    """Turn rows in the form the model takes into features of its classifier."""
+    return model.vectorizer.transform(X) if isinstance(model, TableModel) else X
+
+
+def scores_of(model: Model, X: Any) -> RowsByLabels:
+    """Score rows in the form the model takes, two columns for two classes as well."""
+    scores = model.decision_function(X)
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+
+def ranking_offsets(model: Model) -> PerLabel:
+    """Give what is added to the scores of labels to rank them.
+
+    Returns the thresholds that scores have been lessened by where every label has its own, otherwise 0.
+    """
+    return np.zeros(1) if has_one_class_a_row(model) else layers.ranking_offsets(classifier_of(model))
+
+
+def probabilities_of(model: Model, X: Any) -> RowsByLabels:
+    """Compute the probabilities of classes or labels of rows in the form the model takes.
+
+    Raises ValueError if the model gives none.
+    """
+    source = layers.with_probabilities(classifier_of(model))
+    if source is None:
+        raise ValueError(
+            f"The model is a {type(classifier_of(model)).__name__}, which gives scores and no probabilities; "
+            "fit one with --model kernel-logistic, or with --calibrate."
+        )
+    return np.asarray(source.predict_proba(features_of(model, X)))
+
+
+def chosen_classes(model: Model, X: Any, values: RowsByClasses) -> Array:
+    """Choose one class a row by the model's rule, from its scores or probabilities."""
+    return layers.chosen_classes(classifier_of(model), values, lambda: model.predict(X))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from labelweave.cli.data_options import file_options, label_column_options
+from labelweave.cli.flags import DataFlags, file_options, label_column_options, unknown_label_option
 from labelweave.cli.messages import note, size_of, with_flags
 from labelweave.cli.model_rows import open_model, read_labeled_rows, truth_of, unknown_labels
 from labelweave.datasets import LabeledData
@@ -28,7 +28,7 @@ _QUIET_SECONDS = 2.0
               help="The most weak labels to look into.")  # fmt: skip
 @click.option("--examples", type=click.IntRange(0), default=6, show_default=True,
               help="The most rows to show with all their labels.")  # fmt: skip
-@click.option("--ignore-unknown-labels", is_flag=True, help="Pass over labels that the model does not know.")
+@unknown_label_option
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @label_column_options
 @file_options
@@ -47,14 +47,14 @@ def report(model: str, data: str, out: str, title: str | None, quiet: bool, **op
     """
     from labelweave.report import ReportOptions, write_report
 
-    loaded = open_model(model)
-    rows = read_labeled_rows(loaded, data, options)
+    loaded, source = open_model(model), DataFlags.of(options)
+    rows = read_labeled_rows(loaded, data, source)
     settings = ReportOptions(
         title=title or f"{Path(model).name} on {Path(data).name}",
         facts=_file_facts(model, data, rows),
         weakest=options["weakest"],
         examples=options["examples"],
-        unknown_labels=unknown_labels(options),
+        unknown_labels=unknown_labels(source),
     )
     y = truth_of(loaded, rows)
     tell = None if quiet else _Progress()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats
+from labelweave.arrays import panels
 from labelweave.decisions.label_scores import label_probabilities
-from labelweave.display.calibration_points import CalibrationCurve, calibration_curve
-from labelweave.display.figures import axes_of_size
+from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.given_labels import (
     chosen_labels,
     last_step,
@@ -21,16 +22,58 @@ from labelweave.display.given_labels import (
     score_table,
 )
 from labelweave.display.label_texts import legend_text
-from labelweave.display.legends import place_legend
+from labelweave.labels import LabelMatrix
+from labelweave.metrics import expected_calibration_error
 
-__all__ = ["CalibrationCurveDisplay"]
+__all__ = ["CalibrationCurve", "CalibrationCurveDisplay", "calibration_curve"]
 
-
+_BLOCK_ENTRIES = 2**20
 _SIZE = (5.2, 5.2)  # inches
 _MARKERS = "osD^vPX<>"
 _FEW = 10  # entries; a bin of fewer tells little and has a hollow marker
 _BAND_BOTTOM, _BAND_HEIGHT = -0.3, 0.2  # where the numbers of entries are drawn
 _MOST_WRITTEN = 12  # bins up to which they are written too
+
+
+@dataclass(frozen=True)
+class CalibrationCurve:
+    """Bins of probability, of one label or of several together.
+
+    name: what the legend calls the curve.
+    counts (bins,): observed entries of each bin of equal width.
+    predicted (bins,): their mean probability, NaN in an empty bin.
+    observed (bins,): the share of positive ones, NaN in an empty bin.
+    """
+
+    name: str
+    counts: Floats
+    predicted: Floats
+    observed: Floats
+    error: float
+
+
+def calibration_curve(labels: LabelMatrix, table: Floats, n_bins: int, name: str) -> CalibrationCurve:
+    """Sort observed entries into bins by their probability, all labels together.
+
+    name: what the legend calls the curve.
+    Shapes: labels (n, L), table (n, L).
+    Raises ValueError if no entry was observed or a probability is outside 0 to 1.
+    """
+    if not labels.observed_counts().any():
+        raise ValueError(f"{name} has no observed entry to compare with; choose labels that have some.")
+    error = expected_calibration_error(labels, table, n_bins=n_bins)
+    sums = np.zeros((3, n_bins))  # of entries, probabilities and positives
+    for part in panels(len(labels), max(1, _BLOCK_ENTRIES // max(1, labels.n_labels))):
+        signs, block = labels[part].to_signs(), table[part]
+        seen = signs != 0
+        values, positive = block[seen], signs[seen] > 0
+        place = np.minimum((values * n_bins).astype(np.intp), n_bins - 1)
+        for number, weights in enumerate((None, values, positive)):
+            sums[number] += np.bincount(place, weights, minlength=n_bins)
+    predicted, observed = (
+        np.divide(part, sums[0], out=np.full(n_bins, np.nan), where=sums[0] > 0) for part in sums[1:]
+    )
+    return CalibrationCurve(name, sums[0], predicted, observed, float(np.asarray(error)))
 
 
 class CalibrationCurveDisplay:

@@ -10,9 +10,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
-from labelweave.display.figures import axes_of_size
+from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.label_texts import legend_text
-from labelweave.display.legends import place_legend
 from labelweave.metrics import error_reject_curve
 
 __all__ = ["ErrorRejectDisplay"]

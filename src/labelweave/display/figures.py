@@ -1,10 +1,16 @@
-"""New figures; matplotlib is imported when one is made."""
+"""Figures and axes of a size, panels below one another, and legends where there is room."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["axes_of_size", "settle_layout", "size_in_points"]
+import numpy as np
+
+__all__ = ["axes_of_size", "panel_axes", "place_legend", "settle_layout", "size_in_points"]
+
+_ROOM = 8.0  # pixels between a legend and curves
+_MOST_ROOM = 0.6  # share of the axes; a legend that is larger lies over curves after all
 
 
 def axes_of_size(width: float, height: float) -> Any:
@@ -36,3 +42,64 @@ def size_in_points(ax: Any) -> tuple[float, float]:
     """
     frame = ax.get_window_extent()
     return frame.width * 72 / ax.figure.dpi, frame.height * 72 / ax.figure.dpi
+
+
+def panel_axes(ax: Any, count: int, width: float, height: float) -> list[Any]:
+    """Take the axes that were given, or make some side by side.
+
+    width, height: the size of each of the new ones, in inches.
+    Returns as many as are needed.
+    Raises ImportError if matplotlib is not installed.
+    Raises ValueError if another number of axes was given.
+    """
+    if ax is None:
+        return _new_axes(count, width, height)
+    given = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(given) != count:
+        raise ValueError(
+            f"{len(given)} axes were given for {count} panels; give one axes a panel, or choose panels."
+        )
+    return given
+
+
+def _new_axes(count: int, width: float, height: float) -> list[Any]:
+    first = axes_of_size(width * count, height)
+    if count == 1:
+        return [first]
+    figure = first.figure
+    first.remove()
+    return list(figure.subplots(1, count))
+
+
+def place_legend(ax: Any, lines: Sequence[Any], **options: Any) -> Any:
+    """Explain curves where none of them runs; where there is no such place, make room above them.
+
+    ax: axes whose limits are set.
+    lines: what the legend must not cover, also lines of twin axes.
+    """
+    legend = ax.legend(**{"loc": "best", "fontsize": "small", "title_fontsize": "small", **options})
+    legend.set_in_layout(False)  # a wide legend must not squeeze small axes
+    settle_layout(ax)
+    if not _covers(legend, lines):
+        return legend
+    share = (legend.get_window_extent().height + 2 * _ROOM) / max(1.0, ax.get_window_extent().height)
+    if share < _MOST_ROOM:
+        for other in {line.axes for line in lines}:
+            _make_room(other, share)
+        legend.set_loc("upper right")
+    return legend
+
+
+def _covers(legend: Any, lines: Sequence[Any]) -> bool:
+    box = legend.get_window_extent()
+    paths = (line.get_transform().transform_path(line.get_path()) for line in lines)
+    return any(path.intersects_bbox(box, filled=False) for path in paths)
+
+
+def _make_room(ax: Any, share: float) -> None:
+    """Raise the upper limit so that what is below takes the rest."""
+    low, high = ax.get_ylim()
+    scale = ax.yaxis.get_transform()
+    start, end = scale.transform([low, high])
+    raised = scale.inverted().transform([start + (end - start) / (1.0 - share)])[0]
+    ax.set_ylim(low, raised, auto=None)  # what is drawn later may still ask for other limits

@@ -1,17 +1,29 @@
-"""A tree as an icicle: a column a level, every node as tall as the leaves below it."""
+"""Where the nodes of a taxonomy stand, a column a level, and what is written in and beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array, Floats
+from labelweave.display.label_texts import grouped_count, short_text, spread
 from labelweave.labels import Taxonomy
 
-__all__ = ["Icicle", "icicle_of", "tail_names"]
+__all__ = ["Icicle", "NodeTexts", "icicle_of", "tail_names"]
+
+_LINE_HEIGHT = 6.4  # points; thinner lines of text cannot be read
+_FONT_SIZES = (5.5, 9.0)
+_PADDING = 4.0  # points inside a cell
+_BESIDE_SIZE = 6.5  # points
+_MOST_BESIDE, _FEWEST_BESIDE = 28, 3  # letters of a name
+_BESIDE_WIDTH = 140.0  # points
+_BESIDE_SHARE = 0.42  # of the width, at the most
+_BESIDE_LINE = 9.0  # points
+_DARK = 0.45
 
 
 @dataclass(frozen=True)
@@ -97,3 +109,124 @@ def _tail(name: str, parent: str | None) -> str:
         return name
     rest = name[len(parent) :]
     return rest[1:] if len(rest) > 1 and not rest[0].isalnum() else name
+
+
+@dataclass(frozen=True)
+class NodeTexts:
+    """What is written about the nodes of an icicle.
+
+    names: their names, in the order of ``layout.nodes``.
+    short_names: what names them in a column right of their parents.
+    Shapes: rows (k,), wrong (k,).
+    """
+
+    ax: Any
+    layout: Icicle
+    names: list[str]
+    short_names: list[str]
+    rows: Floats
+    wrong: Floats
+
+    def heights(self) -> Floats:
+        """Measure the cells.
+
+        Shapes: result (k,).
+        """
+        height: float = self.ax.get_window_extent().height * 72 / self.ax.figure.dpi
+        return (self.layout.bottom - self.layout.top) * height
+
+    def thin_leaves(self) -> npt.NDArray[np.bool_]:
+        """Find the leaves that are too thin for text and have wrong rows.
+
+        Shapes: result (k,).
+        """
+        return self.layout.is_end & (self.heights() < _LINE_HEIGHT) & (self.wrong > 0)
+
+    def make_room_beside(self) -> None:
+        """Widen the axes' range so that names of thin leaves can stand on the right."""
+        width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi
+        beside = min(_BESIDE_WIDTH, _BESIDE_SHARE * width)
+        self.ax.set_xlim(0, self.layout.n_columns * width / (width - beside))
+
+    def write_inside(self, colors: Array) -> None:
+        """Write into every cell what fits.
+
+        Shapes: colors (k, 4).
+        """
+        width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi
+        column = width / float(np.ptp(self.ax.get_xlim()))
+        heights = self.heights()
+        for k in np.flatnonzero(heights >= _LINE_HEIGHT).tolist():
+            light = float(colors[k, :3] @ (0.299, 0.587, 0.114))
+            color = "white" if light < _DARK else "black"
+            self._write_cell(k, color, column - _PADDING, float(heights[k]))
+
+    def _write_cell(self, k: int, color: str, width: float, height: float) -> None:
+        middle = 0.5 * (self.layout.top[k] + self.layout.bottom[k])
+        size = float(np.clip(0.72 * height, *_FONT_SIZES))
+        text = self.ax.text(
+            self.layout.columns[k] + 0.5, middle, "", ha="center", va="center", color=color, fontsize=size
+        )
+        text.set_in_layout(False)
+        for written, rotation in self._candidates(k):
+            text.set(text=written, rotation=rotation)
+            if _fits(text, width, height):
+                return
+        text.remove()
+
+    def _candidates(self, k: int) -> Iterator[tuple[str, int]]:
+        """List texts and their rotations, the best first."""
+        name, share, rows = self.short_names[k], self._share(k), grouped_count(self.rows[k])
+        of_rows = f"{share} of {rows}" if share else "no rows"
+        yield f"{short_text(name)}  {of_rows}", 0
+        yield f"{short_text(name)}\n{of_rows}", 0
+        yield f"{short_text(name)}  {share}", 0
+        yield f"{short_text(name)}  {of_rows}", 90
+        yield f"{short_text(name, 16)}  {share}", 0
+        yield short_text(name, 16), 0
+        yield short_text(name, 16), 90
+        yield short_text(name, 9), 0
+
+    def _share(self, k: int) -> str:
+        return f"{100 * self.wrong[k] / self.rows[k]:.0f} %" if self.rows[k] > 0 else ""
+
+    def write_beside(self) -> list[str]:
+        """Name thin leaves on the right, those with the most wrong rows.
+
+        Returns their names, from top to bottom.
+        """
+        thin = np.flatnonzero(self.thin_leaves())
+        height = self.ax.get_window_extent().height * 72 / self.ax.figure.dpi
+        most = max(1, int(height / _BESIDE_LINE))
+        worst = thin[np.argsort(-self.wrong[thin], kind="stable")[:most]]
+        places = 0.5 * (self.layout.top + self.layout.bottom)
+        worst = worst[np.argsort(places[worst], kind="stable")]
+        gap = _BESIDE_LINE / height
+        for k, at in zip(worst.tolist(), spread(places[worst], gap, 0.5 * gap, 1 - 0.5 * gap), strict=True):
+            self._write_line(k, float(places[k]), float(at))
+        return [self.names[k] for k in worst]
+
+    def _write_line(self, k: int, place: float, at: float) -> None:
+        first, end = self.layout.columns[k] + 1.0, float(self.layout.n_columns)
+        beside = self.ax.get_xlim()[1] - end
+        x = [first, end + 0.02 * beside, end + 0.12 * beside]
+        self.ax.plot(x, [place, place, at], color="0.5", linewidth=0.4, solid_joinstyle="round")
+        text = self.ax.text(end + 0.14 * beside, at, "", va="center", fontsize=_BESIDE_SIZE)
+        text.set_in_layout(False)
+        right = self.ax.get_window_extent().x1
+        for letters in range(_MOST_BESIDE, _FEWEST_BESIDE, -2):
+            name = _end_of(self.names[k], letters)
+            text.set_text(f"{name}  {self._share(k)} of {grouped_count(self.rows[k])}")
+            if text.get_window_extent().x1 <= right:
+                return
+
+
+def _end_of(name: str, longest: int) -> str:
+    """Shorten a name from the front: paths end with what tells them apart."""
+    return short_text(name if len(name) <= longest else "…" + name[1 - longest :])
+
+
+def _fits(text: Any, width: float, height: float) -> bool:
+    box, to_points = text.get_window_extent(), 72 / text.figure.dpi
+    # letters without tails may touch the cell's edges
+    return bool(box.width * to_points <= width and box.height * to_points <= height + 2.0)

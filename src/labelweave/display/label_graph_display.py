@@ -11,17 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, size_in_points
-from labelweave.display.graph_drawing import GraphDrawing, fitting_drawing, graph_drawing
-from labelweave.display.graph_layout import Layout
-from labelweave.display.label_texts import short_text, wrapped_text
-from labelweave.display.shown_cliques import (
+from labelweave.display.graph_drawing import (
     LONGEST_NAME,
     WIDEST_LINE,
+    GraphDrawing,
+    Layout,
+    fitting_drawing,
+    graph_drawing,
     line_widths,
     names_of,
     strongest,
     what_is_left_out,
 )
+from labelweave.display.label_texts import short_text, wrapped_text
 from labelweave.labels.clique_graph import CliqueGraph
 
 __all__ = ["LabelGraphDisplay"]

@@ -9,14 +9,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats
+from labelweave.display.figures import panel_axes
 from labelweave.display.given_labels import last_step, model_truth, named_labels, names_of, predicted_labels
-from labelweave.display.panels import panel_axes
-from labelweave.display.point_names import name_points
-from labelweave.display.running_quartiles import running_quartiles
+from labelweave.display.label_texts import name_points
 from labelweave.metrics import f1_score, precision_score, recall_score
 
-__all__ = ["LabelQualityDisplay"]
+__all__ = ["LabelQualityDisplay", "running_quartiles"]
 
+_LIKE_FREQUENCY = 1.5  # times
+_SMALLEST_WINDOW = 5  # labels
+_PLACES = 60
 Measure = Literal["precision", "recall", "f1"]
 
 _SIZE = (4.6, 4.0)  # inches, of a panel
@@ -29,6 +31,25 @@ _ALL_NAMED = 12  # labels up to which every one is named
 _ENOUGH_FOR_MEDIANS = 20  # labels
 _LONGEST_JOINED = 24  # characters
 _FEW_POINTS = 100  # names are kept off so many
+
+
+def running_quartiles(frequency: Floats, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Compute quartiles of the labels within a factor of 1.5 of each of 60 frequencies, of 5 at the least.
+
+    places, low, middle, high (m,): frequencies, ascending, and the quartiles there.
+    Shapes: frequency (k,), values (k,).
+    """
+    places = np.unique(np.geomspace(frequency[0], frequency[-1], _PLACES))
+    centers = np.searchsorted(frequency, places)
+    most = max(0, len(values) - _SMALLEST_WINDOW)
+    first = np.clip(centers - _SMALLEST_WINDOW // 2, 0, most)
+    starts = np.minimum(np.searchsorted(frequency, places / _LIKE_FREQUENCY), first)
+    ends = np.maximum(np.searchsorted(frequency, places * _LIKE_FREQUENCY, "right"), first + _SMALLEST_WINDOW)
+    found = [
+        np.quantile(values[start:end], [0.25, 0.5, 0.75]) for start, end in zip(starts, ends, strict=True)
+    ]
+    low, middle, high = np.transpose(found)
+    return places, low, middle, high
 
 
 class LabelQualityDisplay:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array
-from labelweave.display.figures import axes_of_size
+from labelweave.array_types import Array, Floats
+from labelweave.arrays import panels
+from labelweave.decisions.label_scores import decision_level, label_scores
+from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.given_labels import (
     chosen_labels,
     last_step,
@@ -19,17 +23,126 @@ from labelweave.display.given_labels import (
     score_table,
 )
 from labelweave.display.label_texts import legend_text
-from labelweave.display.legends import place_legend
-from labelweave.display.model_thresholds import scores_and_thresholds
-from labelweave.display.threshold_points import ThresholdCurve, threshold_curve
 from labelweave.labels import LabelMatrix
 
-__all__ = ["ThresholdCurveDisplay"]
+__all__ = ["ThresholdCurve", "ThresholdCurveDisplay", "scores_and_thresholds", "threshold_curve"]
 
-
+_MOST_CUTS = 1000  # beyond so many positive entries a curve leaves cuts out
+_EVEN_STEPS = 200
+_BLOCK_ENTRIES = 2**20
 _SIZE = (5.6, 4.2)  # inches
 _NAMES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 _LINE_STYLES = {"f1": "-", "precision": "--", "recall": ":"}
+
+
+def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) -> tuple[Array, Array | None]:
+    """Score rows on the scale on which the model compares with its thresholds.
+
+    response: the scores; "auto" prefers the first.
+    thresholds (L,): scores above are predicted; None if the model's thresholds are on another scale.
+    Shapes: scores (n, L).
+    Raises ValueError if the model has no such scores, or an infinite threshold.
+    """
+    model = last_step(estimator)
+    own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
+    scores = label_scores(estimator, X, n_labels, response)
+    is_decision = response != "predict_proba" and hasattr(model, "decision_function")
+    if own is None:
+        return scores, np.full(n_labels, decision_level(model, response))
+    thresholds = np.broadcast_to(np.asarray(own, dtype=np.float64), (n_labels,))
+    if not np.isfinite(thresholds).all():
+        raise ValueError(
+            f"A threshold of the {type(model).__name__} is infinite: it predicts a label always or never, "
+            "wherever the curve is; draw the scores of the estimator inside it with from_predictions."
+        )
+    if is_decision:
+        return scores + thresholds, thresholds
+    if _has_log_odds(model):
+        return scores, expit(thresholds)
+    return scores, thresholds if _compares_probabilities(model) else None
+
+
+def _has_log_odds(model: Any) -> bool:
+    """Whether the model is one of the library's with probabilities, whose thresholds are log-odds."""
+    return hasattr(model, "predict_proba") and not hasattr(model, "estimator_")
+
+
+def _compares_probabilities(model: Any) -> bool:
+    """Whether a wrapper compares probabilities with its thresholds."""
+    inner = getattr(model, "estimator_", None)
+    return inner is not None and decision_level(inner, getattr(model, "response_method", "auto")) > 0
+
+
+@dataclass(frozen=True)
+class ThresholdCurve:
+    """What a threshold gives, of one label or of several together.
+
+    name: what the legend calls the curve.
+    thresholds (m,): ascending; scores above are predicted.
+    precision, recall, f1 (m,): the measures; precision is NaN where nothing is predicted.
+    chosen: the threshold that the model uses, one of ``thresholds``.
+    """
+
+    name: str
+    thresholds: Floats
+    precision: Floats
+    recall: Floats
+    f1: Floats
+    chosen: float | None
+
+    def at_chosen(self, measure: str) -> float:
+        """Give a measure at the chosen threshold.
+
+        Returns its value; NaN if no threshold is chosen.
+        """
+        if self.chosen is None:
+            return float("nan")
+        values = getattr(self, measure)
+        return float(values[min(np.searchsorted(self.thresholds, self.chosen), len(values) - 1)])
+
+
+def threshold_curve(labels: LabelMatrix, scores: Floats, chosen: float | None, name: str) -> ThresholdCurve:
+    """Count observed entries above each of many thresholds, all labels together.
+
+    chosen: A threshold to be among them.
+    name: what the legend calls the curve.
+    Returns the curve; up to 1000 positive entries nothing between two cuts is left out.
+    Shapes: labels (n, L), scores (n, L).
+    Raises ValueError if no observed entry is positive.
+    """
+    rows = np.repeat(np.arange(len(labels)), np.diff(labels.positives.indptr))
+    positives = scores[rows, labels.positives.indices]
+    if not len(positives):
+        raise ValueError(
+            f"No observed entry of {name} is positive, so there is no F1 at any threshold; choose labels "
+            "that have some."
+        )
+    cuts = _cuts(positives, scores, chosen)
+    hits, predicted = _above(cuts, positives), np.zeros(len(cuts))
+    for part in panels(len(labels), max(1, _BLOCK_ENTRIES // max(1, labels.n_labels))):
+        signs = labels[part].to_signs()
+        predicted += _above(cuts, scores[part][signs != 0])
+    precision = np.full(len(cuts), np.nan)
+    np.divide(hits, predicted, out=precision, where=predicted > 0)
+    f1 = 2.0 * hits / (predicted + len(positives))
+    return ThresholdCurve(name, cuts, precision, hits / len(positives), f1, chosen)
+
+
+def _cuts(positives: Floats, scores: Floats, chosen: float | None) -> Floats:
+    """Put thresholds right below positive scores, where F1 has its peaks, and at even steps."""
+    found = np.unique(positives[np.isfinite(positives)])
+    if len(found) > _MOST_CUTS:
+        found = found[np.linspace(0, len(found) - 1, _MOST_CUTS).astype(np.intp)]
+    low, high = np.min(scores, where=np.isfinite(scores), initial=np.inf), scores.max()
+    even = np.linspace(min(low, high), high, _EVEN_STEPS)
+    return np.unique(np.concatenate([np.nextafter(found, -np.inf), even, [] if chosen is None else [chosen]]))
+
+
+def _above(cuts: Floats, scores: Floats) -> Floats:
+    """Count the scores above every cut."""
+    places = np.bincount(np.searchsorted(cuts, scores, side="left"), minlength=len(cuts) + 1)
+    counted: Any = np.cumsum(places[::-1])[::-1][1:]
+    return np.asarray(counted, np.float64)
 
 
 class ThresholdCurveDisplay:

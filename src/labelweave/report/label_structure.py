@@ -10,7 +10,9 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.decisions.layers import innermost
-from labelweave.display.common_share import beyond_common_share, is_mostly_common
+from labelweave.display.label_order import beyond_common_share, is_mostly_common
+from labelweave.estimators import LabelGraphClassifier
+from labelweave.facts import FactorGeometry, covariance_of, model_facts, prior_covariances
 from labelweave.labels import CliqueGraph, LabelCovariance
 
 __all__ = ["Edge", "LabelStructure", "Tie"]
@@ -69,11 +71,12 @@ class LabelStructure:
 
     @cached_property
     def covariance(self) -> LabelCovariance | None:
-        """The prior covariance of the labels; None where they are independent or there is none."""
-        found = getattr(self.inner, "label_covariance_", None)
-        if hasattr(self.inner, "prior_"):
-            found = _summed([term.covariance for term in self.inner.prior_.terms])
-        if not isinstance(found, LabelCovariance) or found.is_diagonal:
+        """The prior covariance of the labels; None where they are independent, too many, or there is none."""
+        if all(term.is_diagonal for term in prior_covariances(self.inner)):
+            return None
+        try:
+            found = covariance_of(self.inner)
+        except ValueError:
             return None
         return found if found.n_labels == len(self.names) else None  # two classes are one label
 
@@ -111,7 +114,7 @@ class LabelStructure:
     @property
     def graph(self) -> CliqueGraph | None:
         """The label graph, if the model has one."""
-        return getattr(self.inner, "label_graph_", None)
+        return self.inner.label_graph_ if isinstance(self.inner, LabelGraphClassifier) else None
 
     def edges(self) -> list[Edge]:
         """List the cliques of the label graph, the strongest first."""
@@ -127,24 +130,13 @@ class LabelStructure:
         ]
 
     @cached_property
-    def _vectors(self) -> Array | None:
-        """Give every label a vector whose angles to others are those of the columns of ``Z = W H^T``."""
-        if not hasattr(self.inner, "label_factors_"):
-            return None
-        factors = self.inner.label_factors_.astype(np.float64)
-        root = np.eye(factors.shape[1])
-        if not hasattr(self.inner, "support_"):
-            weights = self.inner.feature_factors_.astype(np.float64)
-            values, vectors = np.linalg.eigh(weights.T @ weights)
-            root = vectors * np.sqrt(np.maximum(values, 0.0))
-        found = factors @ root
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        return np.asarray(np.divide(found, lengths, out=np.zeros_like(found), where=lengths > 0))
+    def _geometry(self) -> FactorGeometry | None:
+        return None if model_facts(self.classifier).factors is None else FactorGeometry(self.inner)
 
     @property
     def has_factors(self) -> bool:
         """Whether labels have factors."""
-        return self._vectors is not None
+        return self._geometry is not None
 
     def neighbors(self, label: int) -> list[Tie]:
         """Find the labels whose weights point most nearly the same way, in a model of two factors.
@@ -152,19 +144,7 @@ class LabelStructure:
         label: the label's number in the model.
         Returns five at most, with cosines; none in other models.
         """
-        vectors = self._vectors
-        if vectors is None or len(vectors) != len(self.names):
+        if self._geometry is None or len(self._geometry.factors) != len(self.names):
             return []
-        cosines = np.round(vectors @ vectors[label], _DECIMALS)
-        order = [k for k in np.argsort(-cosines, kind="stable") if k != label and cosines[k] > 0]
-        return [Tie(self.names[label], self.names[k], float(cosines[k])) for k in order[:_MOST_NEIGHBORS]]
-
-
-def _summed(covariances: list[LabelCovariance]) -> LabelCovariance | None:
-    """Give the covariance of the labels' scores at a row where all kernels are one."""
-    first, *others = covariances
-    if not others:
-        return first
-    if first.n_labels > _MOST_LABELS or all(term.is_diagonal for term in covariances):
-        return None
-    return LabelCovariance.dense(sum((term.to_dense() for term in others), first.to_dense()))
+        found = self._geometry.similar(label, _MOST_NEIGHBORS)
+        return [Tie(self.names[label], name, cosine) for name, cosine in found if cosine > 0]

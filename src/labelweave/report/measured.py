@@ -1,9 +1,9 @@
-"""Metrics of a model on rows, and the outcomes that explain them."""
+"""Metrics of a model on rows, their names, and the outcomes that explain them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,14 +11,70 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.label_scores import label_probabilities
-from labelweave.decisions.layers import chosen_classes, innermost, ranking_offsets, with_probabilities
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.decisions.layers import chosen_classes, ranking_offsets, with_probabilities
+from labelweave.facts import taxonomy_of
+from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, log_loss, score_table
 from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
-from labelweave.report.outcomes import OnProgress, Outcomes, all_scores
-from labelweave.report.reported_rows import ReportedRows
+from labelweave.report.reported_rows import OnProgress, Outcomes, ReportedRows, all_scores
 
-__all__ = ["Measured", "measure"]
+__all__ = ["Measured", "MetricLine", "measure", "metric_lines"]
+
+_WORDS = {
+    "accuracy": ("Accuracy", "share of rows whose class is right"),
+    "mean_reciprocal_rank": ("Mean reciprocal rank", "1 where the right class comes first, 1/2 where second"),
+    "log_loss": ("Log loss", "of the probabilities, in nats"),
+    "taxonomic_loss": ("Taxonomic loss", "levels of the tree between the right class and the predicted one"),
+    "parent_accuracy": (
+        "Parent accuracy",
+        "share of rows whose class is right or a sibling of the right one",
+    ),
+    "hamming_loss": ("Hamming loss", "share of the label table that is wrong"),
+    "subset_accuracy": ("Subset accuracy", "share of rows whose labels are all right"),
+    "micro_f1": ("Micro-F1", "of all labels together, so frequent ones count most"),
+    "macro_f1": ("Macro-F1", "mean over labels, so rare ones count as much"),
+    "example_f1": ("Example-F1", "mean over rows"),
+    "auc_label": ("AUC of labels", "how well the scores of a label order the rows; 0.5 is chance"),
+    "auc_example": ("AUC of rows", "how well the scores of a row order the labels"),
+    "ranking_loss": ("Ranking loss", "share of pairs of a right and a wrong label in the wrong order"),
+    "coverage_error": ("Coverage error", "how far down the ranking the last right label is"),
+    "false_negatives": ("False negatives", "mean share of a row's right labels that are not predicted"),
+    "false_discoveries": ("False discoveries", "mean share of a row's predicted labels that are wrong"),
+    "label_ranking_average_precision": ("Ranking precision", "share of right labels above each right label"),
+}
+_LOW_IS_GOOD = {
+    *("hamming_loss", "log_loss", "taxonomic_loss", "ranking_loss", "coverage_error"),
+    *("false_negatives", "false_discoveries"),
+}
+
+
+class MetricLine(NamedTuple):
+    """A metric.
+
+    value: its value, NaN where undefined.
+    meaning: what it is, in a few words.
+    """
+
+    name: str
+    value: float
+    low_is_good: bool
+    meaning: str
+
+
+def metric_lines(metrics: dict[str, float]) -> list[MetricLine]:
+    """Name metrics."""
+    return [MetricLine(*_named(key, value)) for key, value in metrics.items()]
+
+
+def _named(key: str, value: float) -> tuple[str, float, bool, str]:
+    kind, _, size = key.partition("@")
+    if size and kind == "precision":
+        best = "best label of a row" if size == "1" else f"{size} best labels of a row"
+        return f"Precision at {size}", value, False, f"share of right ones among the {best}"
+    if size:
+        return f"nDCG at {size}", value, False, "like precision, but the first labels count more"
+    name, meaning = _WORDS.get(key, (key, ""))
+    return name, value, key in _LOW_IS_GOOD, meaning
 
 
 @dataclass(frozen=True)
@@ -120,13 +176,6 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
         metrics = _accuracy(outcomes) | score_table(truth, scores[exact], predicted)
     notes = _class_notes(len(classes), len(known), len(exact))
     return Measured(outcomes, metrics, notes, true.astype(str), predicted_names.astype(str))
-
-
-def taxonomy_of(classifier: Any) -> Taxonomy | None:
-    """Give the taxonomy of a model, which it predicts by or takes its label covariance from."""
-    inner = innermost(classifier)
-    found = getattr(inner, "taxonomy_", None) or getattr(inner, "label_covariance", None)
-    return found if isinstance(found, Taxonomy) else None
 
 
 def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:

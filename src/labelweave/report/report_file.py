@@ -1,33 +1,112 @@
-"""From a fitted model and labelled rows to one page."""
+"""From a fitted model and labelled rows to one HTML page with nothing outside it.
+
+Jinja escapes every name, text and number.  The page's policy forbids all requests, and all scripts but its
+own, whose digest it names; without scripts only sorting and filtering are gone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
-from labelweave.model_files.safe_file import replacing_file
-from labelweave.report.confusion import chief_confusions
-from labelweave.report.graph_picture import graph_picture
-from labelweave.report.label_numbers import LabelNumbers, label_numbers, weakest_labels
-from labelweave.report.label_pictures import correlation_picture, frequency_picture
+from labelweave.model_files.atomic_file import replacing_file
+from labelweave.report.label_numbers import LabelNumbers, label_numbers, node_numbers, weakest_labels
 from labelweave.report.label_structure import LabelStructure
-from labelweave.report.measured import Measured, measure, taxonomy_of
-from labelweave.report.metric_words import metric_lines
+from labelweave.report.measured import Measured, measure, metric_lines
 from labelweave.report.model_words import model_lines
-from labelweave.report.page import rendered
-from labelweave.report.report_options import ReportOptions
+from labelweave.report.pictures import correlation_picture, frequency_picture, graph_picture, tree_picture
 from labelweave.report.reported_rows import ReportedRows, read_rows
 from labelweave.report.row_examples import RowExamples
-from labelweave.report.taxonomy_nodes import node_numbers
-from labelweave.report.tree_picture import tree_picture
-from labelweave.report.weak_labels import weak_labels
+from labelweave.report.weak_labels import chief_confusions, weak_labels
 
-__all__ = ["write_report"]
+__all__ = ["ReportOptions", "rendered", "write_report"]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What a report says besides, and how much of it.
+
+    Parameters
+    ----------
+    title : str, default="Model report"
+        The heading of the page.
+    facts : mapping of str to str, default={}
+        Further facts about model and data, such as the names of their files.
+    weakest : int, default=20
+        The most weak labels to look into.
+    examples : int, default=6
+        The most rows to show with all their labels.
+    unknown_labels : {"error", "ignore"}, default="error"
+        What to do with labels or classes that the model does not know.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative, or ``unknown_labels`` something else.
+    """
+
+    title: str = "Model report"
+    facts: Mapping[str, str] = field(default_factory=dict)
+    weakest: int = 20
+    examples: int = 6
+    unknown_labels: Literal["error", "ignore"] = "error"
+
+    def __post_init__(self) -> None:
+        for name in ("weakest", "examples"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more.")
+        if self.unknown_labels not in ("error", "ignore"):
+            raise ValueError(f"unknown_labels is {self.unknown_labels!r}; it is 'error' or 'ignore'.")
+
+
+def rendered(content: Mapping[str, Any]) -> str:
+    """Write the page."""
+    script = (resources.files(__package__) / "templates" / "report.js").read_text(encoding="utf-8")
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _environment().get_template("report.html").render(content, script=script, digest=digest)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("labelweave.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"share": _share, "decimal": _decimal, "signed": _signed, "whole": _whole}
+    return environment
+
+
+def _share(value: float, digits: int = 2) -> str:
+    """Write a number from 0 to 1; a dash where it is not defined."""
+    return "–" if np.isnan(value) else f"{value:.{digits}f}"
+
+
+def _decimal(value: float) -> str:
+    return "undefined" if np.isnan(value) else f"{value:.4f}"
+
+
+def _signed(value: float, digits: int = 3) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def _whole(value: int) -> str:
+    return f"{int(value):,}"
+
 
 _MOST_LINES = 10_000  # of the table of all labels
 _FREQUENT = 12

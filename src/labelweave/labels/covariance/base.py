@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
 
+from labelweave import pictures
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.labels.covariance.constructors import CovarianceConstructors
@@ -262,9 +262,7 @@ class LabelCovariance(CovarianceConstructors, ABC):
         ImportError
             If matplotlib is not installed.
         """
-        # pictures are made above this floor, so they are looked for when asked for and not before
-        display = import_module("labelweave.display")
-        return display.LabelCovarianceDisplay.from_covariance(self, **options)
+        return pictures.draw("label covariance", self, **options)
 
     def __repr__(self) -> str:
         return in_short(self)

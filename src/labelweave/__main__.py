@@ -1,0 +1,8 @@
+"""``python -m labelweave`` is the program ``labelweave``."""
+
+from labelweave.cli import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    main(prog_name="labelweave")

@@ -1,0 +1,148 @@
+"""Flags that turn scores into decisions: tuned thresholds, calibrated probabilities, sets with a guarantee.
+
+A flag has the main parameter of its class, and after commas any other one by its name in Python, such as
+``--conformal false_negatives,level=0.2``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from labelweave.cli.flags import with_options
+from labelweave.cli.messages import flag_of
+
+__all__ = ["DECISIONS", "check_decision_flags", "decision_class", "decision_options"]
+
+DECISIONS = {  # the innermost first
+    "calibrate": "CalibratedLabelClassifier",
+    "tune_threshold": "TunedThresholdClassifier",
+    "conformal": "ConformalLabelClassifier",
+}
+_NOT_FLAGS = ("estimator", "random_state")
+_HELD_OUT = ("cv", "validation_fraction")
+_WORDS = {"true": True, "false": False, "none": None}
+
+Settings = dict[str, Any]
+
+
+def decision_class(name: str) -> Any:
+    """Import the class of a flag."""
+    from labelweave import decisions
+
+    return getattr(decisions, DECISIONS[name])
+
+
+def _settings(context: click.Context, parameter: click.Parameter, text: str | None) -> Settings | None:
+    """Read the settings of a flag, and refuse what its class would refuse."""
+    if text is None:
+        return None
+    kind = decision_class(str(parameter.name))
+    allowed = [name for name in inspect.signature(kind).parameters if name not in _NOT_FLAGS]
+    if parameter.name == "conformal":
+        allowed.remove("cv")  # it holds out one part or nothing
+    main, found = allowed[0], Settings()
+    for place, word in enumerate(text.split(",")):
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not equals:
+            name, value = (main if place == 0 else "", name)
+        if name not in allowed or name in found or not value:
+            raise click.BadParameter(
+                f"{word!r} is not understood; give {main}, and after commas parameter=value, each once, of "
+                f"{', '.join(allowed)}."
+            )
+        found[name] = value if name == main else _value(value)
+    _check(kind, found)
+    return found
+
+
+def _value(text: str) -> Any:
+    """Read a number, a truth value or a word."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _check(kind: Any, settings: Settings) -> None:
+    from labelweave import MaxMarginClassifier
+    from labelweave.inference.thresholds.objective import read_objective
+
+    any_classifier: Any = MaxMarginClassifier  # will do to check the others
+    cv = settings.get("cv")
+    if not (cv in (None, "prefit") or (type(cv) is int and cv >= 2)):
+        raise click.BadParameter(f"cv={cv} is no number of folds from 2 on.")
+    try:
+        kind(any_classifier(), **settings)._validate_params()
+        if kind.__name__ == DECISIONS["tune_threshold"]:
+            read_objective(settings.get("objective", "micro_f1"), settings.get("target"))
+    except ValueError as error:
+        raise click.BadParameter(" ".join(str(error).split())) from None
+    if (settings.get("control"), settings.get("guarantee")) == ("false_discoveries", "expectation"):
+        raise click.BadParameter("guarantee=expectation is for false_negatives; give guarantee=probability.")
+
+
+def check_decision_flags(
+    given: Mapping[str, Mapping[str, Any]], *, has_threshold: bool = False, prefit: bool = False
+) -> None:
+    """Refuse flags that make no sense together.
+
+    given: the settings of the flags that are given, the innermost first.
+    has_threshold: whether the model's own threshold is set.
+    prefit: whether the model is fitted already, so that all rows are held-out ones.
+    Raises click.UsageError if there are any.
+    """
+    flags = [flag_of(name) for name in given]
+    if given and has_threshold:
+        raise click.UsageError(f"--threshold and {flags[-1]} both set thresholds; give one of them.")
+    if {"tune_threshold", "conformal"} <= set(given):
+        raise click.UsageError("--tune-threshold and --conformal both choose label sets; give one of them.")
+    if len(given) == 2 and given["calibrate"].get("decision", "half") != "half":
+        raise click.UsageError(
+            f"--calibrate {given['calibrate']['decision']} and {flags[1]} both choose label sets; "
+            "give decision=half."
+        )
+    if prefit and len(given) == 2 and "conformal" in given:
+        raise click.UsageError(
+            "--calibrate and --conformal need rows of their own, or the guarantee does not hold; calibrate "
+            "first, and give the file that is made, with other rows, to labelweave decide --conformal."
+        )
+    for name, settings in given.items():
+        _check_held_out(name, settings, prefit)
+
+
+def _check_held_out(name: str, settings: Mapping[str, Any], prefit: bool) -> None:
+    held_out = next((parameter for parameter in _HELD_OUT if parameter in settings), None)
+    if prefit and held_out is not None:
+        raise click.UsageError(
+            f"{flag_of(name)} {held_out}={settings[held_out]}: the model is fitted already, so that all rows "
+            "of DATA are held-out ones; leave it out."
+        )
+    if settings.get("cv") == "prefit":
+        raise click.UsageError(
+            f"{flag_of(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
+        )
+
+
+decision_options = with_options(
+    click.option("--tune-threshold", metavar="OBJECTIVE[,PARAMETER=VALUE...]", callback=_settings,
+                 help="Choose thresholds on held-out rows that are best for micro_f1, macro_f1, example_f1 "
+                 "or hamming_loss, or reach a precision or recall (precision,target=0.9): "
+                 "TunedThresholdClassifier, whose parameters are scope (label, global or top_k), target, "
+                 "pooling, response_method, cv and validation_fraction."),
+    click.option("--calibrate", metavar="METHOD[,PARAMETER=VALUE...]", callback=_settings,
+                 help="Calibrate probabilities on held-out rows by sigmoid or isotonic maps, or by what fits "
+                 "better (auto): CalibratedLabelClassifier, whose parameters are pooling, min_positives, "
+                 "decision (half or expected_f1), response_method, cv and validation_fraction."),
+    click.option("--conformal", metavar="CONTROL[,PARAMETER=VALUE...]", callback=_settings,
+                 help="Predict label sets with a bound on their false_negatives or false_discoveries: "
+                 "ConformalLabelClassifier, whose parameters are level [0.1], guarantee (probability or "
+                 "expectation), confidence [0.95], response_method and validation_fraction."),
+)  # fmt: skip

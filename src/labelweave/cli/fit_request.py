@@ -1,0 +1,295 @@
+"""What ``labelweave fit`` was asked for, in one record, and what makes no sense together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from labelweave.cli.decision_flags import DECISIONS, check_decision_flags
+from labelweave.cli.flags import DataFlags
+from labelweave.cli.messages import flag_of
+from labelweave.cli.model_flags import alternatives, refuse_values
+from labelweave.cli.model_table import model_table
+
+__all__ = ["FitRequest", "Relations"]
+
+_TREES = ("taxonomy", "data_taxonomy", "class_paths")
+_COVARIANCES = ("covariance", "covariance_from", "signatures")
+_SOURCES = ("taxonomy", "data_taxonomy", *_COVARIANCES)
+_OWNERS = {  # flags of structures, and which parameter a model must have for them
+    **dict.fromkeys((*_SOURCES, "shrink"), "label_covariance"),
+    "class_paths": "taxonomy",
+    "graph": "graph",
+}
+_WITH_GAMMA = ("rbf", "polynomial", "laplacian")
+_KERNELS_OF = {"gamma": _WITH_GAMMA, "degree": ("polynomial",), "coef0": ("polynomial",)}
+_EXPLICIT = ("linear", "cosine")  # kernels of which no matrix is made
+_SOLVERS_OF = {
+    "factorization": ("alternating_directions",),
+    "memory_budget": ("alternating_directions", "block_ascent", "working_set"),
+}
+_LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "coupling")
+_GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit",
+                   "validation_fraction")  # fmt: skip
+_SINGLE = {"rank": "ranks", "regularization": "regularizations"}
+_TREE_TIES = ("level", "subtree")
+_HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
+
+
+@dataclass(frozen=True)
+class Relations:
+    """How labels vary together; fields are called as their flags."""
+
+    taxonomy: str | None = None
+    data_taxonomy: bool = False
+    class_paths: bool = False
+    covariance: str | None = None
+    covariance_from: str | None = None
+    signatures: str | None = None
+    shrink: float | None = None
+
+    def first(self, names: tuple[str, ...]) -> str | None:
+        """Name the first flag that is given."""
+        return next((name for name in names if getattr(self, name)), None)
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What ``labelweave fit`` was asked for.
+
+    given: flags of the model's constructor, as :class:`~labelweave.cli.model_table.Parameter` knows them.
+    one_class: whether every row has one class; None if no flag says it.
+    decisions: the settings of what decides on the scores, by flag.
+    """
+
+    data: str
+    out: str
+    quiet: bool
+    model: str
+    given: Mapping[str, Any]
+    graph: str | None
+    relations: Relations
+    one_class: bool | None
+    decisions: Mapping[str, Mapping[str, Any]]
+    source: DataFlags
+    compare: str | None
+    compare_folds: int
+
+    @classmethod
+    def of(cls, data: str, out: str, options: Mapping[str, Any]) -> FitRequest:
+        """Put the flags in order, and refuse what makes no sense together.
+
+        Raises click.UsageError if there is any.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        request = cls(
+            data=data,
+            out=out,
+            quiet=options["quiet"],
+            model=options["model"],
+            given={flag: given[flag] for flag in model_table().flags if flag in given},
+            graph=options["graph"],
+            relations=Relations(**{name: options[name] for name in Relations.__dataclass_fields__}),
+            one_class=options["one_class"],
+            decisions={name: options[name] for name in DECISIONS if name in given},
+            source=DataFlags.of(options),
+            compare=options["compare"],
+            compare_folds=options["compare_folds"],
+        )
+        for check in _CHECKS:
+            check(request)
+        return request
+
+    @property
+    def seed(self) -> int:
+        """The seed of folds and random starts."""
+        return int(self.given.get("seed", 0))
+
+    @property
+    def kernel(self) -> str:
+        """The kernel of the model, if it has kernels."""
+        return str(self.value("kernel") or "linear")
+
+    @property
+    def chooses_rank(self) -> bool:
+        """Whether rank and regularization are chosen by cross-validation."""
+        return any(name in self.given for name in model_table().choices(self.model))
+
+    def value(self, flag: str) -> Any:
+        """Give the value of a flag, or what the constructor takes without it; None if it has none such."""
+        parameter = model_table().of(self.model).get(flag)
+        return self.given.get(flag, None if parameter is None else parameter.default)
+
+    def has(self, parameter: str) -> bool:
+        """Whether the model takes a structure of labels, such as ``"label_covariance"``."""
+        return self.model in model_table().objects.get(parameter, ())
+
+
+def _check_classes(request: FitRequest) -> None:
+    paths, one = request.relations.class_paths, request.one_class
+    if paths and one is False:
+        raise click.UsageError("--class-paths has one class a row, which --many-labels rules out.")
+    if (one or paths) and request.source.label_separator:
+        flag = "--one-class" if one else "--class-paths"
+        raise click.UsageError(f"--label-separator lists several labels a row, but {flag} wants one class.")
+
+
+def _check_relations(request: FitRequest) -> None:
+    flags = [flag_of(name) for name in (*_SOURCES, "class_paths") if getattr(request.relations, name)]
+    if len(flags) > 1:
+        raise click.UsageError(f"{flags[0]} and {flags[1]} both describe the labels; give one of them.")
+    if request.relations.shrink is not None and not flags:
+        every = ", ".join(map(flag_of, _SOURCES))
+        raise click.UsageError(f"--shrink has no covariance to shrink; give one of {every} too.")
+
+
+def _check_owners(request: FitRequest) -> None:
+    """Refuse flags of other models, and values of theirs."""
+    table, model = model_table(), request.model
+    owners = {flag: list(table.flags[flag]) for flag in request.given}
+    relations = {**vars(request.relations), "graph": request.graph}
+    owners |= {f: list(table.objects[p]) for f, p in _OWNERS.items() if relations[f] not in (None, False)}
+    for flag, models in owners.items():
+        if model not in models and not (flag == "seed" and request.decisions):
+            raise click.UsageError(
+                f"{flag_of(flag)} goes with --model {alternatives(models)}, not with {model}."
+            )
+    refuse_values(model, dict(request.given))
+
+
+def _check_intercept(request: FitRequest) -> None:
+    if {"intercept_scaling", "no_intercept"} <= set(request.given):
+        raise click.UsageError(
+            "--intercept-scaling has no intercept to scale, which --no-intercept rules out."
+        )
+
+
+def _check_rank_choice(request: FitRequest) -> None:
+    given = request.given
+    for single, several in _SINGLE.items():
+        if single in given and several in given:
+            raise click.UsageError(f"--{single} and --{several} name the same thing; give one of them.")
+    if request.chooses_rank and set(_SINGLE) <= set(given):
+        flag = next(name for name in model_table().choices(request.model) if name in given)
+        raise click.UsageError(
+            f"--rank and --regularization leave nothing to choose for {flag_of(flag)}; give --ranks or "
+            "--regularizations."
+        )
+
+
+def _check_low_rank(request: FitRequest) -> None:
+    if request.model != "low-rank":
+        return
+    _check_rank_choice(request)
+    learns, ridge = request.value("hyperparameters") == "learn", ("squared", "ridge")
+    if learns and not request.chooses_rank and (request.value("loss"), request.value("penalty")) != ridge:
+        raise click.UsageError("--hyperparameters learn goes with --loss squared and --penalty ridge only.")
+    if "low_rank" in request.given and request.kernel in _EXPLICIT:
+        raise click.UsageError(
+            f"--low-rank stands for a kernel matrix, and --kernel {request.kernel} needs none; give --rank."
+        )
+
+
+def _check_graph(request: FitRequest) -> None:
+    flag = next((name for name in _GRAPH_LEARNING if name in request.given), None)
+    if request.has("graph") and flag is not None and request.graph not in (None, "learn"):
+        raise click.UsageError(
+            f"{flag_of(flag)} is about learning the graph, which --graph {request.graph} rules out."
+        )
+
+
+def _check_learning(request: FitRequest) -> None:
+    wanted = [name for name in _LEARNING if name in request.given]
+    flag = next((name for name in wanted if name != "cv" or not request.chooses_rank), None)
+    if flag is None or request.value("hyperparameters") == "learn":
+        return
+    if "hyperparameters" in request.given:
+        raise click.UsageError(f"{flag_of(flag)} is about learning, which --hyperparameters fixed rules out.")
+    or_else = ", or --ranks or --regularizations" if flag == "cv" else ""
+    raise click.UsageError(f"{flag_of(flag)} is about learning; give --hyperparameters learn too{or_else}.")
+
+
+def _check_threshold(request: FitRequest) -> None:
+    parameter = model_table().of(request.model).get("threshold")
+    if parameter is None or "validation_fraction" not in request.given:
+        return
+    rules = [word for word in parameter.words if word != "auto"]
+    if request.value("threshold") not in rules:
+        raise click.UsageError(f"--validation-fraction goes with --threshold and one of {', '.join(rules)}.")
+
+
+def _check_prior(request: FitRequest) -> None:
+    """Refuse structures that a prior with a scale of its own cannot have."""
+    if not request.has("taxonomy"):
+        return
+    relations = request.relations
+    tree, covariance = relations.first(_TREES), relations.first(_COVARIANCES)
+    structure, coupling = tree or covariance, request.given.get("coupling")
+    if coupling is not None and structure is not None:
+        raise click.UsageError(
+            f"--coupling and {flag_of(structure)} both describe the labels; give one of them."
+        )
+    if relations.shrink is not None and tree is not None:
+        which = ", ".join(map(flag_of, _COVARIANCES))
+        raise click.UsageError(f"--shrink goes with {which} here; with {flag_of(tree)} scales are learned.")
+    _check_tie(request.value("tie"), tree, covariance if coupling is None else "coupling")
+    if request.given.get("decision", "most_probable") != "most_probable" and tree is None:
+        raise click.UsageError(
+            f"--decision {request.given['decision']} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}"
+        )
+
+
+def _check_tie(tie: str | tuple[str, ...], tree: str | None, other: str | None) -> None:
+    words = (tie,) if isinstance(tie, str) else tie
+    needs_tree = next((word for word in words if word in _TREE_TIES), None)
+    if other is not None and tie != "shared":
+        raise click.UsageError(
+            f"--tie {','.join(words)} does not go with {flag_of(other)}, which shares one kernel."
+        )
+    if needs_tree is not None and tree is None:
+        raise click.UsageError(f"--tie {needs_tree} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}")
+
+
+def _check_kernel(request: FitRequest) -> None:
+    given, kernel = request.given, request.kernel
+    solver = given.get("solver", "auto")
+    for flag, kernels in _KERNELS_OF.items():
+        if flag in given and kernel not in kernels:
+            raise click.UsageError(f"--{flag} goes with --kernel {alternatives(kernels)}, not with {kernel}.")
+    for flag, solvers in _SOLVERS_OF.items():
+        if flag in given and solver not in ("auto", *solvers):
+            raise click.UsageError(
+                f"{flag_of(flag)} goes with --solver {alternatives(solvers)}, not with {solver}."
+            )
+    if solver == "coordinate_ascent" and kernel in _WITH_GAMMA:
+        raise click.UsageError(
+            f"--solver coordinate_ascent walks features, which --kernel {kernel} has none of; "
+            f"give {alternatives(_SOLVERS_OF['memory_budget'])}."
+        )
+
+
+def _check_decisions(request: FitRequest) -> None:
+    check_decision_flags(request.decisions, has_threshold="threshold" in request.given)
+    if "checkpoint" in request.given and request.decisions:
+        raise click.UsageError(
+            f"--checkpoint keeps one fit, but {flag_of(next(iter(request.decisions)))} fits several times; "
+            "leave one of them out, or give the fitted model to labelweave decide."
+        )
+
+
+_CHECKS = (
+    _check_classes,
+    _check_relations,
+    _check_owners,
+    _check_intercept,
+    _check_low_rank,
+    _check_graph,
+    _check_learning,
+    _check_threshold,
+    _check_prior,
+    _check_decisions,
+    _check_kernel,
+)

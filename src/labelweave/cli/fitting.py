@@ -1,0 +1,209 @@
+"""From a request to a fitted model in a file: read rows, compare, fit, save, and say what came of it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import click
+import numpy as np
+from rich import box
+from rich.table import Table
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from labelweave.cli.decision_flags import DECISIONS, decision_class
+from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.fit_words import explain_end, print_summary
+from labelweave.cli.flags import DataFlags
+from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
+from labelweave.cli.messages import console, note
+from labelweave.cli.model_table import MODELS, class_of, model_table
+from labelweave.cli.progress import end_at_interrupts, show_progress
+from labelweave.comparison import Comparison, compare
+from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any, read_table
+from labelweave.datasets.table_files import raw_tables
+from labelweave.decisions.layers import layers
+from labelweave.estimators import TableModel
+
+__all__ = ["models_to_compare", "read_training_rows", "run_fit"]
+
+_FOR_CLASSES = ("max-margin", "kernel-logistic")
+_SEPARATORS = (",", ";", "|")
+_LISTED = {"rank": "ranks", "regularization": "regularizations"}
+_DECIDES = {"calibrate": "calibrated", "tune_threshold": "tuned", "conformal": "conformal"}
+
+
+def run_fit(request: FitRequest) -> int:
+    """Fit a model and save it; give the exit code."""
+    has_one = bool(request.one_class or request.relations.class_paths)
+    rows, columns = read_training_rows(request.data, request.source, has_one)
+    targets = training_targets(rows, request)
+    if not request.quiet:
+        hint_at_classes(targets, request)
+    if targets.are_classes and request.decisions:
+        raise click.UsageError(
+            "--tune-threshold, --calibrate and --conformal are for many labels a row, but rows have one "
+            "class here; leave them out, or give --many-labels."
+        )
+    model = _model(request, targets, columns)
+    _compare(request, targets, model)
+    seconds = _fit(end_at_interrupts(model if request.quiet else show_progress(model)), targets)
+    _storable(model, rows, columns).save(request.out)
+    if not request.quiet:
+        print_summary(model, len(targets.y), seconds, request.out)
+    return explain_end(model, request.out)
+
+
+def read_training_rows(
+    path: str, source: DataFlags, has_one: bool
+) -> tuple[LabeledData, TableColumns | None]:
+    """Read the rows to train on.
+
+    has_one: whether rows are said to have one class.
+    Returns the rows, of a table with their vectorizer, and what its columns were; None for other formats.
+    """
+    format = source.format_of(path)
+    if format != "table":
+        return read_any(path, format, **source.matrix_keywords()), None
+    columns = source.columns()
+    if columns.labels is None:
+        raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
+    if not columns.are_resolved:
+        columns = columns.resolved(next(raw_tables(path)))
+    vectorizer = TableVectorizer(
+        columns.text,
+        columns.categorical,
+        columns.numeric,
+        min_df=source.min_df or 1,
+        ngram_range=(1, source.ngrams or 1),
+        missing_numeric=source.missing_numeric or "error",
+    )
+    roles = {"labels": columns.labels, "label_separator": columns.label_separator, "id": columns.id}
+    data = read_table(path, vectorizer, **roles)
+    if isinstance(columns.labels, str) and columns.label_separator is None and not has_one:
+        _note_uncut_cells(columns.labels, [str(name) for name in np.asarray(data.label_names)])
+    return data, columns
+
+
+def _note_uncut_cells(column: str, names: list[str]) -> None:
+    """Say so if cells that were each taken as one label look like lists."""
+    for separator in _SEPARATORS:
+        lists = [name for name in names if separator in name]
+        parts = {part.strip() for name in names for part in name.split(separator)}
+        if 4 * len(lists) >= len(names) and len(parts) < len(names):
+            note(
+                f"each cell of column {column!r} is taken as one label, such as {lists[0][:40]!r}; if cells "
+                f"list several, give --label-separator {separator!r}."
+            )
+            return
+
+
+def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:
+    """Make the classifier, in those that decide on its scores."""
+    parameters = model_table().keywords(request.model, request.given) | structures(request, targets, columns)
+    chooses = request.chooses_rank
+    if chooses:
+        for name, several in _LISTED.items():
+            parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
+    model = class_of(request.model, choosing=chooses)(**parameters)
+    for name in DECISIONS:
+        if name in request.decisions:
+            model = decision_class(name)(model, **request.decisions[name], random_state=request.seed)
+    return model
+
+
+def _fit(model: Any, targets: Targets) -> float:
+    """Fit and give the seconds it took."""
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
+        model.fit(targets.rows.X, targets.y)
+    return time.perf_counter() - started
+
+
+def _storable(model: Any, rows: LabeledData, columns: TableColumns | None) -> Any:
+    if rows.vectorizer is not None:
+        return TableModel(rows.vectorizer, model, columns)
+    if rows.feature_names is not None:
+        for layer in layers(model):
+            layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+    return model
+
+
+def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str]:
+    """Read the names of the other models, with commas between.
+
+    own: the model that is asked for.
+    are_classes: whether rows have one class.
+    Raises click.UsageError if a name is unknown, given twice or the model's own, or its model takes no
+        classes.
+    """
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    for number, name in enumerate(names):
+        if name not in MODELS:
+            raise click.UsageError(
+                f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}."
+            )
+        if name == own or name in names[:number]:
+            raise click.UsageError(
+                f"--compare names {name} twice, with the model that is fitted; name it once."
+            )
+        if are_classes and name not in _FOR_CLASSES:
+            raise click.UsageError(
+                f"--compare names {name}, which is for many labels a row; with one class a row there are "
+                f"{' and '.join(_FOR_CLASSES)}."
+            )
+    return names
+
+
+def _compare(request: FitRequest, targets: Targets, model: Any) -> None:
+    """Compare the model with the others that are named, on the same folds, and print what came of it."""
+    others = models_to_compare(request.compare, request.model, targets.are_classes)
+    if not others:
+        return
+    n_rows, folds = len(targets.rows), request.compare_folds
+    if n_rows < folds:
+        raise click.UsageError(f"--compare-folds {folds} needs as many rows, but DATA has {n_rows}.")
+    own = ", ".join([request.model, *(_DECIDES[name] for name in DECISIONS if name in request.decisions)])
+    if "checkpoint" in request.given:  # is of the fit to all rows
+        model = clone(model).set_params(checkpoint=None)
+    models = {own: model} | {name: class_of(name)() for name in others}
+    with warnings.catch_warnings(), console(stderr=True).status("comparing") as status:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+
+        def tell(name: str, fold: int) -> None:
+            if not request.quiet:
+                status.update(f"comparing: {name}, fold {fold + 1} of {folds}")
+
+        X, y = targets.rows.X, targets.y
+        found = compare(models, X, y, folds, random_state=request.seed, on_fit=tell)
+    console().print(_comparison_table(found))
+
+
+def _comparison_table(found: Comparison) -> Table:
+    """Lay out a comparison, one row a metric."""
+    folds = len(next(iter(found.values[found.reference].values())))
+    caption = (
+        f"mean over {folds} folds; ± is the 95 % interval of the difference to {found.reference}, * where it "
+        "leaves out 0"
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    table.add_column("metric", no_wrap=True)
+    for model in found.models:
+        table.add_column(model, justify="right", no_wrap=True)
+    means = found.means()
+    for metric in found.metrics:
+        table.add_row(metric, *_cells(found, means, metric))
+    return table
+
+
+def _cells(found: Comparison, means: dict[str, dict[str, float]], metric: str) -> Iterable[str]:
+    for model in found.models:
+        value = f"{means[model][metric]:.4g}"
+        if model != found.reference:
+            one = found.difference(model, metric)
+            value += f" ± {(one.high - one.low) / 2:.1g}{'*' if one.is_clear else ' '}"
+        yield value

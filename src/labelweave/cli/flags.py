@@ -1,0 +1,170 @@
+"""Flags about data files, which most commands have, and the record of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import click
+
+from labelweave.cli.messages import flag_of
+
+if TYPE_CHECKING:
+    from labelweave.datasets import TableColumns
+
+__all__ = [
+    "DataFlags",
+    "column_options",
+    "file_options",
+    "label_column_options",
+    "unknown_label_option",
+    "with_options",
+]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FORMATS = ("mulan", "hierarchical_arff", "xmc", "svmlight", "table")  # of datasets, slow to import
+_READERS = {"xml": "xml", "n_labels": "n_labels", "labels_at": "labels", "n_features": "n_features",
+            "zero_based": "zero_based"}  # fmt: skip
+_KINDS = {
+    "text": "text, weighted as tf-idf; repeat",
+    "categorical": "categories; repeat",
+    "numeric": "numbers, standardised; repeat",
+    "drop": "left out when no kind is given; repeat",
+}
+_TABLE_FLAGS = (
+    "labels",
+    "label_column",
+    "label_separator",
+    "id",
+    *_KINDS,
+    "min_df",
+    "ngrams",
+    "missing_numeric",
+)
+
+
+@dataclass(frozen=True)
+class DataFlags:
+    """How to read a data file; fields are called as their flags."""
+
+    format: str = "auto"
+    xml: str | None = None
+    n_labels: int | None = None
+    labels_at: str | None = None
+    n_features: int | None = None
+    zero_based: bool | None = None
+    labels: str | None = None
+    label_separator: str | None = None
+    label_column: tuple[str, ...] = ()
+    id: str | None = None
+    text: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    min_df: int | float | None = None
+    ngrams: int | None = None
+    missing_numeric: Literal["error", "mean"] | None = None
+    ignore_unknown_labels: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Take what is about the data from the values of a command's flags."""
+        return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
+
+    def format_of(self, path: str) -> str:
+        """Say which format a file has, by its look if no flag says it."""
+        from labelweave.datasets import detect_format
+
+        return detect_format(path) if self.format == "auto" else self.format
+
+    def matrix_keywords(self) -> dict[str, Any]:
+        """Give the flags of formats other than tables, in the words of the readers.
+
+        Raises click.UsageError if a flag of tables is set.
+        """
+        wrong = next((flag for flag in _TABLE_FLAGS if getattr(self, flag)), None)
+        if wrong is not None:
+            raise click.UsageError(f"{flag_of(wrong)} goes with tables only, and this file is none.")
+        found = {reader: getattr(self, flag) for flag, reader in _READERS.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def columns(self) -> TableColumns:
+        """Say what the columns of a table are.
+
+        Raises click.UsageError if labels are described in two ways, or a flag of another format is set.
+        """
+        from labelweave.datasets import TableColumns
+
+        wrong = next((flag for flag in _READERS if getattr(self, flag) is not None), None)
+        if wrong is not None:
+            raise click.UsageError(f"{flag_of(wrong)} does not go with a table.")
+        if self.labels and self.label_column:
+            raise click.UsageError(
+                "--labels and --label-column are two ways to name labels; give one of them."
+            )
+        return TableColumns(
+            labels=self.labels or self.label_column or None,
+            label_separator=self.label_separator,
+            id=self.id,
+            **{kind: getattr(self, kind) or None for kind in _KINDS},
+        )
+
+
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Put several flags together, in the order of the help."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _word_count(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
+    """Read a count of rows, or a share of them."""
+    if text is None:
+        return None
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither a count, such as 2, nor a share, such as 0.01."
+        ) from None
+
+
+file_options = with_options(
+    click.option("--format", type=click.Choice(["auto", *_FORMATS]), default="auto",
+                 help="Format of DATA; found by name and first lines."),
+    click.option("--xml", metavar="FILE", help="Mulan: file of label names [name.xml beside name.arff]."),
+    click.option("--n-labels", type=click.IntRange(1), help="Mulan, svmlight: number of labels."),
+    click.option("--labels-at", type=click.Choice(["start", "end"]),
+                 help="Mulan with --n-labels: whether labels are the first or the last columns [end]."),
+    click.option("--n-features", type=click.IntRange(1), help="svmlight: number of features."),
+    click.option("--zero-based/--one-based", default=None,
+                 help="svmlight: where features count from [0 if there is a feature 0]."),
+)  # fmt: skip
+
+label_column_options = with_options(
+    click.option("--labels", metavar="COLUMN", help="Table: the column that lists the labels of a row."),
+    click.option("--label-separator", metavar="TEXT", help="Table: what stands between those labels."),
+    click.option("--label-column", metavar="COLUMN", multiple=True,
+                 help="Table: a column of 0 and 1 for one label; repeat."),
+    click.option("--id", metavar="COLUMN", help="Table: the column that names the rows."),
+)  # fmt: skip
+
+column_options = with_options(
+    *(click.option(f"--{kind}", metavar="COLUMN", multiple=True, help=f"Table: {what}.")
+      for kind, what in _KINDS.items()),
+    click.option("--min-df", metavar="NUMBER", callback=_word_count,
+                 help="Table: in how many rows, or what share of them, a word must occur [1]."),
+    click.option("--ngrams", type=click.IntRange(1), help="Table: the longest run of words [1]."),
+    click.option("--missing-numeric", type=click.Choice(["error", "mean"]),
+                 help="Table: what to do with a missing number [error]."),
+)  # fmt: skip
+
+unknown_label_option = click.option(
+    "--ignore-unknown-labels", is_flag=True, help="Pass over labels that the model does not know."
+)

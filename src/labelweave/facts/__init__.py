@@ -1,0 +1,18 @@
+"""What is to be said of a fitted model, once: the command line and the report speak from these records."""
+
+from labelweave.facts.factor_geometry import FactorGeometry
+from labelweave.facts.label_structure import covariance_of, prior_covariances, taxonomy_of
+from labelweave.facts.model_facts import clique_facts, model_facts
+from labelweave.facts.record import CliqueFacts, GraphFacts, ModelFacts
+
+__all__ = [
+    "CliqueFacts",
+    "FactorGeometry",
+    "GraphFacts",
+    "ModelFacts",
+    "clique_facts",
+    "covariance_of",
+    "model_facts",
+    "prior_covariances",
+    "taxonomy_of",
+]

@@ -1,0 +1,270 @@
+"""From a fitted model to the record of facts about it: a small function for each family of classifiers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from labelweave.baselines.baseline_classifier import FactorClassifier
+from labelweave.decisions.decision_words import guarantee_words, layer_words
+from labelweave.decisions.layers import innermost
+from labelweave.estimators import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    TableModel,
+)
+from labelweave.facts.record import (
+    ChoiceFacts,
+    CliqueFacts,
+    FactorFacts,
+    FitFacts,
+    GraphFacts,
+    LayerFacts,
+    LearningFacts,
+    ModelFacts,
+    Plain,
+    PriorFacts,
+    RoundFacts,
+    TaxonomyFacts,
+    Thresholds,
+)
+from labelweave.facts.words import (
+    changed_parameters,
+    kernel_words,
+    number_words,
+    plain_parameters,
+    taxonomy_words,
+)
+from labelweave.labels import CliqueGraph
+
+__all__ = ["clique_facts", "model_facts"]
+
+_CHOICE_COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
+_COLUMNS = ("text", "categorical", "numeric", "labels", "label_separator", "id")
+
+
+def model_facts(model: Any) -> ModelFacts:
+    """Describe a fitted classifier, what decides on its scores, and the table it was fitted to.
+
+    The classifier that scores may be any of scikit-learn's.
+    """
+    outer = model.classifier if isinstance(model, TableModel) else model
+    inner = innermost(outer)
+    names = model.feature_names_ if isinstance(model, TableModel) else _read(model, "feature_names_in_")
+    own: Plain = {"kernel": _kernel(inner), "support_rows": _support_rows(inner), "steps": "rounds"} | _own(
+        inner
+    )
+    return ModelFacts(
+        classifier=type(inner).__name__,
+        parameters=plain_parameters(inner),
+        changed=changed_parameters(inner),
+        one_class_a_row=outer._form.kind != "labels",
+        labels=[str(name) for name in outer.label_names_],
+        features=int(outer.n_features_in_),
+        feature_names=names is not None,
+        fit=_fit(inner),
+        thresholds=_thresholds(inner),
+        decisions=[
+            LayerFacts(type(layer).__name__, plain_parameters(layer), changed_parameters(layer), words)
+            for layer, words in layer_words(outer)
+        ],
+        guarantee=guarantee_words(outer),
+        columns=_columns(model) if isinstance(model, TableModel) else None,
+        **own,
+    )
+
+
+def _read(model: Any, name: str) -> Any:
+    """Give a fitted attribute that not all models have, or None."""
+    return getattr(model, name, None)
+
+
+def _columns(model: TableModel) -> Plain:
+    found = {name: getattr(model.columns, name) for name in _COLUMNS}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items() if v}
+
+
+def _kernel(model: Any) -> str:
+    """Write the kernel with its numbers; "precomputed" where X was the kernel."""
+    fitted = _read(model, "kernel_")
+    return kernel_words(getattr(model, "kernel", "linear") if fitted is None else fitted)
+
+
+def _support_rows(model: Any) -> int | None:
+    support = _read(model, "support_")
+    return None if support is None else len(support)
+
+
+def _thresholds(model: Any) -> Thresholds | None:
+    found = next(
+        (v for v in (_read(model, "thresholds_"), _read(model, "threshold_")) if v is not None), None
+    )
+    if found is None:
+        return None
+    is_probability = isinstance(model, KernelLogisticClassifier)
+    low, high = (float(expit(f(found)) if is_probability else f(found)) for f in (np.min, np.max))
+    return Thresholds(low, high, is_probability, getattr(model, "threshold", "auto") != "auto")
+
+
+def _fit(model: Any) -> FitFacts:
+    trace, gap = _read(model, "trace_") or [], _read(model, "duality_gap_")
+    first, last = (trace[0], trace[-1]) if trace else (None, None)
+    rounds = _read(model, "n_iter_")
+    return FitFacts(
+        converged=_read(model, "converged_"),
+        status=_read(model, "status_"),
+        rounds=len(trace) if rounds is None else int(rounds),
+        gap=None if gap is None else float(gap),
+        seconds=0.0 if last is None else round(last.time, 3),
+        checks=len(trace),
+        first_gap=None if first is None or np.isnan(first.gap) else first.gap,
+        objective=getattr(last, "objective", _read(last, "primal")),
+        gap_summary=_gap_words(model) if isinstance(model, LowRankClassifier) else None,
+    )
+
+
+def _gap_words(model: Any) -> str:
+    if math.isnan(model.duality_gap_):
+        return f"no bound with the penalty {model.penalty}"
+    return f"{model.duality_gap_:.2e} at most, to factors of any rank"
+
+
+@singledispatch
+def _own(model: Any) -> Plain:
+    """Give the facts that only some families have, as fields of :class:`ModelFacts`."""
+    return {}
+
+
+@_own.register
+def _(model: KernelLogisticClassifier) -> Plain:
+    kernels = [kernel_words(term.kernel) if term.kernel else "precomputed" for term in model.prior_.terms]
+    several = kernels[0] != "precomputed" and len(kernels) > 1
+    tree, names = model.taxonomy_, [str(name) for name in model.classes_]
+    return _learning(model) | {
+        "kernel": f"{len(kernels)} kernels, the first {kernels[0]}" if several else kernels[0],
+        "steps": "Newton steps",
+        "prior": PriorFacts(kernels, number_words(model.hyperparameters_), float(model.kernel_products_)),
+        "taxonomy": None
+        if tree is None
+        else TaxonomyFacts(len(tree), len(tree.roots), len(tree.leaves), taxonomy_words(tree, names)),
+    }
+
+
+@_own.register
+def _(model: LowRankClassifier) -> Plain:
+    return _learning(model) | {"factors": _factors(model)}
+
+
+@_own.register
+def _(model: LowRankClassifierCV) -> Plain:
+    return _learning(model) | {"factors": _factors(model), "choice": _choice(model)}
+
+
+@_own.register
+def _(model: FactorClassifier) -> Plain:
+    return {"factors": _factors(model)}
+
+
+@_own.register
+def _(model: LabelGraphClassifier) -> Plain:
+    return {"steps": "passes", "graph": _graph(model)}
+
+
+def _factors(model: Any) -> FactorFacts:
+    """Say which rank a model has, and which was asked for if that is another one."""
+    rank, asked = int(model.label_factors_.shape[1]), _read(model, "rank")
+    words = f"{rank} (asked for {asked}; no product of factors has more)"
+    if asked is None:
+        words = f"{rank} (chosen by cross-validation)"
+    elif isinstance(asked, float):
+        words = f"{rank} (asked for {asked:g} of the labels)"
+    elif asked == rank:
+        words = str(rank)
+    return FactorFacts(rank, words)
+
+
+def _choice(model: Any) -> ChoiceFacts:
+    table = [np.asarray(model.cv_results_[name]).tolist() for name in _CHOICE_COLUMNS]
+    how = "the best of" if model.rule == "best" else "within a standard error of the best of"
+    ending = " (interrupted)" if model.search_status_ == "interrupted" else ""
+    score = -model.best_score_ if model.scoring == "loss" else model.best_score_
+    return ChoiceFacts(
+        rank=model.best_rank_,
+        regularization=model.best_regularization_,
+        score=model.best_score_,
+        scoring=model.scoring,
+        rule=model.rule,
+        folds=model.n_splits_,
+        status=model.search_status_,
+        pairs=[dict(zip(_CHOICE_COLUMNS, row, strict=True)) for row in zip(*table, strict=True)],
+        summary=f"rank {model.best_rank_}, regularization {model.best_regularization_:.4g}, {how} "
+        f"{len(table[0])} pairs on {model.n_splits_} folds: mean {model.scoring} {score:.4g}{ending}",
+    )
+
+
+def _learning(model: Any) -> Plain:
+    trace, status = model.learning_trace_, model.learning_status_.replace("_", " ")
+    loss, count = float(model.cross_validation_loss_), len(trace)
+    summary = f"{count} evaluations, cross-validation loss {loss:.4f} ({status})"
+    if not trace:
+        summary = "none, hyper-parameters are as given" if status == "fixed" else f"none, {status}"
+    learning = LearningFacts(
+        status=model.learning_status_,
+        evaluations=count,
+        cross_validation_loss=loss,
+        first_loss=next((float(r.value) for r in trace if r.stage == trace[-1].stage), None),
+        stages=trace[-1].stage if trace else 0,
+        seconds=round(trace[-1].time, 3) if trace else 0.0,
+        values=number_words(model.hyperparameters_),
+        summary=summary,
+    )
+    return {"hyperparameters": model.hyperparameters_, "learning": learning}
+
+
+def _graph(model: Any) -> GraphFacts:
+    graph, rounds = model.label_graph_, model.graph_trace_
+    kind = "learned" if rounds else model.graph if isinstance(model.graph, str) else "given"
+    most = graph.n_labels * (graph.n_labels - 1) // 2
+    larger = graph.n_cliques - len(graph.edges)
+    size = f"{len(graph.edges)} of {most} pairs" + (f" and {larger} larger cliques" if larger else "")
+    reason = f": {model.graph_reason_}" if model.graph_reason_ else ""
+    return GraphFacts(
+        summary=f"{kind}, {size}, width {graph.width}{reason}",
+        reason=model.graph_reason_ or None,
+        regularization=model.regularization_,
+        width=graph.width,
+        components=len([part for part in graph.components if len(part) > 1]),
+        cliques=clique_facts(graph, range(graph.n_cliques)),
+        rounds=[_round(record, graph) for record in rounds],
+    )
+
+
+def clique_facts(graph: CliqueGraph, chosen: Iterable[int]) -> list[CliqueFacts]:
+    """Name some cliques of a graph with their weights and signs, the strongest first."""
+    names = graph.shown_labels()
+    weights = np.zeros(graph.n_cliques) if graph.weights is None else graph.weights
+    signs = np.zeros(graph.n_cliques, int) if graph.signs is None else graph.signs
+    return [
+        CliqueFacts([str(names[k]) for k in graph.cliques[c]], float(f"{weights[c]:.6g}"), int(signs[c]))
+        for c in sorted(chosen, key=lambda c: -weights[c])
+    ]
+
+
+def _round(record: Any, graph: CliqueGraph) -> RoundFacts:
+    names, loss = graph.shown_labels(), record.held_out_loss
+    return RoundFacts(
+        round=record.round,
+        cliques=[[str(names[label]) for label in clique] for clique in record.cliques],
+        score=float(f"{record.score:.6g}"),
+        objective=float(f"{record.primal:.8g}"),
+        held_out_loss=None if math.isnan(loss) else float(f"{loss:.6g}"),
+        passes=record.n_iter,
+        seconds=round(record.time, 3),
+    )

@@ -1,0 +1,226 @@
+"""The records of facts about a model; their fields are called as in the JSON of ``labelweave inspect``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = [
+    "ChoiceFacts",
+    "CliqueFacts",
+    "FactorFacts",
+    "FitFacts",
+    "GraphFacts",
+    "LayerFacts",
+    "LearningFacts",
+    "ModelFacts",
+    "PriorFacts",
+    "RoundFacts",
+    "TaxonomyFacts",
+    "Thresholds",
+]
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FitFacts:
+    """How a fit went; what a model has no notion of is None.
+
+    gap: a share of the objective; NaN where there is no bound.
+    gap_summary: by how much other factors could be better, of models that have some.
+    """
+
+    converged: bool | None
+    status: str | None
+    rounds: int
+    gap: float | None
+    seconds: float
+    checks: int
+    first_gap: float | None
+    objective: float | None
+    gap_summary: str | None
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """From which scores on, or probabilities, labels are predicted.
+
+    is_tuned: whether something else than the usual was asked for.
+    """
+
+    low: float
+    high: float
+    is_probability: bool
+    is_tuned: bool
+
+    @property
+    def are_usual(self) -> bool:
+        """Whether they are scores of 0, or probabilities of 1/2."""
+        return self.low == self.high == (0.5 if self.is_probability else 0.0)
+
+    @property
+    def words(self) -> str:
+        """One number, or the range where every label has its own."""
+        one = self.low == self.high
+        words = f"{self.low:.4g}" if one else f"one a label, from {self.low:.4g} to {self.high:.4g}"
+        return f"probability {words}" if self.is_probability else words
+
+
+@dataclass(frozen=True)
+class FactorFacts:
+    """Weights that are a product of two factors, Z = W H^T."""
+
+    rank: int
+    rank_summary: str
+
+
+@dataclass(frozen=True)
+class CliqueFacts:
+    """Labels that are scored together."""
+
+    labels: list[str]
+    weight: float
+    sign: int
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """A round in which a graph grew."""
+
+    round: int
+    cliques: list[list[str]]
+    score: float
+    objective: float
+    held_out_loss: float | None
+    passes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """A graph of labels, its cliques from the strongest on."""
+
+    summary: str
+    reason: str | None
+    regularization: float
+    width: int
+    components: int
+    cliques: list[CliqueFacts]
+    rounds: list[RoundFacts]
+
+
+@dataclass(frozen=True)
+class ChoiceFacts:
+    """A choice among ranks and regularizations by cross-validation."""
+
+    rank: int
+    regularization: float
+    score: float
+    scoring: str
+    rule: str
+    folds: int
+    status: str
+    pairs: list[Plain]
+    summary: str
+
+
+@dataclass(frozen=True)
+class LearningFacts:
+    """How hyper-parameters were learned; ``values`` are what they are now, in words."""
+
+    status: str
+    evaluations: int
+    cross_validation_loss: float
+    first_loss: float | None
+    stages: int
+    seconds: float
+    values: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class PriorFacts:
+    """The prior of a kernel logistic model."""
+
+    kernels: list[str]
+    prior: str
+    kernel_products: float
+
+
+@dataclass(frozen=True)
+class TaxonomyFacts:
+    """The tree that a model predicts by."""
+
+    nodes: int
+    roots: int
+    leaves: int
+    summary: str
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """A classifier that decides on the scores of another one."""
+
+    classifier: str
+    parameters: Plain
+    changed: tuple[str, ...]
+    summary: str
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a fitted model is.
+
+    parameters: numbers and words as they are, anything larger by its type and size.
+    changed: the names of those that are not as by default.
+    steps: what the iterations of its fit are called.
+    decisions: what is around the classifier that scores, the outermost first.
+    """
+
+    classifier: str
+    parameters: Plain
+    changed: tuple[str, ...]
+    one_class_a_row: bool
+    labels: list[str]
+    features: int
+    feature_names: bool
+    kernel: str
+    support_rows: int | None
+    fit: FitFacts
+    steps: str
+    thresholds: Thresholds | None
+    decisions: list[LayerFacts]
+    guarantee: str | None
+    columns: Plain | None
+    factors: FactorFacts | None = None
+    graph: GraphFacts | None = None
+    choice: ChoiceFacts | None = None
+    taxonomy: TaxonomyFacts | None = None
+    prior: PriorFacts | None = None
+    hyperparameters: dict[str, float] | None = None
+    learning: LearningFacts | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The classifiers that decide, from the outside, and the one that scores."""
+        return [*(layer.classifier for layer in self.decisions), self.classifier]
+
+    @property
+    def threshold(self) -> str | None:
+        """From where on labels are predicted, if something else than the usual was asked for."""
+        is_said = self.thresholds is not None and self.thresholds.is_tuned and self.factors is None
+        return self.thresholds.words if is_said and self.thresholds is not None else None
+
+    def to_json(self) -> Plain:
+        """Give what there is as plain data."""
+        found = asdict(self)
+        for name in ("changed", "steps", "thresholds"):
+            del found[name]
+        for layer in found["decisions"]:
+            del layer["changed"]
+        always = ("support_rows",)
+        found = {name: v for name, v in found.items() if name in always or (v is not None and v != [])}
+        found |= {} if self.threshold is None else {"threshold": self.threshold}
+        prior: Plain = found.pop("prior", {})
+        return found | prior
