@@ -12,7 +12,7 @@ from rich.table import Table
 from labelweave.cli.flags import DataFlags, file_options, label_column_options, unknown_label_option
 from labelweave.cli.messages import console, note, print_json, with_flags
 from labelweave.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of, unknown_labels
-from labelweave.decisions.decision_words import guarantee_words
+from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.report.measured import Measured, measure
 from labelweave.report.reported_rows import ReportedRows, read_rows

@@ -18,7 +18,7 @@ from labelweave.estimators import LabelGraphClassifier, TableModel
 from labelweave.facts import CliqueFacts, FactorGeometry, ModelFacts, clique_facts, covariance_of, model_facts
 from labelweave.facts.record import FitFacts, LearningFacts, RoundFacts
 from labelweave.model_files import read_model_file
-from labelweave.model_files.atomic_file import replacing_file
+from labelweave.model_files.safe_file import replacing_file
 
 __all__ = ["inspect"]
 

@@ -73,6 +73,7 @@ def size_of(path: str) -> str:
 def with_flags(error: Exception | str) -> str:
     """Say what the library says with flags in place of keywords."""
     said = str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")
+    said = re.sub(r"\bcheckpoint='([^']*)'", r"--checkpoint \1", said)
     return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{flag_of(found[1])} must", said)
 
 

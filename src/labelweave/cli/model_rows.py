@@ -23,7 +23,6 @@ from labelweave.datasets import (
 )
 from labelweave.datasets.table import UnknownLabels
 from labelweave.datasets.table_files import raw_tables
-from labelweave.datasets.table_labels import UnknownLabels
 from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators import TableModel

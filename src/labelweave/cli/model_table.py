@@ -37,8 +37,8 @@ _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "n_epochs": "max_iter",
           "fit_intercept": "no_intercept", "center": "no_intercept"}  # fmt: skip
 _LISTS = ("ranks", "regularizations")
 _FILES = ("checkpoint",)
-_NO_FLAGS = {
-    "warm_start": tuple(MODELS),  # a process has no earlier fit
+_NO_FLAGS: dict[str, tuple[str, ...] | None] = {
+    "warm_start": None,  # of any model: a process has no earlier fit
     "solver": ("kernel-logistic", "label-graph"),
 }
 _NO_WORDS = {"kernel": ("precomputed",), "regularization": ("auto",)}
@@ -177,9 +177,10 @@ def _read_constructors() -> dict[str, Any]:
     for model in MODELS:
         for parameter in _parameters_of(model):
             flag = _FLAGS.get(parameter.name, parameter.name)
+            without = _NO_FLAGS.get(parameter.name, ())
             if parameter.kind == "object":
                 objects.setdefault(parameter.name, []).append(model)
-            elif model not in _NO_FLAGS.get(parameter.name, ()):
+            elif without is not None and model not in without:
                 flags.setdefault(flag, {})[model] = parameter
     return {"flags": flags, "objects": objects}
 

@@ -32,7 +32,7 @@ from labelweave.cli.model_rows import (
     scores_of,
 )
 from labelweave.datasets.data_file import replaced_file
-from labelweave.decisions.decision_words import guarantee_words
+from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.inference import rejected
 

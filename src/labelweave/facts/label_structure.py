@@ -23,7 +23,8 @@ def prior_covariances(model: Any) -> list[LabelCovariance]:
 
 @prior_covariances.register
 def _(model: MaxMarginClassifier) -> list[LabelCovariance]:
-    return [model.label_covariance_]
+    found = model.label_covariance_
+    return found if isinstance(found, list) else [found]
 
 
 @prior_covariances.register

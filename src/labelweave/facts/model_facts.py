@@ -11,8 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from labelweave.baselines.baseline_classifier import FactorClassifier
-from labelweave.decisions.decision_words import guarantee_words, layer_words
-from labelweave.decisions.layers import innermost
+from labelweave.decisions.layers import guarantee_words, innermost, layer_words
 from labelweave.estimators import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
@@ -94,7 +93,14 @@ def _columns(model: TableModel) -> Plain:
 def _kernel(model: Any) -> str:
     """Write the kernel with its numbers; "precomputed" where X was the kernel."""
     fitted = _read(model, "kernel_")
-    return kernel_words(getattr(model, "kernel", "linear") if fitted is None else fitted)
+    found = getattr(model, "kernel", "linear") if fitted is None else fitted
+    return _kernels([kernel_words(kernel) for kernel in (found if isinstance(found, list) else [found])])
+
+
+def _kernels(words: list[str]) -> str:
+    """Write the first of several kernels, which differ in their numbers or in what they are."""
+    several = len(words) > 1 and words[0] != "precomputed"
+    return f"{len(words)} kernels, the first {words[0]}" if several else words[0]
 
 
 def _support_rows(model: Any) -> int | None:
@@ -145,10 +151,9 @@ def _own(model: Any) -> Plain:
 @_own.register
 def _(model: KernelLogisticClassifier) -> Plain:
     kernels = [kernel_words(term.kernel) if term.kernel else "precomputed" for term in model.prior_.terms]
-    several = kernels[0] != "precomputed" and len(kernels) > 1
     tree, names = model.taxonomy_, [str(name) for name in model.classes_]
     return _learning(model) | {
-        "kernel": f"{len(kernels)} kernels, the first {kernels[0]}" if several else kernels[0],
+        "kernel": _kernels(kernels),
         "steps": "Newton steps",
         "prior": PriorFacts(kernels, number_words(model.hyperparameters_), float(model.kernel_products_)),
         "taxonomy": None

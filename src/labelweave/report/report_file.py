@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
-from labelweave.model_files.atomic_file import replacing_file
+from labelweave.model_files.safe_file import replacing_file
 from labelweave.report.label_numbers import LabelNumbers, label_numbers, node_numbers, weakest_labels
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.measured import Measured, measure, metric_lines

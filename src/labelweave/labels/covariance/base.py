@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelweave import pictures
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.label_matrix import shown_name
+from labelweave.pictures import draw
 
 __all__ = ["LabelCovariance"]
 
@@ -262,7 +262,7 @@ class LabelCovariance(CovarianceConstructors, ABC):
         ImportError
             If matplotlib is not installed.
         """
-        return pictures.draw("label covariance", self, **options)
+        return draw("label covariance", self, **options)
 
     def __repr__(self) -> str:
         return in_short(self)
