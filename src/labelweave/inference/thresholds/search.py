@@ -130,12 +130,12 @@ class LabelCuts:
         return hits, predicted
 
 
-def threshold_between(lower: Array | np.float64, upper: Array | np.float64) -> Array:
+def threshold_between(lower: Array, upper: Array) -> Array:
     """Choose thresholds half way between two scores, the lower one -inf where there is none."""
     all_above = np.isneginf(lower)
     floor = np.where(all_above, upper - np.maximum(1.0, np.abs(upper)), lower)
     middle = 0.5 * floor + 0.5 * upper
-    return np.asarray(np.where(all_above, floor, np.where(middle < upper, middle, floor)))
+    return np.where(all_above, floor, np.where(middle < upper, middle, floor))
 
 
 def find_label_cuts(table: LabeledScores) -> LabelCuts:
@@ -250,17 +250,15 @@ def _highest_below(scores: Array, bound: float) -> float:
     return float(np.max(scores, where=scores < bound, initial=-np.inf))
 
 
-class _RankedLabel(NamedTuple):
-    """The observed rows of a label that has positive ones, from high scores to low ones.
+class _Ranked(NamedTuple):
+    """The observed rows of labels that have positive ones, label after label, scores falling."""
 
-    cuts: how many rows are above each cut that may be the best: none, or those down to a positive row.
-    """
-
-    label: int
+    labels: Array
+    starts: Array
     rows: Array
     scores: Array
     is_positive: Array
-    cuts: Array
+    positives: Array
 
 
 class _RowCounts(NamedTuple):
@@ -272,38 +270,60 @@ class _RowCounts(NamedTuple):
 
     def total(self) -> float:
         """Add the weighted F1 scores of all rows."""
-        return float(self.weights @ _ratio(self.hits, self.labels))
+        ratio = np.divide(self.hits, self.labels, out=np.zeros_like(self.hits), where=self.labels > 0)
+        return float(self.weights @ ratio)
 
 
 def best_for_example_f1(table: LabeledScores, starts: Iterable[PerLabel]) -> PerLabel:
     """Improve thresholds until no label's alone can be improved; give the best of several starts."""
-    kept = list(_ranked_labels(table)) if table.scores.size <= _KEPT_ENTRIES else None
+    kept = list(_ranked_blocks(table)) if table.scores.size <= _KEPT_ENTRIES else None
     return max((_ascend(table, start, kept) for start in starts), key=lambda ascent: ascent[1])[0]
 
 
-def _ranked_labels(table: LabeledScores) -> Iterator[_RankedLabel]:
+def _ranked_blocks(table: LabeledScores) -> Iterator[_Ranked]:
     for lines in table.label_blocks():
-        order = np.argsort(lines.scores, axis=1)[:, ::-1].astype(np.int32)
-        for line in np.flatnonzero((lines.signs > 0).any(axis=1)):
-            rows = order[line, : np.count_nonzero(lines.signs[line])]  # unobserved ones are last
-            scores, is_positive = lines.scores[line, rows], lines.signs[line, rows] > 0
-            is_end = np.append(scores[:-1] > scores[1:], True)
-            ends = np.flatnonzero(is_end)
-            has_more = np.diff(np.cumsum(is_positive)[ends], prepend=0) > 0
-            cuts = np.append(0, ends[has_more] + 1)
-            yield _RankedLabel(lines.which.start + int(line), rows, scores, is_positive, cuts)
+        labels = np.flatnonzero((lines.signs > 0).any(axis=1))
+        order = np.argsort(lines.scores[labels], axis=1)[:, ::-1]
+        signs = np.take_along_axis(lines.signs[labels], order, axis=1)
+        seen = signs != 0
+        starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+        scores = np.take_along_axis(lines.scores[labels], order, axis=1)[seen]
+        is_positive, rows = signs[seen] > 0, order[seen].astype(np.int32)
+        positives = (signs > 0).sum(axis=1)
+        yield _Ranked(lines.which.start + labels, starts, rows, scores, is_positive, positives)
 
 
-def _ascend(table: LabeledScores, start: PerLabel, kept: list[_RankedLabel] | None) -> tuple[PerLabel, float]:
+def _ascend(table: LabeledScores, start: PerLabel, kept: list[_Ranked] | None) -> tuple[PerLabel, float]:
+    from labelweave._loops.example_f1_cuts import move_cuts
+
     thresholds, counts = start.astype(np.float64), _count(table, start)
     total = counts.total()
     for _ in range(_MOST_PASSES):
-        for ranked in kept or _ranked_labels(table):
-            thresholds[ranked.label] = _moved(ranked, thresholds[ranked.label], counts)
-        before, total = total, counts.total()
-        if total - before <= _LEAST_GAIN * max(total, 1.0):
+        for ranked in kept or _ranked_blocks(table):
+            before = _rows_above(ranked, thresholds)
+            above = before.copy()
+            move_cuts(*ranked[1:], above, *counts)
+            moved = np.flatnonzero(above != before)
+            thresholds[ranked.labels[moved]] = _cut_at(ranked, moved, above[moved])
+        last, total = total, counts.total()
+        if total - last <= _LEAST_GAIN * max(total, 1.0):
             break
     return thresholds, total
+
+
+def _rows_above(ranked: _Ranked, thresholds: PerLabel) -> Array:
+    """Count the rows of each label that are above its threshold."""
+    is_above = ranked.scores > np.repeat(thresholds[ranked.labels], np.diff(ranked.starts))
+    ends = np.append(0, np.cumsum(is_above))[ranked.starts]
+    return np.diff(ends)
+
+
+def _cut_at(ranked: _Ranked, moved: Array, above: Array) -> Array:
+    """Put thresholds below so many rows, or on the highest score."""
+    place, stop = ranked.starts[moved] + above, ranked.starts[moved + 1]
+    scores = np.append(ranked.scores, 0).astype(np.float64)
+    lower, upper = np.where(place < stop, scores[place], -np.inf), scores[place - 1]
+    return np.where(above > 0, threshold_between(lower, upper), scores[ranked.starts[moved]])
 
 
 def _count(table: LabeledScores, thresholds: PerLabel) -> _RowCounts:
@@ -312,30 +332,4 @@ def _count(table: LabeledScores, thresholds: PerLabel) -> _RowCounts:
         above = lines.scores > thresholds[lines.which][:, None]
         hits += 2.0 * (above & (lines.signs > 0)).sum(axis=0)
         labels += above.sum(axis=0)
-    return _RowCounts(hits, labels, table.weights)
-
-
-def _moved(ranked: _RankedLabel, threshold: float, counts: _RowCounts) -> float:
-    """Move a label to its best cut; a cut as good as the present one is no reason to move."""
-    n_above = int(np.searchsorted(-ranked.scores, -threshold))
-    rows, twice = ranked.rows[: max(n_above, ranked.cuts[-1])], 2.0 * ranked.is_positive
-    twice = twice[: len(rows)]
-    hits, labels = counts.hits[rows], counts.labels[rows]
-    hits[:n_above] -= twice[:n_above]
-    labels[:n_above] -= 1.0
-    change = counts.weights[rows] * (_ratio(hits + twice, labels + 1.0) - _ratio(hits, labels))
-    gains = np.append(0.0, np.cumsum(change))
-    best = int(ranked.cuts[np.argmax(gains[ranked.cuts])])
-    if gains[best] <= gains[n_above]:
-        return threshold
-    changed, sign = slice(min(best, n_above), max(best, n_above)), 1.0 if best > n_above else -1.0
-    counts.hits[rows[changed]] += sign * twice[changed]
-    counts.labels[rows[changed]] += sign
-    if not best:
-        return float(ranked.scores[0])
-    lower = ranked.scores[best] if best < len(ranked.scores) else -np.inf
-    return float(threshold_between(np.float64(lower), np.float64(ranked.scores[best - 1])))
-
-
-def _ratio(hits: Array, labels: Array) -> Array:
-    return np.divide(hits, labels, out=np.zeros_like(hits), where=labels > 0)
+    return _RowCounts(hits, labels, np.asarray(table.weights, np.float64))
