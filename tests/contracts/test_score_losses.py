@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from labelweave.losses import EntrywiseLoss, SoftmaxLoss
-from reference.newton_twins import LogisticTwin, SoftmaxTwin, SquaredTwin, block_diagonal
+from reference.newton_twins import (
+    LogisticTwin,
+    SoftmaxTwin,
+    SquaredHingeTwin,
+    SquaredTwin,
+    block_diagonal,
+)
 
 N, C, FITS = 11, 4, 3
 ROWS, GROUPS = slice(2, 9), np.array([2, 0])
@@ -58,6 +64,33 @@ def _separate_squared():
     return loss, lambda group: SquaredTwin(_signs()[:, [group % C]], _weights()[:, group // C])
 
 
+def _squared_hinge():
+    loss = EntrywiseLoss("squared_hinge", _signs(), _weights(), is_separate=False)
+    return loss, lambda fit: SquaredHingeTwin(_signs(), _weights()[:, fit])
+
+
+def _weighted():
+    """Entries with weights of their own: unobserved where these are 0."""
+    factors = np.random.default_rng(6).integers(0, 3, (N, C)).astype(float)
+    loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=False, entry_weights=factors)
+    return loss, lambda fit: _Weighted(LogisticTwin(_signs(), _weights()[:, fit]), factors)
+
+
+class _Weighted:
+    def __init__(self, twin, factors):
+        self.twin, self.factors = twin, factors
+
+    def value(self, scores):
+        seen = self.twin.weights[:, None] * self.factors * np.abs(self.twin.signs)
+        return np.sum(seen * np.logaddexp(0, -self.twin.signs * scores))
+
+    def slope(self, scores):
+        return self.factors * self.twin.slope(scores)
+
+    def curvature(self, scores):
+        return self.factors[:, :, None] * self.twin.curvature(scores)
+
+
 LOSSES = {
     "softmax": _softmax,
     "partial": _partial,
@@ -65,6 +98,8 @@ LOSSES = {
     "separate": _separate,
     "squared": _squared,
     "separate squared": _separate_squared,
+    "squared hinge": _squared_hinge,
+    "weighted": _weighted,
 }
 LIPSCHITZ = ["softmax", "partial", "logistic", "separate"]  # the slopes of others grow without bound
 

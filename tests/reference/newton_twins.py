@@ -69,6 +69,25 @@ class LogisticTwin:
         return np.array([np.diag(row) for row in seen * np.exp(-odds)])
 
 
+class SquaredHingeTwin:
+    """Half the squared distance to a margin of 1, with signs 1, -1 and 0 where unobserved."""
+
+    def __init__(self, signs, weights):
+        self.signs, self.weights = signs, weights[:, None] * np.abs(signs)
+
+    def _short(self, scores):
+        return np.maximum(0.0, 1.0 - self.signs * scores)
+
+    def value(self, scores):
+        return np.sum(self.weights * self._short(scores) ** 2) / 2
+
+    def slope(self, scores):
+        return -self.weights * self.signs * self._short(scores)
+
+    def curvature(self, scores):
+        return np.array([np.diag(row) for row in self.weights * (self._short(scores) > 0)])
+
+
 class SquaredTwin:
     """Half squared distances to 1 and 0 where labels have signs 1 and -1, nothing where they have 0."""
 

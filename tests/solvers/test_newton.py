@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
 
 from labelweave.arrays import Workers
 from labelweave.features.gram import StoredGram
@@ -120,6 +121,26 @@ def test_separate_labels_are_scikit_learns_binary_models():
             factor, signs[:, label]
         )
         assert np.allclose(state.scores[:, label, 0], peer.decision_function(factor), atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+def test_other_entry_losses_are_scikit_learns_models(loss, scale):
+    signs = np.where(RNG.random((N, 2)) < 0.5, 1, -1).astype(np.int8)
+    factor = np.linalg.cholesky(scale * (_kernel() + 1e-6 * np.eye(N)))
+    entries = EntrywiseLoss(loss, signs, np.ones((N, 1)), is_separate=True)
+    covariance = FactorCovariance(np.zeros((2, 0)), scale)
+    problem = _problem(entries, _kernel() + 1e-6 * np.eye(N), covariance, 0.0, is_separate=True)
+    result, state = NewtonConjugateGradient(1e-13, 100).solve(problem)
+    assert result.converged
+    for label in range(2):
+        if loss == "squared":
+            peer = Ridge(1.0, fit_intercept=False).fit(factor, signs[:, label] > 0)
+            scores = peer.predict(factor)
+        else:
+            peer = LinearSVC(C=0.5, fit_intercept=False, dual=False, tol=1e-10, max_iter=100_000)
+            scores = peer.fit(factor, signs[:, label]).decision_function(factor)
+        assert np.allclose(state.scores[:, label, 0], scores, atol=1e-4)
 
 
 @given(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,17 +23,21 @@ from labelweave.hyperparameters import (
     CrossValidationLikelihood,
     EvaluationLog,
     FoldedData,
+    GivenCovariance,
     InnerSettings,
+    LearnedCoupling,
     LearnedParameters,
     MeanCriterion,
+    NodeGroups,
     PriorFamily,
     RidgeCrossValidation,
     SearchRecord,
     SearchSettings,
     SearchState,
     StagedSearch,
+    TiedPriors,
 )
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.losses import EntrywiseLoss, ScoreLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
@@ -41,7 +45,14 @@ from labelweave.solvers import SolverResult
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver
 
-__all__ = ["FitSettings", "FittedLikelihood", "LikelihoodData", "LikelihoodFit", "read_likelihood_data"]
+__all__ = [
+    "FitSettings",
+    "FittedLikelihood",
+    "LikelihoodData",
+    "LikelihoodFit",
+    "learn_kernel",
+    "read_likelihood_data",
+]
 
 _FIRST_ROWS = 1000
 _MANY = 3  # times that: rows enough for a first search on a part
@@ -68,8 +79,7 @@ class LikelihoodData:
     allowed: Array = field(default_factory=lambda: np.empty((0, 0), bool))
     is_precomputed: bool = False
     entry_weights: RowsByLabels | None = None
-
-    loss_name: ClassVar[str] = "logistic"
+    loss_name: str = "logistic"
 
     @property
     def targets(self) -> Array:
@@ -213,17 +223,17 @@ class FitSettings:
     on_check, on_search: get every record of the final fit and of the search; a true result ends it.
     """
 
-    tol: float
-    max_iter: int
-    learning_iterations: int
-    solver: str
-    rank: int
-    low_rank: int | None
-    memory_budget: float
     workers: Workers
     seed: int
-    on_check: Callable[..., bool]
-    on_search: Callable[[SearchRecord], bool]
+    tol: float = 1e-4
+    max_iter: int = 100
+    learning_iterations: int = 0
+    solver: str = "auto"
+    rank: int = 100
+    low_rank: int | None = None
+    memory_budget: float = 8000.0
+    on_check: Callable[..., bool] = lambda record, made: False
+    on_search: Callable[[SearchRecord], bool] = lambda record: False
     journal: Journal = field(default_factory=Journal)
 
 
@@ -381,3 +391,63 @@ def _mean_over_fits(dual: Array, held_out: Array) -> Array:
     by_fit = dual.reshape(len(dual), fits, -1)
     trained = np.maximum(1, fits - held_out.sum(axis=1))
     return np.asarray(by_fit.sum(axis=1, keepdims=True) / trained[:, None, None])
+
+
+@dataclass(frozen=True)
+class LearnedKernel:
+    """What was learned: the kernel, None for a given matrix; the scale v; R, of mean variance 1; and how."""
+
+    kernel: Kernel | None
+    scale: float
+    covariance: LabelCovariance
+    learned: LearnedParameters
+
+
+def learn_kernel(
+    features: FeatureMatrix,
+    labels: LabelMatrix,
+    weights: PerRow,
+    kernel: Kernel | None,
+    block: LearningBlock,
+    settings: FitSettings,
+    *,
+    loss: str = "logistic",
+    scale: float = 1.0,
+    covariance: LabelCovariance | None = None,
+    factors: int | None = None,
+    intercept_variance: float = 1.0,
+) -> LearnedKernel:
+    """Learn kernel, scale and label covariance for another loss, such as the hinge, by one of a likelihood.
+
+    What is minimised is the cross-validated loss, "logistic" or "squared", of penalised fits with the prior
+    ``v K ⊗ R``.  Learned are v and the kernel's continuous parameters, and R = B B^T, of so many factors, if
+    ``factors`` is given; else R is kept.  The objective ``1/2 |u|^2 + 2 C sum hinge`` of the max-margin model
+    is that of the prior with 2 C = v.
+
+    kernel, scale: to start from; the kernel is None for a kernel matrix, which the features then are.
+    block: the rows to learn on and their folds.
+    """
+    signs, names = labels.to_signs(), range(labels.n_labels)
+    data = LikelihoodData(
+        features, weights, signs, None, labels.n_labels, is_precomputed=kernel is None, loss_name=loss
+    )
+    per_target = 0.25 if loss == "squared" else 1.0  # the squared loss has targets 0 and 1, not -1 and 1
+    start = per_target * scale
+    family: PriorFamily
+    if factors is not None:
+        drawn = np.random.default_rng(settings.seed).standard_normal((labels.n_labels, factors))
+        family = LearnedCoupling(kernel, np.sqrt(start / factors) * drawn, names, intercept_variance)
+    elif covariance is not None:
+        family = GivenCovariance(kernel, covariance, start, intercept_variance)
+    else:
+        everything = NodeGroups.of_everything(labels.n_labels)
+        flat = np.eye(labels.n_labels)
+        family = TiedPriors(kernel, flat, everything, everything, start, intercept_variance)
+    learned, theta, _ = LikelihoodFit(family, data, settings).learn([block])
+    (term,) = family.prior(theta).terms
+    given = LabelCovariance.identity(labels.n_labels) if covariance is None else covariance
+    size = float(term.covariance.diagonal().mean()) or 1.0
+    if factors is not None:
+        return LearnedKernel(term.kernel, size / per_target, term.covariance.scaled(1 / size), learned)
+    found = size / (float(given.diagonal().mean()) or 1.0)
+    return LearnedKernel(term.kernel, found / per_target, given, learned)

@@ -27,12 +27,10 @@ from labelweave.hyperparameters import (
     SearchRecord,
 )
 from labelweave.labels import LabelMatrix
-from labelweave.losses import EntrywiseLoss, ScoreLoss
 
 __all__ = ["LearnedRidge", "RidgeLearning", "labels_to_split"]
 
 
-_RANK = 100  # of the preconditioner
 _MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate gradients
 
 
@@ -49,25 +47,6 @@ class LearnedRidge:
     regularization: float
     values: dict[str, float]
     learned: LearnedParameters | None
-
-
-@dataclass(frozen=True)
-class _SquaredData(LikelihoodData):
-    """Rows whose loss is the squared one."""
-
-    negative_weight: float = 1.0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all labels were observed."""
-        return self.signs is not None and bool(self.signs.all())
-
-    def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
-        assert self.signs is not None, "rows have labels"
-        factors = None if self.negative_weight == 1 else np.where(self.signs < 0, self.negative_weight, 1.0)
-        return EntrywiseLoss(
-            "squared", self.signs, weights, is_separate=not ties_labels, entry_weights=factors
-        )
 
 
 class _ClosedForm(LikelihoodFit):
@@ -123,7 +102,8 @@ class RidgeLearning:
         targets (n,): what rows may be stratified by.
         """
         data, held_out = self._drawn(features, labels, weights, kernel, targets)
-        is_shared = data is not None and data.is_whole and self.negative_weight == 1
+        is_whole = data is not None and data.signs is not None and bool(data.signs.all())
+        is_shared = is_whole and self.negative_weight == 1
         start = self.regularization or 1.0
         family = RidgePriors(kernel, start, self.constant, labels.n_labels, ties_labels=is_shared)
         if data is None:
@@ -142,7 +122,7 @@ class RidgeLearning:
         weights: Array,
         kernel: Kernel | None,
         targets: Array | LabelMatrix,
-    ) -> tuple[_SquaredData | None, Array]:
+    ) -> tuple[LikelihoodData | None, Array]:
         """Draw the rows to learn on, and split them."""
         n_observed = np.diff(labels.observed.indptr) if labels.observed is not None else np.ones(len(labels))
         candidates = np.flatnonzero((weights > 0) & (n_observed > 0))
@@ -154,24 +134,20 @@ class RidgeLearning:
         if kernel is None:
             table = part.data.toarray() if part.is_sparse else part.data
             part = FeatureMatrix(np.ascontiguousarray(table[:, chosen]))
-        data = _SquaredData(
-            part, weights[chosen], labels[chosen].to_signs(), None, labels.n_labels,
-            is_precomputed=kernel is None, negative_weight=self.negative_weight,
+        signs = labels[chosen].to_signs()
+        factors = None if self.negative_weight == 1 else np.where(signs < 0, self.negative_weight, 1.0)
+        data = LikelihoodData(
+            part, weights[chosen], signs, None, labels.n_labels,
+            is_precomputed=kernel is None, entry_weights=factors, loss_name="squared",
         )  # fmt: skip
         return data, held_out
 
     def _settings(self) -> FitSettings:
         return FitSettings(
-            tol=1e-6,
-            max_iter=1,
             learning_iterations=self.max_iter,
-            solver="auto",
-            rank=_RANK,
-            low_rank=None,
             memory_budget=self.memory_budget,
             workers=self.workers,
             seed=self.seed,
-            on_check=lambda *_: False,
             on_search=self.on_search,
         )
 
