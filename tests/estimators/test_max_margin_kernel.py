@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 
 import labelweave
-from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier
+from labelweave import KernelLogisticClassifier, LabelCovariance, LabelMatrix, MaxMarginClassifier, metrics
 from labelweave.features import (
     CosineKernel,
     FeatureMatrix,
@@ -573,3 +573,39 @@ def test_sums_of_kernels_are_checked():
         MaxMarginClassifier(kernel=terms, solver="block_ascent").fit(X, Y)
     with pytest.raises(ValueError, match="kernel matrices of 60 rows"):
         MaxMarginClassifier(kernel=terms, memory_budget=0.01).fit(X, Y)
+
+
+def test_hyperparameters_are_learned_on_a_surrogate():
+    X, Y = _data(n=160, missing=0.1)
+    plain = MaxMarginClassifier(kernel="rbf", gamma=30.0, C=0.01).fit(X, Y)
+    model = MaxMarginClassifier(kernel="rbf", gamma=1.0, hyperparameters="learn").fit(X, Y)
+    surrogate = KernelLogisticClassifier(
+        kernel="rbf", gamma=1.0, scale=2.0, tol=1e-3, memory_budget=2000.0
+    ).fit(X, Y)
+    assert pytest.approx(surrogate.hyperparameters_["scale"] / 2) == model.C_
+    assert model.kernel_.gamma == pytest.approx(surrogate.hyperparameters_["gamma"])
+    assert plain.C_ == 0.01
+    X_new, Y_new = X[:80], Y[:80]
+    later = MaxMarginClassifier(kernel="rbf", gamma=1.0, hyperparameters="learn").fit(X[80:], Y[80:])
+    worse = MaxMarginClassifier(kernel="rbf", gamma=30.0, C=0.01).fit(X[80:], Y[80:])
+    assert metrics.hamming_loss(Y_new, later.predict(X_new)) < metrics.hamming_loss(
+        Y_new, worse.predict(X_new)
+    )
+
+
+def test_a_label_covariance_is_learned():
+    X, Y = _data(n=120)
+    Y[:, 1] = Y[:, 0]
+    model = MaxMarginClassifier(kernel="rbf", coupling="full", hyperparameters="learn").fit(X, Y)
+    R = model.label_covariance_.to_dense()
+    correlation = R / np.sqrt(np.outer(np.diag(R), np.diag(R)))
+    assert correlation[0, 1] > 0.5 > abs(correlation[0, 2])
+    assert np.diag(R).mean() == pytest.approx(1)
+
+
+def test_what_cannot_be_learned_is_said():
+    X, Y = _data()
+    with pytest.raises(ValueError, match="takes one kernel"):
+        MaxMarginClassifier(kernel=[RBFKernel(1.0)], hyperparameters="learn").fit(X, Y)
+    with pytest.raises(ValueError, match="hyperparameters='learn'"):
+        MaxMarginClassifier(kernel="rbf", coupling="full").fit(X, Y)

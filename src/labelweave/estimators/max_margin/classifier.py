@@ -28,8 +28,9 @@ from labelweave.estimators.max_margin.fit import (
     MarginTask,
     read_covariances,
 )
+from labelweave.estimators.max_margin.learning import learn_margins
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer, scorer_of_parts
+from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import read_targets
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
@@ -90,6 +91,13 @@ class MaxMarginClassifier(ThresholdedClassifier):
         The prior covariance R between labels; None is the identity.  A taxonomy
         stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.  With a list of
         kernels a list of as many: scores covary by the sum of K_g R_g.
+    coupling : None, "full" or int, default=None
+        Learn the label covariance, ``B B^T`` with B square or of so many columns.  Needs
+        ``hyperparameters="learn"``.
+    hyperparameters : {"fixed", "learn"}, default="fixed"
+        "learn" takes the parameters of one kernel, C and a learned covariance from
+        :class:`KernelLogisticClassifier`, which learns them by the gradient of its cross-validated loss: a
+        surrogate for the hinge, with C half the scale of the scores.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1.  The intercept is then regularised and coupled
         by R like any weight (section 3 of the paper).
@@ -155,6 +163,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         The kernel, its parameters numbers; not with a precomputed kernel.
     label_covariance_ : LabelCovariance
         R.
+    C_ : float
+        C, given or learned.
     intercept_ : ndarray of shape (L,)
         The intercepts.
     thresholds_ : ndarray of shape (L,)
@@ -198,6 +208,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         **ThresholdedClassifier._kernel_constraints,
         "kernel": [*ThresholdedClassifier._kernel_constraints["kernel"], list, tuple],
         "label_covariance": [LabelCovariance, Taxonomy, "array-like", list, tuple, None],
+        "coupling": [StrOptions({"full"}), Interval(Integral, 1, None, closed="left"), None],
+        "hyperparameters": [StrOptions({"learn", "fixed"})],
         "fit_intercept": ["boolean"],
         "false_negative_cost": [_NON_NEGATIVE, "array-like"],
         "false_positive_cost": [_NON_NEGATIVE, "array-like"],
@@ -214,36 +226,20 @@ class MaxMarginClassifier(ThresholdedClassifier):
     }
 
     def __init__(
-        self,
-        C=1.0,
-        *,
-        kernel="linear",
-        gamma="scale",
-        degree=3,
-        coef0=1.0,
-        label_covariance=None,
-        fit_intercept=True,
-        false_negative_cost=1.0,
-        false_positive_cost=1.0,
-        threshold="auto",
-        validation_fraction=0.1,
-        warm_start=False,
-        checkpoint=None,
-        tol=1e-3,
-        max_iter=1000,
-        solver="auto",
-        factorization="auto",
-        memory_budget=2000.0,
-        precision="auto",
-        n_jobs=None,
-        random_state=0,
-    ):
+        self, C=1.0, *, kernel="linear", gamma="scale", degree=3, coef0=1.0, label_covariance=None,
+        coupling=None, hyperparameters="fixed", fit_intercept=True, false_negative_cost=1.0,
+        false_positive_cost=1.0, threshold="auto", validation_fraction=0.1, warm_start=False,
+        checkpoint=None, tol=1e-3, max_iter=1000, solver="auto", factorization="auto",
+        memory_budget=2000.0, precision="auto", n_jobs=None, random_state=0,
+    ):  # fmt: skip
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
         self.label_covariance = label_covariance
+        self.coupling = coupling
+        self.hyperparameters = hyperparameters
         self.fit_intercept = fit_intercept
         self.false_negative_cost = false_negative_cost
         self.false_positive_cost = false_positive_cost
@@ -385,18 +381,24 @@ class MaxMarginClassifier(ThresholdedClassifier):
         assert form is not None, "the form is known with the labels"
         self._form, self.classes_ = form, form.classes
         self._check_threshold()
-        covariances = self._covariances(labels)
+        learned = learn_margins(self, rows.features, labels, rows.weights) if self._learns else None
+        covariances = self._covariances(labels) if learned is None else [learned.covariance]
+        if self.coupling is not None and learned is None:
+            raise ValueError("coupling learns a covariance, which needs hyperparameters='learn'.")
+        self.C_ = C = float(self.C) if learned is None else learned.C
         self.label_covariance_ = covariances if self._is_sum else covariances[0]
         data = MarginData(
             features=rows.features,
             labels=labels,
             covariance=covariances[0],
-            upper=weights_of_entries(2.0 * self.C * rows.weights, entries),
+            upper=weights_of_entries(2.0 * C * rows.weights, entries),
             margins=self._margins(labels.n_labels),
             intercept=self.fit_intercept,
         )
         self._forget_expansion()
-        dual = None if before is None else before.carried(labels.shape, form, self.C)
+        if learned is not None and learned.kernel is not None:
+            self.kernel_ = learned.kernel
+        dual = None if before is None else before.carried(labels.shape, form, C)
         journal = self._open_journal(
             X=rows.features.data, y=[labels.positives, labels.observed], weights=data.upper, start=dual
         )
@@ -433,7 +435,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
             return replace(part, status=Status.INTERRUPTED)
         self._keep_scores(whole, features, rows)
         goes_on = self.warm_start or self._seen is not None
-        self._dual = DualVariables(whole.dual(), self.C, self._form) if goes_on else None
+        self._dual = DualVariables(whole.dual(), self.C_, self._form) if goes_on else None
         return whole.result
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
@@ -453,17 +455,15 @@ class MaxMarginClassifier(ThresholdedClassifier):
     def _keep_scores(self, fitted: MarginFit, features: FeatureMatrix, rows: Array) -> None:
         is_given = isinstance(self.kernel, str) and self.kernel == "precomputed"
         kernels = [None] if is_given else np.atleast_1d(self.kernel_).tolist()
-        if fitted.weights is not None:
-            self.scorer_ = LinearScorer(fitted.intercepts, fitted.weights, kernels[0])
-            return
-        used = np.flatnonzero(np.any([part.any(axis=1) for part in fitted.coefficients], axis=0))
-        parts, support = [part[used] for part in fitted.coefficients], rows[used]
-        vectors = None if is_given else features.rows(support).data
-        self.scorer_ = kernel_scorer(kernels, fitted.intercepts, parts, support, vectors)
+        self.scorer_ = fitted.scorer(features, rows, kernels)
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
         return scorer_of_parts(state["fitted"])
+
+    @property
+    def _learns(self) -> bool:
+        return bool(self.hyperparameters == "learn")
 
     @property
     def _is_sum(self) -> bool:
@@ -472,6 +472,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
 
     def _read_kernels(self, features: FeatureMatrix, seed: int) -> list[Any]:
         """Give the first kernel with its explicit features, then the others."""
+        if self._learns and self.kernel != "precomputed":
+            return [KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)]
         if not self._is_sum:
             return [*self._read_kernel(features, seed)]
         shape = self.gamma, self.degree, self.coef0

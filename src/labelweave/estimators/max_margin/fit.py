@@ -7,7 +7,7 @@ factorisation that all labels share, and alternating directions take global step
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,10 @@ import numpy.typing as npt
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.seen_rows import carried_columns
 from labelweave.estimators.targets import TargetForm
-from labelweave.features import FeatureMatrix
+from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
@@ -98,6 +99,15 @@ class MarginFit:
     dual: Callable[[], RowsByLabels]
     weights: Array | None = None
     coefficients: tuple[RowsByLabels, ...] = ()
+
+    def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
+        """Make what scores new rows; the fit was to these rows of the features."""
+        if self.weights is not None:
+            return LinearScorer(self.intercepts, self.weights, kernels[0])
+        used = np.flatnonzero(np.any([part.any(axis=1) for part in self.coefficients], axis=0))
+        parts, support = [part[used] for part in self.coefficients], rows[used]
+        vectors = None if kernels[0] is None else features.rows(support).data
+        return kernel_scorer(kernels, self.intercepts, parts, support, vectors)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,178 @@
+"""What each estimator can do, read from its constructor, its methods and from trials: docs/capabilities.md.
+
+python scripts/capabilities.py          # prints the page
+python scripts/capabilities.py --write  # replaces docs/capabilities.md
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelCovariance,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    Taxonomy,
+    kernels,
+)
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "capabilities.md"
+ESTIMATORS = (MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier, LabelGraphClassifier)
+TREE = Taxonomy.from_nested({"animal": ["cat", "dog"], "tree": ["elm", "oak"]})
+
+# why a hole is one; a hole without a reason, or a reason without a hole, fails the test
+NOT_CONVEX = "factors are learned, not a covariance around them"
+REASONS = {
+    ("kernels with a covariance each, summed", "LowRankClassifier"): NOT_CONVEX,
+    ("kernels with a covariance each, summed", "KernelLogisticClassifier"): (
+        "its kernels are one a class, a level or a subtree (`tie`), not a list"
+    ),
+    ("kernels with a covariance each, summed", "LabelGraphClassifier"): (
+        "labels go together by the graph; a kernel object may be a sum"
+    ),
+    ("label covariance", "LabelGraphClassifier"): "labels go together by the graph",
+    ("taxonomy", "LabelGraphClassifier"): "labels go together by the graph",
+    ("one class a row", "LabelGraphClassifier"): "its labelings are label sets",
+    ("a class that is not known (None)", "LabelGraphClassifier"): "its labelings are label sets",
+    ("a row known to an inner node", "LabelGraphClassifier"): "its labelings are label sets",
+    ("new rows and labels (`partial_fit`)", "KernelLogisticClassifier"): (
+        "a kernel model keeps its rows; `warm_start=True` serves"
+    ),
+    ("new rows and labels (`partial_fit`)", "LabelGraphClassifier"): (
+        "the dual point of a row is bound to the graph; `warm_start=True` serves"
+    ),
+    ("probabilities", "MaxMarginClassifier"): "margins are none; `CalibratedLabelClassifier` makes them",
+    ("probabilities", "LowRankClassifier"): "as above",
+    ("probabilities", "LabelGraphClassifier"): "as above",
+    ("a learned label covariance", "LowRankClassifier"): "the learned factors are one: Z = W Hᵀ",
+    ("a learned label covariance", "LabelGraphClassifier"): "the learned graph takes its place",
+    ("hyper-parameters learned", "LabelGraphClassifier"): (
+        "kernel width and ridge of left-out scores are; the graph's penalty is a scale"
+    ),
+}
+
+
+def _parameter(*names: str) -> Callable[[type], bool]:
+    return lambda kind: any(name in inspect.signature(kind).parameters for name in names)
+
+
+def _method(name: str) -> Callable[[type], bool]:
+    return lambda kind: hasattr(kind, name)
+
+
+def _fit_takes(name: str) -> Callable[[type], bool]:
+    return lambda kind: name in inspect.signature(kind.fit).parameters
+
+
+def _fits(y: Any, **parameters: Any) -> Callable[[type], bool]:
+    """Try a fit of eight rows."""
+
+    def trial(kind: type) -> bool:
+        random = np.random.default_rng(0)
+        X = random.normal(size=(16, 3))
+        known = inspect.signature(kind).parameters
+        if not parameters.keys() <= known.keys():
+            return False
+        fixed = {"hyperparameters": "fixed"} if kind is KernelLogisticClassifier else {}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                kind(**{**fixed, **parameters}).fit(X, y)
+        except (ValueError, TypeError):
+            return False
+        return True
+
+    return trial
+
+
+_LABELS = np.tile([[1.0, 0, np.nan], [0, 1, 1]], (8, 1))
+_CLASSES = np.array(["cat", "dog", "elm", "oak"] * 4, object)
+_UNKNOWN = np.array(["cat", "dog", None, "oak"] * 4, object)
+_INNER = np.array(["cat", "dog", "tree", "oak", "elm", "cat", "dog", "animal"] * 2, object)
+_COUPLED = LabelCovariance.dense(0.5 * np.eye(3) + 0.5)
+
+
+def _inner_node(kind: type) -> bool:
+    names = inspect.signature(kind).parameters
+    tree = "taxonomy" if "taxonomy" in names else "label_covariance"
+    return tree in names and _fits(_INNER, **{tree: TREE})(kind)
+
+
+def _tree_over_labels(kind: type) -> bool:
+    return _parameter("taxonomy")(kind) or _fits(_CLASSES, label_covariance=TREE)(kind)
+
+
+CAPABILITIES: dict[str, Callable[[type], bool]] = {
+    "many labels, some unobserved": _fits(_LABELS),
+    "one class a row": _fits(_CLASSES),
+    "a class that is not known (None)": _fits(_UNKNOWN),
+    "a row known to an inner node": _inner_node,
+    "label covariance": _fits(_LABELS, label_covariance=_COUPLED),
+    "taxonomy": _tree_over_labels,
+    "a learned label covariance": _parameter("learned_covariance", "coupling"),
+    "kernels": _parameter("kernel"),
+    "kernels with a covariance each, summed": _fits(
+        _LABELS,
+        kernel=[kernels.RBFKernel(1.0), kernels.LinearKernel()],
+        label_covariance=[_COUPLED, _COUPLED],
+    ),
+    "hyper-parameters learned": _parameter("hyperparameters"),
+    "thresholds (`threshold=`)": _parameter("threshold"),
+    "costs of mistakes by kind": _parameter("false_positive_cost"),
+    "weights of rows": _fit_takes("sample_weight"),
+    "weights of entries": _fit_takes("entry_weight"),
+    "warm start": _parameter("warm_start"),
+    "checkpoint": _parameter("checkpoint"),
+    "new rows and labels (`partial_fit`)": _method("partial_fit"),
+    "probabilities": _method("predict_proba"),
+}
+
+
+def table() -> dict[str, dict[str, bool]]:
+    """Find out what each estimator can do."""
+    return {name: {kind.__name__: can(kind) for kind in ESTIMATORS} for name, can in CAPABILITIES.items()}
+
+
+def page() -> str:
+    """Write the page."""
+    names = [kind.__name__ for kind in ESTIMATORS]
+    lines = [
+        "# What each estimator can do",
+        "",
+        "Made by `python scripts/capabilities.py --write` from the code; a test holds it.",
+        "",
+        "| | " + " | ".join(f"`{name}`" for name in names) + " |",
+        "|---|" + "---|" * len(names),
+    ]
+    notes: list[str] = []
+    for what, found in table().items():
+        cells = []
+        for name in names:
+            if not found[name]:
+                notes.append(REASONS.get((what, name), "not built yet"))
+            cells.append("yes" if found[name] else f"no ({len(notes)})")
+        lines.append(f"| {what} | " + " | ".join(cells) + " |")
+    lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1)), ""]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Print the page, or write it."""
+    if "--write" in sys.argv:
+        PAGE.write_text(page())
+    else:
+        print(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Hyper-parameters of the max-margin model, learned on a surrogate of the hinge loss.
+
+The hinge has no curvature that a gradient of its cross-validated loss could go through.  Kernel logistic
+classification has the same prior K ⊗ R and a loss near the hinge, so the kernel's parameters, the scale v of
+the scores and the label covariance are learned for it (Seeger 2008, section 4) and taken over:
+
+    sum of losses + 1/2 |u|^2 / v     is, times v, the max-margin objective with 2 C = v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.labels import LabelCovariance, LabelMatrix
+
+__all__ = ["LearnedMargins", "learn_margins"]
+
+_TOL = 1e-3
+
+
+@dataclass(frozen=True)
+class LearnedMargins:
+    """What was learned.
+
+    kernel: with its learned parameters; None for a given matrix.
+    covariance: R, of mean variance 1.
+    C: half the scale.
+    """
+
+    kernel: Kernel | None
+    covariance: LabelCovariance
+    C: float
+
+
+def learn_margins(model: Any, features: FeatureMatrix, labels: LabelMatrix, weights: Any) -> LearnedMargins:
+    """Learn from all rows, as the parameters of a max-margin classifier say.
+
+    Raises ValueError if there is more than one kernel.
+    """
+    if isinstance(model.kernel, list | tuple):
+        raise ValueError(
+            "hyperparameters='learn' takes one kernel, and kernel is a list; give a sum of them."
+        )
+    kind: Any = KernelLogisticClassifier
+    surrogate = kind(
+        kernel=model.kernel,
+        gamma=model.gamma,
+        degree=model.degree,
+        coef0=model.coef0,
+        scale=2.0 * model.C,
+        intercept_variance=1.0 if model.fit_intercept else 0.0,
+        label_covariance=model.label_covariance,
+        coupling=model.coupling,
+        tol=_TOL,
+        memory_budget=model.memory_budget,
+        n_jobs=model.n_jobs,
+        random_state=model.random_state,
+    ).fit(features.data, labels, weights)
+    (term,) = surrogate.prior_.terms
+    variance = float(np.mean(term.covariance.diagonal()))
+    covariance: LabelCovariance = LabelCovariance.identity(labels.n_labels)
+    if term.covariance.ties_labels or model.label_covariance is not None:
+        covariance = LabelCovariance.dense(term.covariance.to_dense() / variance)
+    return LearnedMargins(term.kernel, covariance, variance / 2)
