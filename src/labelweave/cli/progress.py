@@ -92,10 +92,7 @@ class _GapCallback:
         return "" if steps is None else f" of at most {steps - others}"
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Begin a fit.
-
-        estimator: the one that is fitted.
-        """
+        """Begin a fit."""
         self.fit_number += 1
         self.done = self.learned = self.fits = self.parts = 0
         self.rounds = ""
@@ -103,19 +100,13 @@ class _GapCallback:
         self.most_learned = int(estimator.max_learning_iter) if learns else 0
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Learn how many steps there are.
-
-        estimator: the one that is fitted.
-        """
+        """Learn how many steps there are."""
         if context.parent is None:
             self.steps = context.max_subtasks
             self.most_fits = estimator._most_fits() or 0 if hasattr(estimator, "_most_fits") else 0
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Count a step.
-
-        estimator: the one that is fitted.
-        """
+        """Count a step."""
         if context.parent is not None:
             self.done += 1
             self.learned += context.task_name == _LEARNING
@@ -125,10 +116,7 @@ class _GapCallback:
             self.show()
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """End a fit.
-
-        estimator: the one that is fitted.
-        """
+        """End a fit."""
 
     def show(self) -> None:
         """Show how far the fit is."""
@@ -147,10 +135,7 @@ class GapBar(_GapCallback):
         self.bar: Progress | None = None
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Start the bar.
-
-        estimator: the one that is fitted.
-        """
+        """Start the bar."""
         super().setup(estimator, context)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
         self.bar = Progress(*columns, TimeElapsedColumn(), console=self.on, transient=True)
@@ -163,10 +148,7 @@ class GapBar(_GapCallback):
             self.bar.update(TaskID(0), total=self.steps, completed=self.done, state=self.state)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Take the bar away.
-
-        estimator: the one that is fitted.
-        """
+        """Take the bar away."""
         if self.bar is not None:
             self.bar.stop()
 
@@ -186,10 +168,7 @@ class GapLines(_GapCallback):
         self.seconds = _QUIET_SECONDS if seconds is None else seconds
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Start the clock.
-
-        estimator: the one that is fitted.
-        """
+        """Start the clock."""
         super().setup(estimator, context)
         if self.n_fits == 1 or self.fit_number == 1:
             self.started = self.last = time.monotonic()
@@ -211,10 +190,7 @@ class GapLines(_GapCallback):
             note(f"{self.heading}, {now - self.started:.0f} s{self.state and ': '}{self.state}")
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Stop the clock.
-
-        estimator: the one that is fitted.
-        """
+        """Stop the clock."""
         self.ended.set()
 
 
