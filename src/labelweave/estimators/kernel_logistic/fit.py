@@ -11,11 +11,16 @@ import numpy as np
 
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
-from labelweave.estimators.class_targets import read_classes
 from labelweave.estimators.entry_weights import costs_by_label, read_entry_weights, weights_of_entries
 from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
+from labelweave.estimators.targets import (
+    TargetForm,
+    check_lengths,
+    has_many_labels,
+    read_classes,
+    read_targets,
+)
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram, incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource

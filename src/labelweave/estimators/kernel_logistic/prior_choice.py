@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from labelweave.array_types import PerLabel
-from labelweave.estimators.class_targets import node_name
+from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, RBFKernel
 from labelweave.hyperparameters import (
     FeatureWidths,

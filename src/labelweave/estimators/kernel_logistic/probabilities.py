@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.estimators.base import CALLER
-from labelweave.estimators.class_targets import node_name
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer
+from labelweave.estimators.targets import node_name
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.hyperparameters import LearnedParameters, SearchRecord

@@ -85,7 +85,8 @@ class FactorCovariance(LabelCovariance):
 
     @cached_property
     def _matrix(self) -> Array:
-        return self.to_dense()
+        every = np.arange(self.n_labels)
+        return self.block(every, every)
 
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
         kind, flat = _number_type(vectors), vectors.reshape(-1, self.n_labels)
