@@ -16,13 +16,13 @@ TREE = {"x": ["a", "b"], "y": ["c", "d"]}
 FITS = {
     "fixed": {"hyperparameters": "fixed", "tol": 1e-8},
     "fixed, symmetrized": {"hyperparameters": "fixed", "tol": 1e-8, "solver": "symmetrized_gradients"},
-    "learned": {"max_learning_iter": 12},
-    "learned, apart": {"max_learning_iter": 16, "tie": "class", "intercept_variance": "learn"},
-    "learned, tree": {"max_learning_iter": 12, "taxonomy": TREE, "tie": "level"},
-    "learned, widths": {"max_learning_iter": 12, "feature_widths": True},
-    "learned, low rank": {"max_learning_iter": 12, "low_rank": 30},
-    "labels": {"max_learning_iter": 12},
-    "labels, coupled": {"max_learning_iter": 12, "coupling": 2},
+    "learned": {"max_learning_iter": 7},
+    "learned, apart": {"max_learning_iter": 9, "tie": "class", "intercept_variance": "learn"},
+    "learned, tree": {"max_learning_iter": 7, "taxonomy": TREE, "tie": "level"},
+    "learned, widths": {"max_learning_iter": 7, "feature_widths": True},
+    "learned, low rank": {"max_learning_iter": 7, "low_rank": 30},
+    "labels": {"max_learning_iter": 7},
+    "labels, coupled": {"max_learning_iter": 7, "coupling": 2},
     "labels, thresholds": {"max_learning_iter": 6, "threshold": "macro_f1"},
 }
 
@@ -130,7 +130,7 @@ def test_a_fit_stopped_at_any_write_goes_on_with_the_same_bits(tmp_path, monkeyp
     whole = _model(fit, checkpoint=path).fit(X, y)
     states = list(written)
     assert len(states) > 3
-    for state in states[:: max(1, len(states) // 4)]:
+    for state in states[:: max(1, len(states) // 3)]:
         path.write_bytes(state)
         _same(_model(fit, checkpoint=path).fit(X, y), whole)
         assert not path.exists()
