@@ -210,8 +210,8 @@ def test_an_interrupt_saves_the_model_so_far(run, matrix_files, monkeypatch):
     [
         (["--C", 2], "--C goes with --model max-margin, not with label-graph."),
         (["--rank", 2], "--rank goes with --model low-rank, plst, cplst or wsabie, not with label-graph."),
-        (["--kernel", "rbf"], "--kernel goes with --model max-margin, kernel-logistic or low-rank, not with"),
-        (["--threshold", "f1"], "--threshold goes with"),
+        (["--tie", "class"], "--tie goes with --model kernel-logistic, not with"),
+        (["--graph", "full", "--threshold", 1, "--validation-fraction", 0.1], "--validation-fraction"),
         (["--model", "low-rank", "--graph", "full"], "--graph goes with --model label-graph, not with"),
         (["--model", "low-rank", "--early-stopping"], "--early-stopping goes with --model label-graph"),
         (["--graph", "abc"], "'abc' is neither one of learn, chow-liu, full, none nor a file"),

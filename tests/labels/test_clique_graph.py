@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph, chow_liu
-from labelweave.labels.clique_graph.elimination_order import elimination_order
+from labelweave.labels.clique_graph.graph import elimination_order
 from labelweave.model_files import load_object, save_object
 
 _NAMES = ["beach", "boat", "field", "sea"]

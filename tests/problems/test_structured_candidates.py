@@ -10,8 +10,8 @@ from labelweave.problems.structured_margin import (
     pair_scores,
     violations,
 )
-from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
 from labelweave.solvers.clique_generation import CliqueGeneration, GrowthState
+from labelweave.solvers.passes import BlockFrankWolfe
 from reference.structured_problems import AtPoint, margin_data, rows, structured
 
 

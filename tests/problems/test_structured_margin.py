@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from labelweave.problems.structured_margin import RidgePenalty, RoundPenalty
-from labelweave.problems.structured_margin.penalties import grown_shares
+from labelweave.problems.structured_margin.margin_model import grown_shares
 from labelweave.solvers import Status
-from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
+from labelweave.solvers.passes import BlockFrankWolfe
 from reference.structured_problems import TRIANGLE, margin_data, rows, structured
 from reference.structured_twin import StructuredTwin
 

@@ -3,8 +3,7 @@ import pytest
 
 from labelweave.problems.structured_margin import RoundPenalty
 from labelweave.solvers import Status
-from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
-from labelweave.solvers.passes import PassState
+from labelweave.solvers.passes import BlockFrankWolfe, PassState
 from reference.structured_problems import TRIANGLE, margin_data, rows, structured
 
 

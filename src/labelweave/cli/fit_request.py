@@ -194,7 +194,11 @@ def _check_low_rank(request: FitRequest) -> None:
 
 
 def _check_graph(request: FitRequest) -> None:
-    flag = next((name for name in _GRAPH_LEARNING if name in request.given), None)
+    chooses = request.value("threshold") not in (None, "auto") and not isinstance(
+        request.value("threshold"), float
+    )
+    names = (name for name in _GRAPH_LEARNING if name != "validation_fraction" or not chooses)
+    flag = next((name for name in names if name in request.given), None)
     if request.has("graph") and flag is not None and request.graph not in (None, "learn"):
         raise click.UsageError(
             f"{flag_of(flag)} is about learning the graph, which --graph {request.graph} rules out."
@@ -216,6 +220,8 @@ def _check_threshold(request: FitRequest) -> None:
     parameter = model_table().of(request.model).get("threshold")
     if parameter is None or "validation_fraction" not in request.given:
         return
+    if request.model == "label-graph" and request.value("graph") in (None, "learn"):
+        return  # rounds are measured on these rows
     rules = [word for word in parameter.words if word != "auto"]
     if request.value("threshold") not in rules:
         raise click.UsageError(f"--validation-fraction goes with --threshold and one of {', '.join(rules)}.")

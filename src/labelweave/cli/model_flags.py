@@ -81,6 +81,9 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
         "[--regularization if given, or 10]."),
     "scoring": "What is to be best on held-out rows.",
     "rule": "Take the best pair, or the smallest rank within a standard error of it.",
+    "n_components": ("ROWS", "Let so many rows stand for all in the kernel's features [all, at most 4,000]."),
+    "inputs":
+        "Learn the graph on the kernel's features, or on the left-out scores of kernel ridge regressions.",
     "cliques_per_round": ("NUMBER", "Pairs that a round of learning adds."),
     "max_rounds": ("NUMBER", "Largest number of rounds."),
     "graph_tol":

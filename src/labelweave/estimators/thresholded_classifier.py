@@ -75,6 +75,11 @@ class ThresholdedClassifier(KernelClassifier):
         return isinstance(self.threshold, str) and self.threshold in THRESHOLD_RULES
 
     @property
+    def _held_share(self) -> float:
+        """The share of the rows on which thresholds are chosen."""
+        return self.validation_fraction
+
+    @property
     def _level(self) -> float:
         """The threshold of labels that have no better one."""
         return float(self.threshold) if isinstance(self.threshold, Real) else 0.0
@@ -117,7 +122,7 @@ class ThresholdedClassifier(KernelClassifier):
     def _parts(self, labels: LabelMatrix, weights: Array, seed: int) -> tuple[Array, Array]:
         """Split the rows that have a weight: those to fit, and those to hold out, stratified by labels."""
         rows = np.flatnonzero(weights)
-        n_held = max(1, round(self.validation_fraction * len(rows)))
+        n_held = max(1, round(self._held_share * len(rows)))
         if n_held >= len(rows):
             raise ValueError(
                 f"threshold={self.threshold!r} holds rows out, but would leave none of {len(rows)} to fit; "

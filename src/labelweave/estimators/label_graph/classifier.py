@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from sklearn.utils import check_random_state
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER
+from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
     choose_graph,
     error_costs,
@@ -32,10 +34,13 @@ from labelweave.estimators.label_graph.fit import (
     GraphFit,
     GraphSearch,
 )
-from labelweave.estimators.label_graph.model import LabelGraphModel
+from labelweave.estimators.label_graph.inputs import KernelInputs
+from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import read_targets
+from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
+from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
 from labelweave.solvers import SolverResult, Status
@@ -46,7 +51,6 @@ _COUNT = Interval(Integral, 1, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 _SHARE = Interval(Real, 0, 1, closed="neither")
-_USUAL_SHARE = 0.1
 _LIMIT = (
     "The limit of passes was reached before the {} met the tolerance; raise max_iter or tol, scale the "
     "features, or regularise more."
@@ -83,6 +87,23 @@ class LabelGraphClassifier(LabelGraphModel):
         numbers.  A CliqueGraph whose labels have names is laid over labels with names by these.
     regularization : float or "auto", default="auto"
         lambda; "auto" is a thousandth of the rows' mean squared norm, the constant feature among them.
+    kernel : str, Kernel or callable, default="linear"
+        A Mercer kernel: "rbf", "polynomial", "laplacian", "cosine", "precomputed", a kernel object or a
+        function.  The weights are then of the kernel's features, a pivoted Cholesky factor of its matrix
+        (Nyström), which is exact with as many pivots as the matrix has rank.
+    gamma : {"scale", "auto", "learn"} or float, default="scale"
+        Of "rbf", "polynomial" and "laplacian".  "learn" takes the multiple of "scale" whose kernel ridge
+        regression has the least squared error of left-out training rows, a surrogate of the hinge.
+    degree : int, default=3
+        Of "polynomial".
+    coef0 : float, default=1.0
+        Of "polynomial".
+    n_components : int or None, default=None
+        The number of pivots; None for as many as the kernel matrix has rank, at most 4,000.
+    inputs : {"features", "scores"}, default="features"
+        What the weights are of.  "scores" are those of kernel ridge regressions of all labels, each training
+        row's from a fit without it, with the penalty of the least squared error; the graph then learns
+        what the scores of labels say about each other.
     cliques_per_round : int, default=1
         Cliques that a round activates, r in the paper.  This and the next six are for ``graph="learn"``
         alone.
@@ -95,7 +116,8 @@ class LabelGraphClassifier(LabelGraphModel):
         The most labels in a clique.  Above 2, pairs may be followed by larger cliques grown from chosen ones.
     validation_fraction : float or None, default=None
         Share of the rows, stratified by labels, on which the Hamming loss is measured after every round of
-        a graph that grows on the others; the weights of its cliques are then fitted to all rows.
+        a graph that grows on the others; the weights of its cliques are then fitted to all rows.  With a rule
+        for ``threshold`` it is (also) the share on which thresholds are chosen; None is a tenth there.
     early_stopping : bool, default=False
         Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
         tenth of the rows is held out.
@@ -104,6 +126,11 @@ class LabelGraphClassifier(LabelGraphModel):
         which shrinks cliques less at the same lambda.
     false_positive_cost, false_negative_cost : float or array-like of shape (L,), default=1.0
         The costs of errors in the loss, for all labels or each; ones make the Hamming loss.
+    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
+            default="auto"
+        "auto" predicts the labeling of highest score.  A number, or a rule for the best ones on held-out
+        rows, predicts the labels whose scores (:meth:`decision_function` before thresholds: max-marginal
+        differences) are above: such a set need not be a best labeling.
     fit_intercept : bool, default=True
         Whether to add a constant feature, which is penalised like any other.
     intercept_scaling : float, default=1.0
@@ -121,6 +148,12 @@ class LabelGraphClassifier(LabelGraphModel):
         The inner solver: block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), which proves how
         near the optimum is, or the paper's proximal dual ascent (Algorithms 2 and 3), which ends where its
         objective settles, usually well above the optimum.
+    warm_start : bool, default=False
+        Whether the next fit starts from where this one ended, where shapes allow: from the same distributions
+        of a graph, a learned one of which goes on growing.
+    checkpoint : path-like or None, default=None
+        A file, written at most every 30 s, from which a fit that was killed goes on with the same bits; it
+        is removed when the fit is done.
     tol : float, default=1e-3
         The relative duality gap to reach; for "proximal" the relative change of the objective over five
         passes (0.005 in the paper).
@@ -145,8 +178,10 @@ class LabelGraphClassifier(LabelGraphModel):
         Why no more cliques were activated; empty for a given graph.
     regularization_ : float
         lambda, chosen or given.
+    scorer_ : CliqueScorer
+        What makes the scores; the next five are read from it.
     coef_ : ndarray of shape (L, d)
-        The weights of labels, for 1 against 0.
+        The weights of labels, for 1 against 0; of the inputs, if these are not the features.
     intercept_ : ndarray of shape (L,)
         Their intercepts.
     clique_coef_ : ndarray of shape (states, d)
@@ -154,6 +189,12 @@ class LabelGraphClassifier(LabelGraphModel):
         b-th label.
     clique_intercept_ : ndarray of shape (states,)
         Their intercepts.
+    inputs_ : KernelInputs or None
+        What makes the inputs of new rows, if these are not the features.
+    ridge_ : float
+        The penalty of the regressions whose scores are inputs; NaN without.
+    thresholds_ : ndarray of shape (L,)
+        What is taken off the scores.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     n_features_in_ : int
@@ -184,8 +225,8 @@ class LabelGraphClassifier(LabelGraphModel):
     The first fit after an installation compiles its loops, for about ten seconds, and the first one with a
     graph that is not narrow for about twenty more; they are kept on disk.
 
-    Label sets come from inference and there is no threshold to set; to tune decisions on the labels' scores,
-    put the model in a :class:`labelweave.decisions.TunedThresholdClassifier`.
+    For left-out scores an unobserved label counts as the mean of those observed of its label.  Memory grows
+    with the rows times the pivots, time also with the cube of the pivots.
 
     Y is written out, sparse or not, at about 40 bytes for each of its n L entries.  Every round of "learn"
     scores all pairs of labels, 128 MB of moments at a time; with 50 features a row and 1,000 labels this
@@ -205,13 +246,19 @@ class LabelGraphClassifier(LabelGraphModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "graph": "no_validation",
         "regularization": [StrOptions({"auto"}), _POSITIVE],
+        **LabelGraphModel._kernel_constraints,
+        "gamma": [StrOptions({"scale", "auto", "learn"}), _POSITIVE],
+        "n_components": [_COUNT, None],
+        "inputs": [StrOptions({"features", "scores"})],
         "cliques_per_round": [_COUNT],
         "max_rounds": [Integral],
         "graph_tol": [_NON_NEGATIVE],
         "clique_size": [Interval(Integral, 2, 8, closed="both")],
-        "validation_fraction": [_SHARE, None],
         "early_stopping": ["boolean"],
         "refit": ["boolean"],
+        **LabelGraphModel._threshold_constraints,
+        **LabelGraphModel._frame_constraints,
+        "validation_fraction": [_SHARE, None],
         "false_positive_cost": [_NON_NEGATIVE, "array-like"],
         "false_negative_cost": [_NON_NEGATIVE, "array-like"],
         "fit_intercept": ["boolean"],
@@ -231,6 +278,12 @@ class LabelGraphClassifier(LabelGraphModel):
         graph="learn",
         regularization="auto",
         *,
+        kernel="linear",
+        gamma="scale",
+        degree=3,
+        coef0=1.0,
+        n_components=None,
+        inputs="features",
         cliques_per_round=1,
         max_rounds=50,
         graph_tol=0.01,
@@ -240,12 +293,15 @@ class LabelGraphClassifier(LabelGraphModel):
         refit=False,
         false_positive_cost=1.0,
         false_negative_cost=1.0,
+        threshold="auto",
         fit_intercept=True,
         intercept_scaling=1.0,
         inference="auto",
         exact_width=12,
         max_nodes=1000,
         solver="frank_wolfe",
+        warm_start=False,
+        checkpoint=None,
         tol=1e-3,
         max_iter=1000,
         n_jobs=None,
@@ -253,6 +309,9 @@ class LabelGraphClassifier(LabelGraphModel):
     ):
         self.graph = graph
         self.regularization = regularization
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.n_components = n_components
+        self.inputs = inputs
         self.cliques_per_round = cliques_per_round
         self.max_rounds = max_rounds
         self.graph_tol = graph_tol
@@ -260,14 +319,15 @@ class LabelGraphClassifier(LabelGraphModel):
         self.validation_fraction = validation_fraction
         self.early_stopping = early_stopping
         self.refit = refit
-        self.false_positive_cost = false_positive_cost
-        self.false_negative_cost = false_negative_cost
+        self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
+        self.threshold = threshold
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.inference = inference
         self.exact_width = exact_width
         self.max_nodes = max_nodes
         self.solver = solver
+        self.warm_start, self.checkpoint = warm_start, checkpoint
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -301,24 +361,69 @@ class LabelGraphClassifier(LabelGraphModel):
         labels, self._form = read_targets(y)
         self._check_lengths(features, labels)
         self.classes_ = self._form.classes
+        self._check_threshold()
         weights = _check_sample_weight(
             sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
         )
-        data = GraphData(self._with_constant(features), labels, weights)
+        data, kept = GraphData(features, labels, weights), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
-            data = data.rows(np.flatnonzero(weights))
+            kept = np.flatnonzero(weights)
+            data = data.rows(kept)
+        progress = self._progress(FitArguments(X, y, sample_weight))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            progress = self._progress(FitArguments(X, y, sample_weight))
-            fitted = self._fit(data, self._how(data, workers), progress)
-        self._keep(fitted, data)
+            self._fit(features, data, kept, workers, progress)
         progress.close()
         return self
+
+    def _fit(
+        self, features: FeatureMatrix, data: GraphData, kept: Array, workers: Workers, progress: FitProgress
+    ) -> None:
+        """Make the inputs, choose thresholds, fit the graph, and keep what is to be kept."""
+        self.thresholds_ = np.full(self._n_columns, self._level)
+        graph = None
+        if not self._learns_graph:
+            graph = choose_graph(self.graph, data, self._graph_names(data.labels.n_labels))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        journal = self._journal(features, data, graph)
+        seed = journal.recall("seed", lambda: seed)
+        values, inputs = self._make_inputs(features, (data.labels, data.weights), kept, seed, workers)
+        how = self._how(data._replace(features=self._with_constant(values)), seed, workers, journal)
+
+        def fit(rows: GraphData, how: GraphFit) -> FittedGraph:
+            rows = rows._replace(features=self._with_constant(rows.features))
+            progress.keep = lambda model, fitted: model._keep_weights(fitted, rows, inputs)
+            fitted = how.learned(rows, self._search(), progress) if graph is None else how.given(
+                rows, graph, progress
+            )  # fmt: skip
+            self._keep_weights(fitted, rows)
+            self.graph_trace_, self.graph_reason_ = list(fitted.rounds), fitted.reason
+            return fitted
+
+        whole = data._replace(features=values)
+        part = self._set_thresholds(
+            values, lambda: data.labels, data.weights, seed,
+            lambda which: fit(whole.rows(which), replace(how, prefix="part: ")),
+        )  # fmt: skip
+        fitted = fit_after(part and part.result, progress, lambda: fit(whole, how))
+        self.scorer_ = replace(self.scorer_, inputs_=inputs)
+        end = fitted or part
+        assert end is not None, "one of both was fitted"
+        is_done = fitted is not None and not end.is_interrupted
+        self._close_journal(journal, is_done=is_done)
+        self._keep_ending(end.result if is_done else replace(end.result, status=Status.INTERRUPTED))
+
+    def _journal(self, features: FeatureMatrix, data: GraphData, graph: CliqueGraph | None) -> Journal:
+        if graph is not None:
+            self.label_graph_ = graph
+        return self._open_journal(
+            X=features.data, y=[data.labels.positives, data.labels.observed], sample_weight=data.weights
+        )
 
     def _with_constant(self, features: FeatureMatrix) -> FeatureMatrix:
         wide = features.astype(np.float64)
         return wide.with_constant(self.intercept_scaling) if self.fit_intercept else wide
 
-    def _how(self, data: GraphData, workers: Workers) -> GraphFit:
+    def _how(self, data: GraphData, seed: int, workers: Workers, journal: Journal) -> GraphFit:
         self.regularization_ = (
             usual_regularization(data) if self.regularization == "auto" else float(self.regularization)
         )
@@ -329,8 +434,10 @@ class LabelGraphClassifier(LabelGraphModel):
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=seed,
             workers=workers,
+            journal=journal,
+            earlier=self._states if self.warm_start else {},
         )
 
     @property
@@ -339,15 +446,15 @@ class LabelGraphClassifier(LabelGraphModel):
 
     def _progress(self, arguments: FitArguments) -> FitProgress:
         if self._learns_graph:
-            return FitProgress(self, arguments, self.max_rounds + 1)
-        return FitProgress(self, arguments, tol=self.tol)
+            return FitProgress(self, arguments, (self.max_rounds + 1) * (1 + self._holds_out))
+        return FitProgress(self, arguments, tol=self.tol, has_part=self._holds_out)
 
-    def _fit(self, data: GraphData, how: GraphFit, progress: FitProgress) -> FittedGraph:
-        if self._learns_graph:
-            return how.learned(data, self._search(), progress)
-        graph = choose_graph(self.graph, data, self._graph_names(data.labels.n_labels))
-        progress.keep = lambda model, fitted: model._keep_weights(fitted, data)
-        return how.given(data, graph, progress)
+    @property
+    def _measured_share(self) -> float | None:
+        """The share of the rows on which rounds are measured."""
+        if self.early_stopping:
+            return self._held_share
+        return None if self._holds_out else self.validation_fraction
 
     def _search(self) -> GraphSearch:
         if self.max_rounds < 1:
@@ -360,33 +467,24 @@ class LabelGraphClassifier(LabelGraphModel):
             self.clique_size,
             self.max_rounds,
             self.graph_tol,
-            share=self.validation_fraction or (_USUAL_SHARE if self.early_stopping else None),
+            share=self._measured_share,
             stops_early=self.early_stopping,
             refits=self.refit,
         )
 
-    def _graph_names(self, n_labels: int) -> Array | None:
-        """Name the labels of the graph; one label for two classes has the second one's name."""
-        if self._form.kind == "labels" and np.array_equal(self._form.classes, np.arange(n_labels)):
-            return None
-        return np.asarray([str(name) for name in self._form.classes[-n_labels:]])
-
-    def _keep(self, fitted: FittedGraph, data: GraphData) -> None:
-        self._keep_weights(fitted, data)
-        self.graph_trace_, self.graph_reason_ = list(fitted.rounds), fitted.reason
-        self._keep_ending(fitted.result)
-
-    def _keep_weights(self, fitted: FittedGraph, data: GraphData) -> None:
+    def _keep_weights(self, fitted: FittedGraph, data: GraphData, inputs: KernelInputs | None = None) -> None:
         weights, n_labels = fitted.weights.T, data.labels.n_labels
         constant = weights[:, -1] * self.intercept_scaling if self.fit_intercept else np.zeros(len(weights))
-        linear = weights[:, : self.n_features_in_]
-        self.coef_, self.intercept_ = linear[:n_labels].copy(), constant[:n_labels].copy()
-        self.clique_coef_, self.clique_intercept_ = linear[n_labels:].copy(), constant[n_labels:].copy()
-        self.label_graph_ = graph_with_strengths(
-            fitted.graph,
-            fitted.weights[:, n_labels:],
-            data,
-            self._graph_names(n_labels),
+        linear = weights[:, :-1] if self.fit_intercept else weights
+        names = self._graph_names(n_labels)
+        self.label_graph_ = graph_with_strengths(fitted.graph, fitted.weights[:, n_labels:], data, names)
+        self.scorer_ = CliqueScorer(
+            intercept_=constant[:n_labels].copy(),
+            coef_=linear[:n_labels].copy(),
+            clique_coef_=linear[n_labels:].copy(),
+            clique_intercept_=constant[n_labels:].copy(),
+            label_graph=self.label_graph_,
+            inputs_=inputs,
         )
 
     def _keep_ending(self, result: SolverResult) -> None:

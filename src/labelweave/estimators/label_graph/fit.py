@@ -26,9 +26,8 @@ from labelweave.problems.structured_margin import (
     round_graph,
 )
 from labelweave.solvers import SolverResult, State, Status
-from labelweave.solvers.block_frank_wolfe import BlockFrankWolfe
 from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, GrowthState
-from labelweave.solvers.passes import PassSolver, PassState
+from labelweave.solvers.passes import BlockFrankWolfe, PassSolver, PassState
 from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent
 
 __all__ = ["SOLVERS", "FittedGraph", "GraphData", "GraphFit", "GraphSearch"]
@@ -119,6 +118,7 @@ class GraphFit:
     seed: fixes the order of rows.
     journal: keeps the states of all stages.
     earlier: the states of an earlier fit to start from.
+    prefix: of the names of stages.
     """
 
     regularization: float
@@ -131,6 +131,7 @@ class GraphFit:
     workers: Workers
     journal: Journal = field(default_factory=Journal)
     earlier: Mapping[str, State] = field(default_factory=dict)
+    prefix: str = ""
 
     def given(
         self,
@@ -149,7 +150,7 @@ class GraphFit:
         """
         _refuse_wide(graph, self.inference, "leave out edges")
         problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
-        solver, start, known = self._passes(self.tol), None, self.earlier.get(stage)
+        solver, start, known = self._passes(self.tol), None, self.earlier.get(self.prefix + stage)
         if isinstance(known, PassState):
             point = problem.continued(known.point)
             start = None if point is None else solver.start(problem, point)
@@ -160,7 +161,7 @@ class GraphFit:
         def checked(record: Any, state: PassState) -> bool:
             return on_check(record, lambda: made(solver.stopped(problem, state), state))
 
-        return made(*self.journal.run(stage, solver, problem, start, checked))
+        return made(*self.journal.run(self.prefix + stage, solver, problem, start, checked))
 
     def _problem(self, data: GraphData) -> Callable[[CliqueGraph, CliquePenalty], MarginProblem]:
         rows = MarginData(data.features, data.labels, data.weights, self.costs)
@@ -222,10 +223,10 @@ class GraphFit:
         )
         inner, last = self._passes(max(self.tol, _ROUND_TOL)), self._passes(self.tol)
         solver = CliqueGeneration(inner, last, search.max_rounds, search.graph_tol)
-        start, known = None, self.earlier.get("graph")
+        start, known = None, self.earlier.get(self.prefix + "graph")
         if isinstance(known, GrowthState):
             start = solver.continued(problem, known)
-        result, state = self.journal.run("graph", solver, problem, start, on_check)
+        result, state = self.journal.run(self.prefix + "graph", solver, problem, start, on_check)
         if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
             state = solver.noted(problem, state, result.trace[-1])
         reason = _INTERRUPTED if result.status is Status.INTERRUPTED else state.reason

@@ -2,72 +2,174 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
-from labelweave.estimators.base import LabelClassifier
-from labelweave.features import FeatureMatrix
+from labelweave.estimators.label_graph.inputs import (
+    KernelInputs,
+    kernel_inputs,
+    learned_width,
+    rows_for_width,
+)
+from labelweave.estimators.scorers import Scorer
+from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
+from labelweave.features import FeatureMatrix, Kernel, make_kernel
+from labelweave.features.gram.sources import GramSource, KernelSource, RowsOfSource
+from labelweave.features.kernels.distances import GammaKernel
 from labelweave.inference.map import MapInference, MapResult
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.model_files import storable
 from labelweave.solvers.clique_generation import GraphRecord
 from labelweave.solvers.passes import PassRecord
 
-__all__ = ["LabelGraphModel"]
+__all__ = ["CliqueScorer", "LabelGraphModel"]
 
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states held at a time, 128 MB
 _LEAST = np.finfo(np.float64).tiny  # the score of a label that is on by a tie
+_USUAL_SHARE = 0.1  # of the rows, that are held out
 
 
-class LabelGraphModel(LabelClassifier):
+@storable("CliqueScorer")
+@dataclass(frozen=True)
+class CliqueScorer(Scorer):
+    """Weights of labels and of the states of cliques.
+
+    coef_ (L, d), clique_coef_ (states, d): weights of the inputs.
+    clique_intercept_ (states,)
+    inputs_: makes the inputs, where they are not the features.
+    """
+
+    coef_: Floats
+    clique_coef_: Floats
+    clique_intercept_: Floats
+    label_graph: CliqueGraph
+    inputs_: KernelInputs | None = None
+
+    def potentials(self, features: FeatureMatrix) -> tuple[Floats, Floats]:
+        """Score the labels on their own (n, L), and the states of all cliques (n, states)."""
+        inputs = features if self.inputs_ is None else self.inputs_.of(features)
+        unary = inputs.matmul(self.coef_.T) + self.intercept_
+        return unary, inputs.matmul(self.clique_coef_.T) + self.clique_intercept_
+
+    def parts(self, n_rows: int) -> list[slice]:
+        """Split rows so that their potentials fit into memory."""
+        at_once = max(1, _NUMBERS_AT_ONCE // (len(self.intercept_) + len(self.clique_intercept_)))
+        return list(panels(n_rows, at_once))
+
+    def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        """Score every label by how much the best labeling with it beats the best without."""
+        with Workers(1).running() as workers:
+            return self.margins(features, MapInference(self.label_graph), workers)
+
+    def margins(self, features: FeatureMatrix, inference: MapInference, workers: Workers) -> RowsByLabels:
+        """Score every label; ties, and spent budgets, go the way of the labeling that is predicted."""
+        scores = np.empty((len(features), len(self.intercept_)))
+        for rows in self.parts(len(features)):
+            unary, tables = self.potentials(features.rows(rows))
+            margins = inference.max_marginals(unary, tables, workers=workers)
+            is_on = inference.solve(unary, tables, workers=workers).labels == 1
+            scores[rows] = np.where(is_on, np.maximum(margins, _LEAST), np.minimum(margins, 0.0))
+        return scores
+
+
+class LabelGraphModel(ThresholdedClassifier):
     """Base of models whose labelings score ``sum_k h_k^T x y_k + sum_c v_c(state of clique c)^T x``.
 
-    A fit sets ``label_graph_``, ``coef_``, ``intercept_``, ``clique_coef_``, ``clique_intercept_`` and
-    ``graph_trace_``.
+    A fit sets ``label_graph_``, ``graph_trace_`` and ``scorer_``, a ``CliqueScorer``.
     """
 
     _record_type = PassRecord
+    scorer_: CliqueScorer
     graph: Any
     inference: str
     exact_width: int
     max_nodes: int
+    inputs: str
+    n_components: int | None
     n_jobs: int | None
     label_graph_: CliqueGraph
-    clique_coef_: Array
-    clique_intercept_: Array
     graph_trace_: list[GraphRecord]
 
     def _inference_options(self) -> dict[str, Any]:
         return {"method": self.inference, "exact_width": self.exact_width, "max_nodes": self.max_nodes}
 
-    def _potentials(self, features: FeatureMatrix) -> tuple[Array, Array]:
-        unary = features.matmul(self.coef_.T) + self.intercept_
-        return unary, features.matmul(self.clique_coef_.T) + self.clique_intercept_
+    @property
+    def _held_share(self) -> float:
+        return self.validation_fraction or _USUAL_SHARE
 
-    def _row_parts(self, n_rows: int) -> list[slice]:
-        at_once = max(1, _NUMBERS_AT_ONCE // (len(self.intercept_) + len(self.clique_intercept_)))
-        return list(panels(n_rows, at_once))
+    def _graph_names(self, n_labels: int) -> Array | None:
+        """Name the labels of the graph; one label for two classes has the second one's name."""
+        if self._form.kind == "labels" and np.array_equal(self._form.classes, np.arange(n_labels)):
+            return None
+        return np.asarray([str(name) for name in self._form.classes[-n_labels:]])
 
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        """Score every label by how much the best labeling with it beats the best without.
+    def _make_inputs(
+        self,
+        features: FeatureMatrix,
+        targets: tuple[LabelMatrix, PerRow],
+        kept: Array,
+        seed: int,
+        workers: Workers,
+    ) -> tuple[FeatureMatrix, KernelInputs | None]:
+        """Give the inputs of the rows that are kept, and what makes those of others.
 
-        Ties, and searches whose budget is spent, go the way of the labeling that is predicted.
+        targets: the labels and weights of the rows that are kept.
         """
+        self.ridge_ = float("nan")
+        self.__dict__.pop("kernel_", None)
+        if self.kernel == "linear" and self.inputs == "features":
+            return features if len(kept) == len(features) else features.rows(kept), None
+        if self.gamma == "learn":
+            self.kernel_ = self._learned_kernel(features.rows(kept), targets, seed, workers)
+            source: GramSource = KernelSource(self.kernel_, features)
+        else:
+            source, _ = self._read_kernel(features, seed)
+        values, places, table, constant, self.ridge_ = kernel_inputs(
+            RowsOfSource(source, kept),
+            self.n_components,
+            targets if self.inputs == "scores" else None,
+            seed,
+            workers,
+        )
+        kernel = getattr(self, "kernel_", None)
+        rows = None if kernel is None else features.rows(kept[places]).data
+        return FeatureMatrix(values), KernelInputs(kernel, kept[places], rows, table, constant)
+
+    def _learned_kernel(
+        self, features: FeatureMatrix, targets: tuple[LabelMatrix, PerRow], seed: int, workers: Workers
+    ) -> Kernel:
+        """Choose the width of the kernel on the rows that are kept."""
+        is_named = isinstance(self.kernel, str) and self.kernel != "precomputed"
+        usual = make_kernel(self.kernel, "scale", self.degree, self.coef0) if is_named else None
+        if not isinstance(usual, GammaKernel):
+            raise ValueError(
+                f"gamma='learn' is for the kernels 'rbf', 'polynomial' and 'laplacian', and this one is "
+                f"{self.kernel!r}; leave gamma out."
+            )
+        base: Any = usual.resolved(features)
+        some = rows_for_width(len(features), seed)
+        rows, labels, weights = features.rows(some), targets[0][some], targets[1][some]
+
+        def source(width: float) -> GramSource:
+            return KernelSource(clone(base).set_params(gamma=width * base.gamma), rows)
+
+        width = learned_width(source, labels, weights, seed, workers)
+        kernel: Kernel = clone(base).set_params(gamma=width * base.gamma)
+        return kernel
+
+    def _raw_scores(self, features: FeatureMatrix) -> RowsByLabels:
         inference = MapInference(self.label_graph_, **self._inference_options())
-        scores = np.empty((len(features), len(self.intercept_)))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            for rows in self._row_parts(len(features)):
-                unary, tables = self._potentials(features.rows(rows))
-                margins = inference.max_marginals(unary, tables, workers=workers)
-                is_on = inference.solve(unary, tables, workers=workers).labels == 1
-                scores[rows] = np.where(is_on, np.maximum(margins, _LEAST), np.minimum(margins, 0.0))
-        return scores
+            return self.scorer_.margins(features, inference, workers)
 
     def _best_labels(self, features: FeatureMatrix) -> Array:
         return 2.0 * self._solve(features, None).labels - 1.0
@@ -77,14 +179,15 @@ class LabelGraphModel(LabelClassifier):
         shape = len(features), len(self.intercept_)
         found = MapResult(np.zeros(shape, np.int8), np.zeros(shape[0]), np.zeros(shape[0]))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            for rows in self._row_parts(shape[0]):
+            for rows in self.scorer_.parts(shape[0]):
                 held = None if clamp is None else clamp[rows]
-                part = inference.solve(*self._potentials(features.rows(rows)), clamp=held, workers=workers)
+                potentials = self.scorer_.potentials(features.rows(rows))
+                part = inference.solve(*potentials, clamp=held, workers=workers)
                 found.labels[rows], found.values[rows], found.bounds[rows] = part
         return found
 
     def predict(self, X: Any) -> Any:
-        """Predict the labeling of highest score.
+        """Predict the labeling of highest score, or with thresholds the labels whose scores are above them.
 
         Parameters
         ----------
@@ -97,8 +200,8 @@ class LabelGraphModel(LabelClassifier):
             The labels: a frame for a frame, sparse for sparse, classes for classes.
         """
         check_is_fitted(self)
-        if self._form.kind == "multiclass":  # one label a class: the class of highest margin
-            return super().predict(X)
+        if self._form.kind == "multiclass" or self.threshold != "auto":
+            return super().predict(X)  # of one label a class the class of highest margin
         parts = [self._decide(signs) for signs in self._score_blocks(X, self._best_labels)]
         return self._form.join(parts, getattr(X, "index", None))
 
@@ -170,11 +273,19 @@ class LabelGraphModel(LabelClassifier):
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()
         if not isinstance(self.graph, str):
-            parameters["graph"] = self.label_graph_
+            graph = self.label_graph_
+            parameters["graph"] = CliqueGraph(graph.n_labels, graph.cliques, graph.label_names)
         for name in ("false_positive_cost", "false_negative_cost"):
             if not isinstance(parameters[name], Real):
                 parameters[name] = np.asarray(parameters[name], np.float64)
         return parameters
+
+    @classmethod
+    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer | None:
+        fitted = state["fitted"]
+        names = ("intercept_", "coef_", "clique_coef_", "clique_intercept_")
+        weights = {name: fitted.pop(name) for name in names}
+        return CliqueScorer(**weights, label_graph=fitted["label_graph_"])
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelGraphModel:

@@ -7,7 +7,7 @@ from labelweave.problems.structured_margin.growth import (
     round_graph,
     violations,
 )
-from labelweave.problems.structured_margin.penalties import CliquePenalty, RidgePenalty, RoundPenalty
+from labelweave.problems.structured_margin.margin_model import CliquePenalty, RidgePenalty, RoundPenalty
 from labelweave.problems.structured_margin.proximal_margin import ProximalMargin
 from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.problems.structured_margin.structured_margin import StructuredMargin

@@ -15,8 +15,7 @@ import numpy as np
 from labelweave.array_types import Array, LabelsByLabels
 from labelweave.arrays import panels
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin.margin_model import DualMoments
-from labelweave.problems.structured_margin.penalties import RoundPenalty
+from labelweave.problems.structured_margin.margin_model import DualMoments, RoundPenalty
 from labelweave.solvers.clique_generation import Cliques, Proposal
 
 __all__ = ["GrowingMargin", "grown_cliques", "pair_scores", "round_graph", "violations"]

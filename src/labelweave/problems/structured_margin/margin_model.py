@@ -1,6 +1,19 @@
-"""Weights of labels and cliques as multiples of z, the labelings that are worst for them, and the loss.
+"""Weights of labels and cliques as multiples of z, their penalty, the labelings that are worst, and the loss.
 
 A problem does not change; where a solve stands is a *point*, a record of arrays in which passes work.
+
+The weights of cliques are penalised beside half the squared weights of labels.  With z the image of the dual
+point in the features' space, and w the weights:
+
+- ridge, for a given graph: ``1/2 sum_c ||w_c||^2``, so w = z;
+- by rounds, for a graph that is learned r cliques at a time (Tan et al. 2015, equation 10):
+  ``1/2 (sum_k ||w_k||)^2`` over the groups of cliques chosen in the same round.
+
+The second is ``min over shares d >= 0, sum d = 1, of 1/2 sum_k ||w_k||^2 / d_k``, which for given shares is a
+ridge penalty again with w_k = d_k z_k, and for given weights has the shares ``||w_k|| / sum ||w_k||``; its
+conjugate is ``1/2 max_k ||z_k||^2``.  So the constraints of the dual stay exact, and so does the gap.
+
+The shares belong to the point; penalties do not change.  ``squares`` (cliques,) are squared norms of z.
 """
 
 from __future__ import annotations
@@ -12,25 +25,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelweave._loops.structured.arrays import LABELS, DualPoint, Layout
-from labelweave._loops.structured.moments import clique_moments, pair_moments
-from labelweave._loops.structured.rows import add_costs
+from labelweave._loops.structured.rows import add_costs, pair_moments
 from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin.penalties import CliquePenalty
 from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.solvers.passes import PassRecord
 
 __all__ = [
-    "LABEL_SCALE",
-    "DualMoments",
-    "MarginModel",
-    "MarginPoint",
-    "WorstLabelings",
-    "component_labels",
-    "graph_layout",
-]
+    "LABEL_SCALE", "CliquePenalty", "DualMoments", "MarginModel", "MarginPoint", "RidgePenalty",
+    "RoundPenalty", "component_labels", "graph_layout", "grown_shares",
+]  # fmt: skip
 
 
 LABEL_SCALE = 2.0
@@ -90,10 +96,35 @@ class DualMoments(NamedTuple):
 
     def clique_sums(self, clique: tuple[int, ...]) -> Array:
         """Compute a clique's columns (d, states), whether it is in the graph or not."""
-        labels, size = np.asarray(clique, np.int64), 1 << len(clique)
-        moments = np.empty((self.data.n_rows, size))
-        clique_moments(labels, self.homes[labels], self.targets, self.dual, np.empty(size), moments)
+        labels = np.asarray(clique, np.int64)
+        states, true = np.arange(1 << len(labels)), _states(self.targets[:, labels])
+        moments = np.full((self.data.n_rows, len(states)), -1.0)
+        for bits in self._parts(labels):
+            moments *= self._marginal(labels, bits)[:, states & bits]
+        moments[np.arange(len(moments)), true] += 1.0
         return self._sums(moments)
+
+    def _parts(self, labels: Array) -> list[int]:
+        """Group the bits of a clique's state by components, which are independent."""
+        homes = self.homes[labels].tolist()
+        keys = [home if home >= 0 else -1 - bit for bit, home in enumerate(homes)]
+        return [
+            sum(1 << bit for bit, other in enumerate(keys) if other == key) for key in dict.fromkeys(keys)
+        ]
+
+    def _marginal(self, labels: Array, bits: int) -> Floats:
+        """Give the distribution of the states (n, states) of some of a clique's labels, of one component."""
+        n_rows, first = self.data.n_rows, labels[(bits & -bits).bit_length() - 1]
+        marginal = np.zeros((n_rows, 1 << len(labels)))
+        if self.homes[first] < 0:
+            mean = self.dual.means[:, first]
+            marginal[:, 0], marginal[:, bits] = 1.0 - mean, mean
+            return marginal
+        shares, rows = self.dual.shares[:, :, self.homes[first]], np.arange(n_rows)
+        for vertex in range(shares.shape[1]):
+            state = _states(self.dual.vertices[:, vertex, labels]) & bits
+            marginal[rows, state] += shares[:, vertex]
+        return marginal
 
     def pair_sums(self, label: int, others: Array) -> Array:
         """Compute the columns (d, p) of the products of a label's sign and those of p others."""
@@ -185,6 +216,11 @@ class MarginModel:
         return changed
 
 
+def _states(values: Array) -> Array:
+    """Number the states (n,) of labels (n, m)."""
+    return np.asarray((values != 0) @ (1 << np.arange(values.shape[1])))
+
+
 def _numbers(part: slice) -> Array:
     return np.arange(part.start, part.stop, dtype=np.int64)
 
@@ -225,3 +261,80 @@ def _integers(parts: Any) -> Array:
 
 def _starts(parts: Any) -> Array:
     return np.cumsum([0] + [len(part) for part in parts], dtype=np.int64)
+
+
+_SMALLEST_SHARE = 1e-12
+
+
+class RidgePenalty:
+    """Half the squared weights."""
+
+    def __init__(self, n_cliques: int) -> None:
+        self.n_cliques = n_cliques
+
+    def first_shares(self) -> Array:
+        """Give none."""
+        return np.zeros(0)
+
+    def scales(self, shares: Array) -> Array:
+        """Give ones."""
+        return np.ones(self.n_cliques)
+
+    def primal(self, squares: Array, shares: Array) -> float:
+        """Compute the penalty."""
+        return 0.5 * float(squares.sum())
+
+    def dual(self, squares: Array) -> float:
+        """Compute the conjugate, which is the penalty."""
+        return 0.5 * float(squares.sum())
+
+    def rebalance(self, squares: Array, shares: Array) -> None:
+        """Do nothing."""
+
+
+class RoundPenalty:
+    """Half the square of the summed norms of rounds.
+
+    rounds (cliques,): the round of every clique, from 0.
+    """
+
+    def __init__(self, rounds: Any = ()) -> None:
+        self.rounds = np.asarray(rounds, np.int64)
+        self.n_rounds = int(self.rounds.max(initial=-1)) + 1
+
+    def first_shares(self) -> Array:
+        """Give equal shares."""
+        return np.full(self.n_rounds, 1.0 / max(1, self.n_rounds))
+
+    def scales(self, shares: Array) -> Array:
+        """Give the share of every clique's round."""
+        return shares[self.rounds]
+
+    def round_squares(self, squares: Array) -> Array:
+        """Sum over the cliques of rounds."""
+        return np.bincount(self.rounds, squares, minlength=self.n_rounds)
+
+    def primal(self, squares: Array, shares: Array) -> float:
+        """Compute the penalty of the weights."""
+        return 0.5 * float(self._norms(squares, shares).sum()) ** 2
+
+    def dual(self, squares: Array) -> float:
+        """Compute the conjugate: half the largest squared norm of a round."""
+        return 0.5 * float(self.round_squares(squares).max(initial=0.0))
+
+    def rebalance(self, squares: Array, shares: Array) -> None:
+        """Write the best shares for the weights."""
+        norms = self._norms(squares, shares)
+        if norms.sum() > 0:
+            shares[:] = np.maximum(norms / norms.sum(), _SMALLEST_SHARE)
+
+    def _norms(self, squares: Array, shares: Array) -> Array:
+        return shares * np.sqrt(self.round_squares(squares))
+
+
+CliquePenalty = RidgePenalty | RoundPenalty
+
+
+def grown_shares(shares: Array) -> Array:
+    """Give the shares with one more round, which takes an equal one."""
+    return np.append(shares * (len(shares) / (len(shares) + 1.0)), 1.0 / (len(shares) + 1.0))

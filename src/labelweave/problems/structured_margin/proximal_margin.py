@@ -25,11 +25,12 @@ from labelweave.arrays import Workers, panels
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.margin_model import (
     LABEL_SCALE,
+    CliquePenalty,
     DualMoments,
     MarginModel,
     MarginPoint,
+    RoundPenalty,
 )
-from labelweave.problems.structured_margin.penalties import CliquePenalty, RoundPenalty
 from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.solvers.frame import State
 from labelweave.solvers.passes import PassRecord

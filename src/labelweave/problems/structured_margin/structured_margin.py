@@ -25,34 +25,36 @@ that solving it never raises the objective.  An unobserved label alone drops out
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from labelweave._loops.structured.arrays import DualPoint, Layout, RowBlock
-from labelweave._loops.structured.ascent import ascend_rows
-from labelweave._loops.structured.moments import component_means, expected_costs, merge_components
+from labelweave._loops.structured.rows import ascend_rows
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.margin_model import (
     LABEL_SCALE,
+    CliquePenalty,
     DualMoments,
     MarginModel,
     MarginPoint,
     component_labels,
     graph_layout,
+    grown_shares,
 )
-from labelweave.problems.structured_margin.penalties import CliquePenalty, grown_shares
 from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.solvers.frame import State
 from labelweave.solvers.passes import PassRecord
 
-__all__ = ["DualMarginPoint", "StructuredMargin"]
+__all__ = ["DualMarginPoint", "StructuredMargin", "joined"]
 
 
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
+_ROWS_TO_MERGE = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +139,16 @@ class StructuredMargin(MarginModel):
 
     def moments(self, point: DualMarginPoint) -> DualMoments:
         """Give the present distributions, with the means that they have."""
-        component_means(self.layout, point.dual)
+        self._write_means(point)
         return DualMoments(self.data, point.targets, self.homes, point.dual, self.regularization)
+
+    def _write_means(self, point: DualMarginPoint) -> None:
+        """Write the means of the labels of components."""
+        for component, labels in enumerate(component_labels(self.layout)):
+            means = np.zeros((self.n_rows, len(labels)))
+            for vertex in range(self.capacity):
+                means += point.shares[:, vertex, component, None] * point.vertices[:, vertex, labels]
+            point.means[:, labels] = means
 
     def recompute(self, point: DualMarginPoint) -> None:
         """Compute z anew from the distributions, and with it what rounding has added."""
@@ -195,10 +205,12 @@ class StructuredMargin(MarginModel):
         """Compute both objectives; inexact inference enters the primal with its bound."""
         loss, _ = self.hinge_loss(point)
         label_square, squares = self.squares(point)
-        component_means(self.layout, point.dual)
+        self._write_means(point)
         labels = 0.5 * LABEL_SCALE * label_square
         primal = self.regularization * (labels + self.penalty.primal(squares, point.round_shares)) + loss
-        cost = float(expected_costs(self.data.arrays_with(point.targets), point.dual))
+        wrong = np.where(point.targets == 1, 1.0 - point.means, point.means)
+        wrong *= self.data.arrays.observed * np.where(point.targets == 1, *self.data.arrays.costs[::-1])
+        cost = float(self.data.arrays.weights @ wrong.sum(axis=1))
         return self.record(primal, cost - self.regularization * (labels + self.penalty.dual(squares)))
 
     def complete(self, point: DualMarginPoint) -> bool:
@@ -226,10 +238,53 @@ def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> 
     shares = np.zeros((n, capacity, len(wide)))
     vertices = np.zeros((n, capacity, n_labels), np.int8)
     for component, labels in enumerate(wide):
-        parts = [np.asarray([label]) for label in labels[homes[labels] < 0]]
-        joined = np.unique(homes[labels][homes[labels] >= 0])
-        parts += [old_labels[home] for home in joined]
-        sources = np.concatenate([np.full(len(parts) - len(joined), -1), joined])
-        starts = np.cumsum([0] + [len(part) for part in parts])
-        merge_components(starts, np.concatenate(parts), sources, dual, component, shares, vertices)
+        parts = [([label], _lone(dual, label)) for label in labels[homes[labels] < 0]]
+        for home in np.unique(homes[labels][homes[labels] >= 0]):
+            own = old_labels[home]
+            parts.append((own.tolist(), (dual.shares[:, :, home], dual.vertices[:, :, own])))
+        order = [label for own, _ in parts for label in own]
+        for rows in panels(n, _ROWS_TO_MERGE):
+            merged = reduce(
+                lambda one, other: joined(one, other, capacity),
+                [(own_shares[rows], own_vertices[rows]) for _, (own_shares, own_vertices) in parts],
+            )
+            shares[rows, : merged[0].shape[1], component] = merged[0]
+            for place, label in enumerate(order):
+                vertices[rows, : merged[0].shape[1], label] = merged[1][:, :, place]
     return DualPoint(dual.means, vertices, shares)
+
+
+def _lone(dual: DualPoint, label: int) -> tuple[Array, Array]:
+    """Give the distribution of a label that is alone: its shares (n, 2) and vertices (n, 2, 1)."""
+    mean = dual.means[:, label]
+    values = np.broadcast_to(np.array([0, 1], np.int8)[None, :, None], (len(mean), 2, 1))
+    return np.stack([1.0 - mean, mean], axis=1), values
+
+
+def joined(one: tuple[Array, Array], other: tuple[Array, Array], capacity: int) -> tuple[Array, Array]:
+    """Couple two distributions of every row, each of shares (n, a) and vertices (n, a, p).
+
+    Independent if there is room for all pairs; else the shares of both are laid along one line, which makes
+    fewer pairs with the same margins, and those of smallest share go.
+    """
+    (first, left), (second, right) = one, other
+    n, a, b = len(first), first.shape[1], second.shape[1]
+    table = (first[:, :, None] * second[:, None, :]).reshape(n, a * b)
+    tight = np.flatnonzero((first > 0).sum(axis=1) * (second > 0).sum(axis=1) > capacity)
+    if len(tight):
+        ends, others = np.cumsum(first[tight], axis=1), np.cumsum(second[tight], axis=1)
+        cuts = np.sort(np.concatenate([ends, others], axis=1), axis=1)
+        widths = np.diff(cuts, axis=1, prepend=0.0)
+        middles = (cuts - 0.5 * widths)[:, :, None]
+        row = np.minimum((ends[:, None] < middles).sum(axis=2), a - 1)
+        column = np.minimum((others[:, None] < middles).sum(axis=2), b - 1)
+        lines = np.zeros((len(tight), a * b))
+        np.add.at(lines, (np.arange(len(tight))[:, None], row * b + column), widths)
+        table[tight] = lines
+    places = np.argsort(-table, axis=1, kind="stable")[:, :capacity]
+    shares = np.take_along_axis(table, places, axis=1)
+    parts = [
+        np.take_along_axis(vertices, number[:, :, None], axis=1)
+        for vertices, number in ((left, places // b), (right, places % b))
+    ]
+    return shares / shares.sum(axis=1, keepdims=True), np.concatenate(parts, axis=2)

@@ -1,9 +1,11 @@
+from functools import reduce
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave._loops.structured.arrays import DualPoint
-from labelweave._loops.structured.moments import merge_components
+from labelweave.problems.structured_margin.structured_margin import joined
 
 
 def _point(random, n, capacity, parts):
@@ -24,12 +26,16 @@ def test_margins_of_parts_are_kept(seed, counts, is_tight):
     labels = np.arange(2 * n_wide + n_alone)
     parts = [labels[2 * k : 2 * k + 2] for k in range(n_wide)] + [[label] for label in labels[2 * n_wide :]]
     old = _point(random, n, 4, parts)
-    homes = np.concatenate([np.arange(n_wide), np.full(n_alone, -1)]).astype(np.int64)
     # room for independent parts, or for the shares of two parts along one line
     capacity = 7 if is_tight and len(parts) == 2 else 4**n_wide * 2**n_alone
-    shares, vertices = np.zeros((n, capacity, 1)), np.zeros((n, capacity, len(labels)), np.int8)
-    starts = np.cumsum([0] + [len(part) for part in parts])
-    merge_components(starts, labels, homes, old, 0, shares, vertices)
+    pieces = [
+        (old.shares[:, :, k], old.vertices[:, :, part])
+        if k < n_wide
+        else (np.c_[1 - old.means[:, part[0]], old.means[:, part[0]]], np.tile([[[0], [1]]], (n, 1, 1)))
+        for k, part in enumerate(parts)
+    ]
+    shares, vertices = reduce(lambda one, other: joined(one, other, capacity), pieces)
+    shares = shares[:, :, None]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     for number, part in enumerate(parts):
         states, power = np.eye(2 ** len(part)), 1 << np.arange(len(part))
@@ -44,8 +50,6 @@ def test_margins_of_parts_are_kept(seed, counts, is_tight):
 def test_with_too_few_places_the_largest_shares_stay():
     shares = np.array([[[0.7, 0.6], [0.3, 0.4]]])
     vertices = np.array([[[0, 0, 0, 0], [1, 1, 1, 1]]], np.int8)
-    dual = DualPoint(np.zeros((1, 4)), vertices, shares)
-    new_shares, new_vertices = np.zeros((1, 2, 1)), np.zeros((1, 2, 4), np.int8)
-    merge_components(np.array([0, 2, 4]), np.arange(4), np.array([0, 1]), dual, 0, new_shares, new_vertices)
-    assert new_vertices[0].tolist() == [[0, 0, 0, 0], [1, 1, 1, 1]]
-    np.testing.assert_allclose(new_shares[0, :, 0], [0.6 / 0.9, 0.3 / 0.9])
+    found = joined((shares[:, :, 0], vertices[:, :, :2]), (shares[:, :, 1], vertices[:, :, 2:]), capacity=2)
+    assert found[1][0].tolist() == [[0, 0, 0, 0], [1, 1, 1, 1]]
+    np.testing.assert_allclose(found[0][0], [0.6 / 0.9, 0.3 / 0.9])

@@ -1,0 +1,186 @@
+"""What the graph's weights are of, where it is not the features: a kernel's own features, or scores.
+
+A pivoted Cholesky factor F of the kernel matrix, ``K ~ F F^T`` with the features of row x
+``K(x, pivots) T^-T`` (the Nyström approximation; exact with as many pivots as the matrix has rank), makes a
+linear model one of the kernel.  Scores are those of kernel ridge regressions of the labels on F, each
+training row's from a fit without it, in closed form: its residual over one less its leverage (Allen, "The
+relationship between variable selection and data augmentation and a method for prediction", Technometrics
+1974).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.linalg as sl
+
+from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
+from labelweave.arrays import Workers, panels
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import Pivoting, incomplete_cholesky
+from labelweave.features.gram.sources import GramSource
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import storable
+
+__all__ = [
+    "KernelInputs",
+    "LeftOutRidge",
+    "kernel_inputs",
+    "learned_width",
+    "left_out_ridge",
+    "rows_for_width",
+]
+
+_MOST_PIVOTS = 4000
+_RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row
+_WIDTHS = 2.0 ** np.arange(-4, 5)  # times what "scale" is
+_ROWS_FOR_WIDTH = 1500
+_NUMBERS_AT_ONCE = 8_000_000  # kernel values held in memory, 64 MB
+_NEGLIGIBLE = 1e-12  # of the largest eigenvalue
+
+
+@storable("KernelInputs")
+@dataclass(frozen=True)
+class KernelInputs:
+    """Makes the graph's inputs of new rows: ``K(x, pivots) table + constant``.
+
+    kernel: None for a given matrix; the features of the pivots are then not known.
+    pivots (r,): numbers of training rows.
+    pivot_rows (r, d): their features.
+    Shapes: table (r, p), constant (p,).
+    """
+
+    kernel: Kernel | None
+    pivots: Array
+    pivot_rows: Any
+    table: Floats
+    constant: PerLabel
+
+    def of(self, features: FeatureMatrix) -> FeatureMatrix:
+        """Make the inputs of some rows, in bounded memory."""
+        inputs = np.empty((len(features), len(self.constant)))
+        known = None if self.pivot_rows is None else FeatureMatrix(self.pivot_rows)
+        for rows in panels(len(features), max(1, _NUMBERS_AT_ONCE // max(1, len(self.pivots)))):
+            part = features.rows(rows)
+            inputs[rows] = self._values(part, known) @ self.table + self.constant
+        return FeatureMatrix(inputs)
+
+    def _values(self, rows: FeatureMatrix, known: FeatureMatrix | None) -> Array:
+        if self.kernel is None or known is None:
+            table = rows.data[:, self.pivots]
+            return np.asarray(table.toarray() if rows.is_sparse else table, np.float64)
+        return np.asarray(self.kernel.block(rows, known), np.float64)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make them again."""
+        return cls(**state)
+
+
+class LeftOutRidge(NamedTuple):
+    """Ridge regressions of labels, -1 and 1, with an intercept that is not penalised.
+
+    scores (n, L): of every row, from the other rows.
+    ridge: the penalty of the squared weights, against weights of rows of mean 1.
+    loss: the mean squared error of the scores at observed labels.
+    Shapes: coefficients (r, L), intercepts (L,).
+    """
+
+    scores: RowsByLabels
+    coefficients: Floats
+    intercepts: PerLabel
+    ridge: float
+    loss: float
+
+
+def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> LeftOutRidge:
+    """Fit ridge regressions, with the penalty of the least loss of left-out rows.
+
+    An unobserved label counts as the mean of those observed, and not in the loss.
+    """
+    weights = weights / weights.mean()
+    signs = labels.to_signs().astype(np.float64)
+    seen = weights[:, None] * (signs != 0)
+    means = (seen * signs).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
+    targets = np.where(signs == 0, means, signs)
+    total, roots = weights.sum(), np.sqrt(weights)
+    center, level = weights @ factor / total, weights @ targets / total
+    scaled = roots[:, None] * (factor - center)
+    squares, vectors = sl.eigh(scaled.T @ scaled)
+    kept = squares > _NEGLIGIBLE * max(squares.max(initial=0.0), 1e-300)
+    squares, vectors = squares[kept], vectors[:, kept]
+    basis = scaled @ (vectors / np.sqrt(squares))
+    moments, leverages = basis.T @ (roots[:, None] * (targets - level)), basis**2
+    unit = squares.sum() / len(factor) or 1.0
+
+    def residuals(ridge: float) -> RowsByLabels:
+        shrunk = squares / (squares + ridge)
+        fitted = (basis @ (shrunk[:, None] * moments)) / roots[:, None] + level
+        left = 1.0 - weights / total - leverages @ shrunk
+        return np.asarray((targets - fitted) / np.maximum(left, 1e-12)[:, None])
+
+    def loss(ridge: float) -> float:
+        return float((seen * residuals(ridge) ** 2).sum() / seen.sum())
+
+    losses = [loss(ridge) for ridge in unit * _RIDGES]
+    ridge = float(unit * _RIDGES[int(np.argmin(losses))])
+    coefficients = (vectors * (np.sqrt(squares) / (squares + ridge))) @ moments
+    scores = targets - residuals(ridge)
+    return LeftOutRidge(scores, coefficients, level - center @ coefficients, ridge, min(losses))
+
+
+def learned_width(
+    widths: Callable[[float], GramSource], labels: LabelMatrix, weights: PerRow, seed: int, workers: Workers
+) -> float:
+    """Choose a multiple of a kernel's usual gamma by the loss of left-out rows, on 1,500 rows at most.
+
+    widths: gives the kernel matrix of these rows.
+    """
+    losses = [
+        left_out_ridge(_factor(widths(width), None, seed, workers).factor, labels, weights).loss
+        for width in _WIDTHS
+    ]
+    return float(_WIDTHS[int(np.argmin(losses))])
+
+
+def rows_for_width(n_rows: int, seed: int) -> Array:
+    """Draw the rows on which a width is chosen."""
+    if n_rows <= _ROWS_FOR_WIDTH:
+        return np.arange(n_rows)
+    return np.sort(np.random.RandomState(seed).permutation(n_rows)[:_ROWS_FOR_WIDTH])
+
+
+def _factor(source: GramSource, rank: int | None, seed: int, workers: Workers) -> Any:
+    rank = min(source.n_rows, _MOST_PIVOTS if rank is None else rank)
+    return incomplete_cholesky(source, Pivoting(rank, seed=seed), workers)
+
+
+def kernel_inputs(
+    source: GramSource,
+    rank: int | None,
+    targets: tuple[LabelMatrix, PerRow] | None,
+    seed: int,
+    workers: Workers,
+) -> tuple[Floats, Array, Floats, PerLabel, float]:
+    """Make the inputs of the training rows, and what makes those of others.
+
+    rank: the number of pivots; None for as many as the matrix has rank, at most 4,000.
+    targets: labels and weights, for their scores as inputs; None for the features themselves.
+    Returns the inputs (n, p), the pivots (r,), the table (r, p) and the constant (p,) of ``KernelInputs``,
+        and the ridge, NaN for features.
+    """
+    found = _factor(source, rank, seed, workers)
+    pivots, triangle = found.active_rows, found.factor[found.active_rows]
+    if targets is None:
+        table = sl.solve_triangular(triangle, np.eye(len(pivots)), lower=True, trans="T")
+        return found.factor, pivots, np.ascontiguousarray(table), np.zeros(len(pivots)), float("nan")
+    fitted = left_out_ridge(found.factor, *targets)
+    table = sl.solve_triangular(triangle, fitted.coefficients, lower=True, trans="T")
+    return fitted.scores, pivots, np.ascontiguousarray(table), fitted.intercepts, fitted.ridge

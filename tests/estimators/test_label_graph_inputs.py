@@ -1,0 +1,181 @@
+"""Kernels, left-out scores and thresholds of LabelGraphClassifier."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+
+import labelweave
+from labelweave import LabelGraphClassifier, LabelMatrix
+from labelweave.arrays import Workers
+from labelweave.estimators.label_graph.inputs import kernel_inputs, left_out_ridge
+from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.features.gram.sources import KernelSource
+from labelweave.metrics import f1_score
+
+RULES = ["f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"]
+
+
+def rows(n_rows=80, seed=0):
+    """Labels of circles, which no linear model has, and one tied to another."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3))
+    radius = np.linalg.norm(X[:, :2], axis=1)
+    Y = np.column_stack([radius > 1.2, radius < 1.6, X[:, 2] > 0.3]).astype(float)
+    return X, np.c_[Y, np.where(rng.random(n_rows) < 0.9, Y[:, 0], 1 - Y[:, 0])]
+
+
+def model(**parameters):
+    return LabelGraphClassifier(**({"graph": "chow-liu", "regularization": 1e-3, "tol": 0.02} | parameters))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_left_out_scores_are_those_of_fits_without_the_row(weighted):
+    X, Y = rows(25)
+    weights = np.random.default_rng(1).random(25) + 0.5 if weighted else np.ones(25)
+    weights /= weights.mean()
+    Y[3, 0], Y[7, 2] = np.nan, np.nan
+    with Workers(1).running() as workers:
+        source = KernelSource(RBFKernel(0.5), FeatureMatrix(X))
+        found = kernel_inputs(source, None, (LabelMatrix.from_any(Y), weights), 0, workers)
+    scores, pivots, table, constant, ridge = found
+    signs = np.nan_to_num(2 * Y - 1)
+    seen = ~np.isnan(Y) * weights[:, None]
+    targets = np.where(np.isnan(Y), (seen * signs).sum(0) / seen.sum(0), signs)
+    gram = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(2))
+
+    def fitted(kept):
+        """Minimise over coefficients and a free intercept."""
+        penalised, ones = (
+            gram[np.ix_(kept, kept)] + ridge * np.diag(1 / weights[kept]),
+            np.ones((len(kept), 1)),
+        )
+        square = np.block([[penalised, ones], [ones.T, np.zeros((1, 1))]])
+        solved = np.linalg.solve(square, np.r_[targets[kept], np.zeros((1, 4))])
+        return gram[:, kept] @ solved[:-1] + solved[-1]
+
+    for row in (0, 3, 11):
+        np.testing.assert_allclose(scores[row], fitted(np.delete(np.arange(25), row))[row], atol=1e-6)
+    np.testing.assert_allclose(gram[:, pivots] @ table + constant, fitted(np.arange(25)), atol=1e-6)
+
+
+def test_the_penalty_is_that_of_the_least_left_out_error():
+    X, Y = rows(60)
+    labels = LabelMatrix.from_any(Y)
+    found = left_out_ridge(X, labels, np.ones(60))
+    assert found.loss == pytest.approx(np.mean((found.scores - (2 * Y - 1)) ** 2))
+    peer = KernelRidge(alpha=found.ridge).fit(X - X.mean(0), 2 * Y - 1 - (2 * Y - 1).mean(0))
+    expected = peer.predict(X - X.mean(0)) + (2 * Y - 1).mean(0)
+    np.testing.assert_allclose(X @ found.coefficients + found.intercepts, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("inputs", ["features", "scores"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "cosine", 2.0 * RBFKernel(0.5)])
+def test_kernels_of_every_kind(kernel, inputs, tmp_path):
+    X, Y = rows()
+    fitted = model(kernel=kernel, inputs=inputs).fit(X, Y)
+    linear = model().fit(X, Y)
+    if kernel != "cosine":
+        assert fitted.score(X, Y) > linear.score(X, Y) + 0.1
+    assert fitted.coef_.shape[1] == (4 if inputs == "scores" else len(fitted.inputs_.pivots))
+    assert np.isnan(fitted.ridge_) == (inputs == "features")
+    sparse = clone(fitted).fit(sp.csr_array(X), Y)
+    np.testing.assert_allclose(
+        sparse.inputs_.of(FeatureMatrix(sp.csr_array(X))).data,
+        fitted.inputs_.of(FeatureMatrix(X)).data,
+        atol=1e-5,
+    )
+    assert sparse.objective_ == pytest.approx(fitted.objective_, rel=0.03, abs=0.03)
+    fitted.save(tmp_path / "m.lw")
+    again = labelweave.load(tmp_path / "m.lw")
+    np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
+
+
+def test_a_linear_kernel_of_full_rank_is_the_linear_model():
+    X, Y = rows()
+    plain = model(tol=1e-4).fit(X, Y)
+    factor = model(tol=1e-4, kernel=labelweave.kernels.LinearKernel()).fit(X, Y)
+    np.testing.assert_allclose(factor.decision_function(X), plain.decision_function(X), atol=0.1)
+
+
+@pytest.mark.parametrize("inputs", ["features", "scores"])
+def test_a_given_matrix_is_the_kernel_and_rows_of_weight_0_are_absent(inputs):
+    X, Y = rows()
+    gram = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(2))
+    weights = np.r_[np.zeros(20), np.ones(60)]
+    named = model(kernel="rbf", gamma=0.5, inputs=inputs).fit(X, Y, weights)
+    given = model(kernel="precomputed", inputs=inputs).fit(gram, Y, weights)
+    alone = model(kernel="rbf", gamma=0.5, inputs=inputs).fit(X[20:], Y[20:])
+    seen, read = FeatureMatrix(X), named.inputs_.of(FeatureMatrix(X)).data
+    np.testing.assert_allclose(given.inputs_.of(FeatureMatrix(gram)).data, read, atol=1e-6)
+    np.testing.assert_allclose(alone.inputs_.of(seen).data, read, atol=1e-6)
+    np.testing.assert_array_equal(given.inputs_.pivots, alone.inputs_.pivots + 20)
+    assert np.mean(given.predict(gram) == named.predict(X)) > 0.97
+    assert np.mean(alone.predict(X) == named.predict(X)) > 0.97
+
+
+def test_fewer_pivots_are_an_approximation():
+    X, Y = rows()
+    few = model(kernel="rbf", n_components=5).fit(X, Y)
+    assert few.coef_.shape == (4, 5)
+    assert few.inputs_.pivot_rows.shape == (5, 3)
+
+
+@pytest.mark.parametrize("inputs", ["features", "scores"])
+def test_a_learned_width_beats_a_bad_one(inputs):
+    X, Y = rows(120)
+    fitted = model(kernel="rbf", gamma="learn", inputs=inputs).fit(100 * X[:80], Y[:80])
+    bad = model(kernel="rbf", gamma=10.0, inputs=inputs).fit(100 * X[:80], Y[:80])
+    assert 0 < fitted.kernel_.gamma < 0.01
+    assert fitted.score(100 * X[80:], Y[80:]) > bad.score(100 * X[80:], Y[80:])
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "precomputed", RBFKernel(0.3)])
+def test_no_width_to_learn(kernel):
+    X, Y = rows()
+    with pytest.raises(ValueError, match=r"gamma='learn' is for the kernels 'rbf', 'polynomial'"):
+        model(kernel=kernel, gamma="learn").fit(X, Y)
+
+
+@pytest.mark.parametrize("graph", ["chow-liu", "learn"])
+@pytest.mark.parametrize("threshold", [*RULES, 0.3])
+def test_thresholds_are_taken_off_the_scores(graph, threshold, tmp_path):
+    X, Y = rows()
+    fitted = model(graph=graph, threshold=threshold, max_rounds=2).fit(X, Y)
+    auto = model(graph=graph, max_rounds=2).fit(X, Y)
+    np.testing.assert_array_equal(fitted.coef_, auto.coef_)
+    scores = fitted.decision_function(X)
+    np.testing.assert_allclose(scores + fitted.thresholds_, auto.decision_function(X))
+    np.testing.assert_array_equal(fitted.predict(X), scores > 0)
+    np.testing.assert_array_equal(fitted.predict_map(X).labels, auto.predict(X))
+    if threshold == "f1":
+        assert len(set(fitted.thresholds_)) == 1
+    fitted.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(labelweave.load(tmp_path / "m.lw").predict(X), fitted.predict(X))
+
+
+def test_a_threshold_for_f1_finds_rare_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    Y = (X @ rng.normal(size=(4, 4)) + 2 * rng.normal(size=(400, 4)) > 3.2).astype(int)
+    options = {"regularization": 0.02, "validation_fraction": 0.3}
+    plain = model(**options).fit(X[:250], Y[:250]).predict(X[250:])
+    tuned = model(threshold="macro_f1", **options).fit(X[:250], Y[:250]).predict(X[250:])
+    assert f1_score(Y[250:], tuned, average="macro") > f1_score(Y[250:], plain, average="macro")
+
+
+def test_thresholds_and_held_out_rounds_go_together():
+    X, Y = rows(120)
+    fitted = model(graph="learn", threshold="macro_f1", early_stopping=True, max_rounds=3).fit(X, Y)
+    assert np.isfinite([record.held_out_loss for record in fitted.graph_trace_]).all()
+    assert fitted.thresholds_.shape == (4,)
+    scored = model(graph="learn", threshold="f1", kernel="rbf", inputs="scores", max_rounds=3).fit(X, Y)
+    assert scored.score(X, Y) > 0.4
+
+
+def test_one_class_a_row_has_no_threshold():
+    X, _ = rows()
+    with pytest.raises(ValueError, match="threshold='f1' is for many labels a row or two classes"):
+        model(threshold="f1").fit(X, np.arange(80) % 3)
+    assert model(threshold="f1").fit(X, np.arange(80) % 2).thresholds_.shape == (1,)
