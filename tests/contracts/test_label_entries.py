@@ -12,6 +12,7 @@ from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import (
     DenseEntries,
     EntryTable,
+    EntryWeights,
     QuadraticEntries,
     SampledEntries,
 )
@@ -21,11 +22,11 @@ from reference.entry_twins import EntriesTwin
 RANK = 3
 
 
-def _dense(loss, signs, row_weights, negative_weight, **options):
+def _dense(loss, signs, row_weights, negative_weight, factors=None, **options):
     ones = np.ones(signs.shape[1], row_weights.dtype)
     complete = (signs != 0).all()
     listed = sp.csr_array((signs > 0).astype(np.int8)) if complete else sp.csr_array(signs)
-    table = EntryTable(listed, not complete, row_weights, ones, negative_weight)
+    table = EntryTable(listed, not complete, row_weights, ones, negative_weight, factors)
     return DenseEntries(ENTRY_LOSSES[loss](), table, Workers(1), **options)
 
 
@@ -36,10 +37,19 @@ def _streamed(loss, signs, row_weights, negative_weight):
     return entries
 
 
-def _sampled(loss, signs, row_weights, negative_weight):
+def _sampled(loss, signs, row_weights, negative_weight, factors=None):
     return SampledEntries.from_signs(
-        ENTRY_LOSSES[loss](), sp.csr_array(signs), row_weights, negative_weight, Workers(1)
+        ENTRY_LOSSES[loss](), sp.csr_array(signs), row_weights, negative_weight, Workers(1), factors
     )
+
+
+def _factors(shape, *, is_sparse):
+    """Costs a label and weights of entries, a few of them 0, and what they are multiplied together."""
+    random = np.random.default_rng(shape[0])
+    costs = random.choice([0.0, 0.5, 2.0], (2, 1, shape[1]))
+    entries = random.choice([0.0, 1.0, 1.0, 3.0], shape)
+    stored = sp.csr_array(entries - 1) if is_sparse else entries
+    return EntryWeights(*costs, stored), lambda signs: np.where(signs > 0, *costs) * entries
 
 
 def _quadratic(loss, signs, row_weights, negative_weight):
@@ -49,7 +59,8 @@ def _quadratic(loss, signs, row_weights, negative_weight):
 
 
 FORMS = {"dense": _dense, "streamed": _streamed, "sampled": _sampled, "quadratic": _quadratic}
-CASES = [(form, loss) for form in ("dense", "streamed", "sampled") for loss in ENTRY_LOSSES]
+WEIGHTED = {"dense, weighted": (_dense, False), "sampled, weighted": (_sampled, True)}
+CASES = [(form, loss) for form in ("dense", "streamed", "sampled", *WEIGHTED) for loss in ENTRY_LOSSES]
 CASES.append(("quadratic", "squared"))
 WITHOUT_WEIGHT = (-np.ones((1, 1), np.int8), np.zeros(1), 1.0, np.ones((1, RANK)), np.ones((1, RANK)))
 
@@ -72,8 +83,13 @@ def problems(draw, form):
 def _both(form, loss, problem, *, is_transposed):
     """The entries and their twin, seen from one side or the other, with both factors."""
     signs, weights, negative, image, fixed = problem
-    entries = FORMS[form](loss, signs, weights, negative)
     wide = np.where(signs > 0, 1.0, negative) * weights[:, None]
+    if form in WEIGHTED:
+        make, is_sparse = WEIGHTED[form]
+        factors, written_out = _factors(signs.shape, is_sparse=is_sparse)
+        entries, wide = make(loss, signs, weights, negative, factors), wide * written_out(signs)
+    else:
+        entries = FORMS[form](loss, signs, weights, negative)
     twin = EntriesTwin(loss, signs, wide)
     if is_transposed:
         return entries.transposed, twin.transposed, fixed, image
@@ -164,7 +180,7 @@ def test_float32_is_close_to_float64(entries, twin, image, fixed):
         rows, columns = (w.astype(np.float32) for w in (table.row_weights, table.column_weights))
         single = DenseEntries(
             entries.loss,
-            EntryTable(table.signs, table.lists_all, rows, columns, table.negative_weight),
+            EntryTable(table.signs, table.lists_all, rows, columns, table.negative_weight, table.factors),
             Workers(1),
         )
     else:
@@ -203,8 +219,12 @@ def test_threads_change_no_bit(form, loss, threads):
     signs = random.choice([-1, 1], (700, 400)).astype(np.int8)
     image, fixed = random.normal(size=(700, RANK)), random.normal(size=(400, RANK))
     found = []
+    make, extra = FORMS.get(form), ()
+    if form in WEIGHTED:
+        make, is_sparse = WEIGHTED[form]
+        extra = _factors(signs.shape, is_sparse=is_sparse)[:1]
     for count in (1, threads):
-        entries = FORMS[form](loss, signs, np.ones(700), 0.5)
+        entries = make(loss, signs, np.ones(700), 0.5, *extra)
         with Workers(count).running() as workers:
             for part in (entries, getattr(entries, "signs", None), getattr(entries, "positives", None)):
                 if part is not None:

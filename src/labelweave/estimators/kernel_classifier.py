@@ -5,10 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-
 from labelweave.array_types import Array
-from labelweave.arrays import panels
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.scorers import dense_rows
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
@@ -25,7 +22,6 @@ from labelweave.sklearn_compat import Interval, StrOptions
 __all__ = ["KernelClassifier"]
 
 _KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
-_KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
 
 
 class KernelClassifier(LabelClassifier):
@@ -82,19 +78,6 @@ class KernelClassifier(LabelClassifier):
         self.support_, self.dual_coef_ = support, coefficients
         if self.kernel != "precomputed":
             self.support_vectors_ = features.rows(support).data
-
-    def _times_kernel(self, features: FeatureMatrix, coefficients: Array) -> Array:
-        """Multiply the kernel to the support rows by their coefficients, in bounded memory."""
-        rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(self.support_)))
-        products = np.empty((len(features), coefficients.shape[1]), coefficients.dtype)
-        for rows in panels(len(features), rows_at_once):
-            products[rows] = self._kernel_to_support(features.rows(rows)) @ coefficients
-        return products
-
-    def _kernel_to_support(self, features: FeatureMatrix) -> Array:
-        if self.kernel == "precomputed":
-            return dense_rows(features)[:, self.support_]
-        return self.kernel_.block(features, FeatureMatrix(self.support_vectors_))
 
     def _storable_parameters(self) -> dict[str, Any]:
         if callable(self.kernel) and not isinstance(self.kernel, Kernel):

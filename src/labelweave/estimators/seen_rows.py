@@ -33,23 +33,27 @@ class SeenRows:
 
     labels: many labels a row, or the classes as they were given.
     form: how labels were given first; None for classes, whose form follows from all of them.
+    classes: classes that may come; None for those of the rows.
     """
 
     features: FeatureMatrix
     labels: LabelMatrix | Array
     weights: PerRow
     form: TargetForm | None
+    classes: Array | None = None
 
     @classmethod
-    def read(cls, features: FeatureMatrix, y: Any, weights: PerRow) -> SeenRows:
+    def read(cls, features: FeatureMatrix, y: Any, weights: PerRow, classes: Any = None) -> SeenRows:
         """Read what one call gives; unlike that of a fit its y may have a single class, or unobserved labels.
 
         Raises ValueError if there is not one target a row, or an entry of y is no label.
         """
         if not has_many_labels(y):
-            classes = column_or_1d(y, warn=True)
-            check_lengths(len(features), len(classes))
-            return cls(features, classes, weights, None)
+            y = column_or_1d(y, warn=True)
+            check_lengths(len(features), len(y))
+            return cls(features, y, weights, None, None if classes is None else column_or_1d(classes))
+        if classes is not None:
+            raise ValueError("classes is for y with one class a row; many labels are known by their columns.")
         labels = LabelMatrix.from_any(y)
         check_lengths(len(features), len(labels))
         return cls(features, labels, weights, label_form(y, labels))
@@ -60,7 +64,9 @@ class SeenRows:
         Raises ValueError if there is one class only, or a label that no row has observed.
         """
         if not isinstance(self.labels, LabelMatrix):
-            return read_targets(self.labels, taxonomy)
+            extra = self.labels[:0] if self.classes is None else self.classes
+            labels, form = read_targets(np.concatenate([self.labels, extra]), taxonomy)
+            return labels[: len(self.labels)], form
         require_observed(self.labels)
         assert self.form is not None, "labels have a form"
         return self.labels, self.form
@@ -86,7 +92,9 @@ class SeenRows:
             raise ValueError(
                 f"y has classes of type {types[1]}, but had {types[0]} before; go on with one type."
             )
-        return SeenRows(features, np.concatenate([self.labels, other.labels]), weights, None)
+        known = [part.classes for part in (self, other) if part.classes is not None]
+        classes = np.unique(np.concatenate(known)) if known else None
+        return SeenRows(features, np.concatenate([self.labels, other.labels]), weights, None, classes)
 
 
 def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:

@@ -10,7 +10,9 @@ Two penalties:
 - "ridge": ``lambda / 2 ||W H^T||^2``, that of independent linear models, whose rank is bounded all
   the same.  With the squared loss this is reduced-rank ridge regression.
 
-Lengths of W are those of the features' space, so that a kernel penalises functions.
+Lengths of W are those of the features' space, so that a kernel penalises functions.  A covariance R = U U^T
+between labels does the same on their side: H = U G, and G is penalised in its place, ``||G||^2 = tr(H^T R^-1
+H)``.  With U the features of the labels this is inductive matrix completion.
 
 **Half steps.**  While one factor is fixed, N, the other one minimises
 
@@ -24,7 +26,7 @@ length of the one that moves; and both turned so that the columns of what the en
 are orthogonal.  All of it is done on k x k matrices, then each factor is multiplied once.
 
 **Certificate.**  Without the bound on the rank the trace norm problem is convex.  With D the matrix of
-gradients, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D||_2 <= lambda``, and
+gradients, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D U||_2 <= lambda``, and
 
     dual(t) = - sum of w_ij conjugate(t D_ij / w_ij)
 
@@ -52,6 +54,7 @@ from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import (
     DenseEntries,
     EntryTable,
+    EntryWeights,
     LabelEntries,
     QuadraticEntries,
     SampledEntries,
@@ -77,8 +80,9 @@ _DENSE_SHARE = 0.5
 class LowRankFactors:
     """The objective of a pair of factors.
 
-    first (L, k): the labels' factor to start from; the features' factor starts at 0.
-    Shapes: entries (n, L), factor_map (n, m).
+    first (q, k): the labels' factor to start from; the features' factor starts at 0.
+    label_map: from a labels' factor to what scores are made of; by default it is the same.
+    Shapes: entries (n, L), factor_map (n, m), label_map (L, q).
     """
 
     def __init__(
@@ -89,36 +93,56 @@ class LowRankFactors:
         regularization: float,
         first: Array,
         workers: Workers,
+        label_map: FactorMap | None = None,
     ) -> None:
         self.entries, self.map, self.workers = entries, factor_map, workers
         self.penalty, self.regularization = penalty, regularization
         self.first, self.dtype = first, first.dtype
-        self.label_map = IdentityMap(entries.shape[1])
+        self.ties_labels = label_map is not None
+        self.label_map = label_map or IdentityMap(entries.shape[1])
+
+    @property
+    def label_blocks(self) -> Blocks:
+        """What of the labels' half step falls apart."""
+        if not self.ties_labels:
+            return "rows"
+        return "columns" if self.entries.transposed.has_uniform_curvature else "whole"
 
     def start(self) -> FactorPair:
         rank = self.first.shape[1]
         shapes = (self.map.shape[1], rank), (self.entries.shape[0], rank)
         features, image = (np.zeros(shape, self.dtype) for shape in shapes)
-        return FactorPair(features, image, self.first)
+        return self._with_labels(features, image, self.first)
 
     def pair_of(self, features: Array) -> FactorPair:
         """Give the pair of a features' factor and the labels' factor to start from."""
-        return FactorPair(features, self.map.image(features), self.first)
+        return self._with_labels(features, self.map.image(features), self.first)
+
+    def _with_labels(self, features: Array, image: Array, factor: Array) -> FactorPair:
+        if not self.ties_labels:
+            return FactorPair(features, image, factor)
+        return FactorPair(features, image, self.label_map.image(factor), factor)
+
+    @staticmethod
+    def label_factor(pair: FactorPair) -> Array:
+        """Give the labels' factor, shape (q, k)."""
+        return pair.labels if pair.label_factor is None else pair.label_factor
 
     def revived(self, pair: FactorPair, fresh: Callable[[], Array]) -> FactorPair:
         """Begin columns of a settled pair that are near 0 anew, if they could lower the objective.
 
         fresh: gives a labels' factor (L, k) to take them from.
         """
-        lengths = np.linalg.norm(pair.labels, axis=0)
+        factor = self.label_factor(pair).copy()
+        lengths = np.linalg.norm(factor, axis=0)
         dead = lengths <= _DEAD * lengths.max(initial=0.0)
         if not dead.any() or (self.penalty == "trace_norm" and self._is_widest(pair)):
             return pair
-        features, image, labels = (factor.copy() for factor in pair)
-        kept, new = labels[:, ~dead], fresh()[:, dead].astype(self.dtype)
+        features, image = pair.features.copy(), pair.image.copy()
+        kept, new = factor[:, ~dead], fresh()[:, dead].astype(self.dtype)
         new -= kept @ np.linalg.lstsq(kept, new, rcond=None)[0]  # columns of a fixed factor are orthogonal
-        features[:, dead], image[:, dead], labels[:, dead] = 0, 0, new
-        return FactorPair(features, image, labels)
+        features[:, dead], image[:, dead], factor[:, dead] = 0, 0, new
+        return self._with_labels(features, image, factor)
 
     def _is_widest(self, pair: FactorPair) -> bool:
         """Tell whether no other column would lower the objective."""
@@ -131,21 +155,20 @@ class LowRankFactors:
         blocks: Blocks = "columns" if self.entries.has_uniform_curvature else "whole"
         step = FactorStep(self.entries, self.map, pair.labels, self.regularization, blocks, self.workers)
         found = solver.minimise(step, pair.features, pair.image)
-        return FactorPair(found.factor, found.image, pair.labels), found
+        return pair._replace(features=found.factor, image=found.image), found
 
     def improve_labels(
         self, pair: FactorPair, solver: TrustRegionNewton
     ) -> tuple[FactorPair, FactorSolution]:
         pair = self._suited_features(pair)
-        step = FactorStep(
-            self.entries.transposed, self.label_map, pair.image, self.regularization, "rows", self.workers
-        )
-        found = solver.minimise(step, pair.labels, pair.labels)
-        return pair._replace(labels=found.factor), found
+        entries, blocks = self.entries.transposed, self.label_blocks
+        step = FactorStep(entries, self.label_map, pair.image, self.regularization, blocks, self.workers)
+        found = solver.minimise(step, self.label_factor(pair), pair.labels)
+        return self._with_labels(pair.features, pair.image, found.factor), found
 
     def refreshed(self, pair: FactorPair) -> FactorPair:
-        """Compute the image anew."""
-        return pair._replace(image=self.map.image(pair.features))
+        """Compute what the loss sees anew."""
+        return self._with_labels(pair.features, self.map.image(pair.features), self.label_factor(pair))
 
     def objective(self, pair: FactorPair) -> float:
         loss = float(self.entries.values(pair.image, pair.labels).sum())
@@ -169,7 +192,7 @@ class LowRankFactors:
         return -gradients.conjugate(share)
 
     def gradient_length(self, pair: FactorPair) -> float:
-        """Compute the spectral norm of ``Phi^T D``, D the gradients of the losses, from above.
+        """Compute the spectral norm of ``Phi^T D U``, D the gradients of the losses, from above.
 
         With W = 0 it is the least lambda at which the trace norm leaves nothing but 0.
 
@@ -178,11 +201,11 @@ class LowRankFactors:
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
 
         def square(vector: Array) -> Array:
-            column = np.ascontiguousarray(vector.reshape(-1, 1), self.dtype)
+            column = self.label_map.image(np.ascontiguousarray(vector.reshape(-1, 1), self.dtype))
             through = self.map.image(self.map.gradient(gradients.matmul(column)))
-            return np.asarray(gradients.adjoint(through)).ravel()
+            return np.asarray(self.label_map.gradient(gradients.adjoint(through))).ravel()
 
-        return float(np.sqrt(max(0.0, _largest_eigenvalue(square, self.entries.shape[1], self.dtype))))
+        return float(np.sqrt(max(0.0, _largest_eigenvalue(square, self.label_map.shape[1], self.dtype))))
 
     def settled(self, pair: FactorPair) -> FactorPair:
         """Take the pair of least penalty of a trace norm, the column of the largest singular value first."""
@@ -196,7 +219,8 @@ class LowRankFactors:
         return self.workers.inner(pair.features, dual, np.float64)
 
     def _label_gram(self, pair: FactorPair) -> Array:
-        return self.workers.inner(pair.labels, pair.labels, np.float64)
+        factor = self.label_factor(pair)
+        return self.workers.inner(factor, factor, np.float64)
 
     def _suited_labels(self, pair: FactorPair) -> FactorPair:
         """Take the pair of factors that suits a fixed factor of the labels."""
@@ -205,6 +229,10 @@ class LowRankFactors:
             of_labels, of_features = _orthonormal(labels, self.dtype)
         else:
             of_features, of_labels = self._balanced(pair, labels)
+        if self.ties_labels:  # columns of G are orthogonal now, but those of H are what the entries see
+            seen = self.workers.inner(pair.labels, pair.labels, np.float64)
+            turn = np.linalg.eigh(of_labels.T @ seen @ of_labels)[1]
+            of_features, of_labels = of_features @ turn, of_labels @ turn
         return self._multiplied(pair, of_features, of_labels)
 
     def _balanced(self, pair: FactorPair, labels: Array) -> tuple[Array, Array]:
@@ -237,11 +265,8 @@ class LowRankFactors:
         """Multiply the factors by matrices of which one times the other's transpose is 1."""
         multiply = self.workers.matmul
         of_features, of_labels = of_features.astype(self.dtype), of_labels.astype(self.dtype)
-        return FactorPair(
-            multiply(pair.features, of_features),
-            multiply(pair.image, of_features),
-            multiply(pair.labels, of_labels),
-        )
+        factors = multiply(pair.features, of_features), multiply(pair.image, of_features)
+        return self._with_labels(*factors, multiply(self.label_factor(pair), of_labels))
 
 
 class FactorStep:
@@ -347,27 +372,30 @@ def choose_entries(
     row_weights: npt.NDArray[Any],
     negative_weight: float,
     workers: Workers,
+    factors: EntryWeights | None = None,
 ) -> LabelEntries:
     """Choose how the loss of a label matrix is computed.
 
-    loss: the loss of an entry.
     row_weights (n,): weights of the rows, of the type to compute in.
     negative_weight: what the weights of entries that are not positive are multiplied with.
+    factors: further factors of the weights; those that differ by label or entry rule out the first form.
     Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
         where few entries are observed, else :class:`DenseEntries`.
     """
     entry_loss = ENTRY_LOSSES[loss]()
     if labels.observed is None:
-        if entry_loss.is_quadratic:
+        if entry_loss.is_quadratic and factors is None:
             return QuadraticEntries.from_pattern(labels.positives, row_weights, negative_weight, workers)
         signs = labels.positives
     else:
         signs = labels.observed
         if signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
-            return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers)
+            return SampledEntries.from_signs(
+                entry_loss, signs, row_weights, negative_weight, workers, factors
+            )
     ones = np.ones(labels.n_labels, row_weights.dtype)
     lists_all = labels.observed is not None
-    table = EntryTable(sp.csr_array(signs), lists_all, row_weights, ones, negative_weight)
+    table = EntryTable(sp.csr_array(signs), lists_all, row_weights, ones, negative_weight, factors)
     return DenseEntries(entry_loss, table, workers)
 
 

@@ -78,7 +78,7 @@ class LinearScores:
                 f"The scores of this {kind} are sums of kernels between a row and training rows, so single "
                 "features have no contributions that add up to a score."
             )
-        if not (hasattr(inner, "coef_") or hasattr(inner, "feature_factors_")):
+        if not (hasattr(inner, "feature_factors_") or hasattr(inner, "coef_")):
             return f"A {kind} keeps no weights of features, so their contributions are not available."
         return None
 
@@ -118,7 +118,7 @@ class LinearScores:
         return places[present], values[present]
 
     def _weights(self, column: int, places: Array) -> Array:
-        if hasattr(self.classifier, "coef_"):
+        if not hasattr(self.classifier, "feature_factors_"):
             return np.asarray(self.classifier.coef_[column, places], np.float64)
         factor = self.classifier.label_factors_[column].astype(np.float64)
         return np.asarray(self.classifier.feature_factors_[places] @ factor)

@@ -28,14 +28,17 @@ _FORCING = 0.3
 
 
 class FactorPair(NamedTuple):
-    """Two factors of a product, and what the loss sees of the first one.
+    """Two factors of a product, and what the loss sees of them.
 
-    Shapes: features (m, k), image (n, k), labels (L, k).
+    labels (L, k): what it sees of the labels' factor.
+    label_factor (q, k): the labels' factor itself; None where both are the same.
+    Shapes: features (m, k), image (n, k).
     """
 
     features: Array
     image: Array
     labels: Array
+    label_factor: Array | None = None
 
 
 class PairProblem(Protocol):

@@ -6,6 +6,7 @@ The optimisation problem is stated in :mod:`labelweave.problems.low_rank_factors
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,8 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 
+from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.estimators.base import CALLER
+from labelweave.estimators.entry_weights import read_entry_weights
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.low_rank.fit import (
     RANKS,
@@ -25,13 +30,22 @@ from labelweave.estimators.low_rank.fit import (
     Start,
     fit_factors,
 )
-from labelweave.estimators.low_rank.model import LowRankModel
+from labelweave.estimators.low_rank.model import End, LowRankModel
 from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
+from labelweave.sklearn_compat import (
+    Interval,
+    StrOptions,
+    _check_sample_weight,
+    _fit_context,
+    _num_samples,
+    with_callbacks,
+)
 from labelweave.solvers import Status
 from labelweave.solvers.alternating_minimization import RoundRecord
 
@@ -87,6 +101,14 @@ class LowRankClassifier(LowRankModel):
     negative_weight : float, default=1.0
         Weight of the loss of entries that are not positive.  Below 1 it is for positive-unlabelled data,
         where absent means unknown: an absent label then counts as a negative one with that weight.
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
+        A prior covariance R between labels: H is penalised by ``tr(H^T R^-1 H)``, and Z likewise.  One made
+        of features of the labels, one row a label (``LabelCovariance.low_rank``), makes inductive matrix
+        completion; a column of ones among them carries the intercepts.
+    false_positive_cost : float or array-like of shape (L,), default=1.0
+        What the losses of negative entries are multiplied with.
+    false_negative_cost : float or array-like of shape (L,), default=1.0
+        What the losses of positive entries are multiplied with.
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated squared loss of
         kernel ridge regression, by its gradient, from where they stand; the rank plays no part in it.  Needs
@@ -114,6 +136,12 @@ class LowRankClassifier(LowRankModel):
         classes or more.
     validation_fraction : float, default=0.1
         The share of rows held out for thresholds.
+    warm_start : bool, default=False
+        Whether the next ``fit`` starts from the factors of the last one, as far as they fit its data.
+    checkpoint : path-like or None, default=None
+        A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
+        on from it, with the same bits, when the same call is made again; other data or parameters are
+        refused.  It is removed when the fit is done.
     tol : float, default=1e-4
         The fit ends after a round that lowers the objective by less than this share.
     max_iter : int, default=100
@@ -136,6 +164,10 @@ class LowRankClassifier(LowRankModel):
         W: weights of features, or coefficients of support rows.
     label_factors_ : ndarray of shape (L, k)
         H.
+    coef_ : ndarray of shape (L, d)
+        H W^T, of explicit features.  It is made anew at every look, and dense: labels times features.
+    label_covariance_ : LabelCovariance or None
+        The covariance of the labels' factor; None for independent labels.
     intercept_ : ndarray of shape (L,)
         The intercepts.
     thresholds_ : ndarray of shape (L,)
@@ -203,9 +235,13 @@ class LowRankClassifier(LowRankModel):
         "fit_intercept": ["boolean"],
         "intercept_scaling": [_POSITIVE],
         "negative_weight": [_POSITIVE],
+        "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
+        "false_positive_cost": [_NON_NEGATIVE, "array-like"],
+        "false_negative_cost": [_NON_NEGATIVE, "array-like"],
         **LowRankModel._learning_constraints,
         "start": [StrOptions({"svd", "random"})],
         **LowRankModel._threshold_constraints,
+        **LowRankModel._frame_constraints,
         "tol": [_NON_NEGATIVE],
         "max_iter": [_COUNT],
         "precision": [StrOptions({"float32", "float64"})],
@@ -229,6 +265,9 @@ class LowRankClassifier(LowRankModel):
         fit_intercept=True,
         intercept_scaling=1.0,
         negative_weight=1.0,
+        label_covariance=None,
+        false_positive_cost=1.0,
+        false_negative_cost=1.0,
         hyperparameters="fixed",
         cv=5,
         learning_rows=None,
@@ -236,6 +275,8 @@ class LowRankClassifier(LowRankModel):
         start="svd",
         threshold="auto",
         validation_fraction=0.1,
+        warm_start=False,
+        checkpoint=None,
         tol=1e-4,
         max_iter=100,
         precision="float64",
@@ -248,22 +289,18 @@ class LowRankClassifier(LowRankModel):
         self.loss = loss
         self.regularization = regularization
         self.penalty = penalty
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
         self.negative_weight = negative_weight
+        self.label_covariance = label_covariance
+        self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
         self.hyperparameters = hyperparameters
-        self.cv = cv
-        self.learning_rows = learning_rows
+        self.cv, self.learning_rows = cv, learning_rows
         self.max_learning_iter = max_learning_iter
         self.start = start
-        self.threshold = threshold
-        self.validation_fraction = validation_fraction
-        self.tol = tol
-        self.max_iter = max_iter
+        self.threshold, self.validation_fraction = threshold, validation_fraction
+        self.warm_start, self.checkpoint = warm_start, checkpoint
+        self.tol, self.max_iter = tol, max_iter
         self.precision = precision
         self.low_rank = low_rank
         self.memory_budget = memory_budget
@@ -272,7 +309,7 @@ class LowRankClassifier(LowRankModel):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LowRankClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> LowRankClassifier:
         """Fit the model.
 
         Parameters
@@ -284,6 +321,8 @@ class LowRankClassifier(LowRankModel):
             without observed labels adds nothing.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
+        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
 
         Returns
         -------
@@ -297,41 +336,127 @@ class LowRankClassifier(LowRankModel):
             column or label is named.
         """
         features = self._read_features(X, reset=True)
-        labels, self._form = read_targets(y)
+        labels, form = read_targets(y)
         self._check_lengths(features, labels)
-        self.classes_ = self._form.classes
-        self._check_threshold()
-        weights = _check_sample_weight(
-            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
-        )
-        self._forget_expansion()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        source, explicit = self._read_kernel(features, seed)
-        workers = Workers(effective_n_jobs(self.n_jobs))
-        with workers.running():
-            data, arguments = (
-                LowRankData(labels, weights, explicit, source),
-                FitArguments(X, y, sample_weight),
-            )
-            self._fit(features, data, arguments, workers, seed)
+        entries = None if entry_weight is None else read_entry_weights(entry_weight, labels)
+        rows = SeenRows(features, labels, self._row_weights(sample_weight, features), form)
+        before, self._seen = self._end if self.warm_start else None, None
+        self._fit(rows, entries, before, FitArguments(X, y, sample_weight))
+        self._seen = rows if self.warm_start and entries is None else None
         return self
 
-    def _fit(
-        self,
-        features: FeatureMatrix,
-        data: LowRankData,
-        arguments: FitArguments,
-        workers: Workers,
-        seed: int,
-    ) -> None:
-        progress = FitProgress(self, arguments, self._most_subtasks())
-        settings = self._settings(data, workers, seed, progress)
-        data, settings, start = self._choose(features, data, arguments.y, settings)
-        self.rank_, self.regularization_ = settings.rank, settings.regularization
-        part = self._choose_thresholds(features, data, settings, start)
-        progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
-        fitted = _fit_after(part, data, settings, start)
-        self._keep(fitted, features)
+    def _takes_more_rows(self) -> bool:
+        return not (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )  # whose matrix has no place for new rows
+
+    @available_if(_takes_more_rows)
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
+    ) -> LowRankClassifier:
+        """Go on with new rows, new labels, or both.
+
+        The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
+        one ended.  Labels are known by name where they have names, else by place.  A label that a call does
+        not name is unobserved in its rows, a new one in all earlier rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            More rows, or earlier ones again with labels that were not known.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Their labels or classes.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses.
+        classes : array-like or None, default=None
+            With one class a row: classes that may come, so that rows of one class alone can begin.
+
+        Returns
+        -------
+        LowRankClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel is precomputed: its matrix has no place for new rows.
+        ValueError
+            If the data make no sense.
+
+        Warns
+        -----
+        UserWarning
+            If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
+            is fitted to the rows of this call alone.
+        """
+        seen = self._seen
+        if seen is None and hasattr(self, "scorer_"):
+            warnings.warn(
+                "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go "
+                "on, begin with partial_fit, or with fit and warm_start=True.",
+                stacklevel=CALLER,
+            )
+        features = self._read_features(X, reset=seen is None)
+        rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
+        rows = rows if seen is None else seen.joined(rows)
+        labels, form = rows.targets()
+        before, self._seen = None if seen is None else self._end, rows
+        self._fit(replace(rows, labels=labels, form=form), None, before, FitArguments(X, y, sample_weight))
+        return self
+
+    def _fit_from(
+        self, part: LowRankClassifier, kept: Array, X: Any, y: Any, **fit_params: Any
+    ) -> LowRankClassifier:
+        """Fit all rows from a model that was fitted to those of the given numbers."""
+        asked, self.warm_start = self.warm_start, True
+        self._end = None if part._end is None else part._end.spread(kept, _num_samples(X))
+        try:
+            return self.fit(X, y, **fit_params)
+        finally:
+            self.warm_start = asked
+            self._seen = self._seen if asked else None
+
+    def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
+        weights: Array = _check_sample_weight(
+            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
+        )
+        return weights
+
+    def _fit(self, rows: SeenRows, entries: Any, before: Any, arguments: FitArguments) -> None:
+        """Fit to data that were read, from where an earlier fit ended if there was one."""
+        labels, form, features = rows.labels, rows.form, rows.features
+        assert isinstance(labels, LabelMatrix), "classes were made labels"
+        assert form is not None, "the form is known with the labels"
+        self._form, self.classes_ = form, form.classes
+        self._check_threshold()
+        self._forget_expansion()
+        self.label_covariance_ = self._covariance(labels.n_labels)
+        factors = self._factors(labels, entries)
+        journal = self._open_journal(
+            X=features.data,
+            y=[labels.positives, labels.observed],
+            weights=[rows.weights, None if factors is None else factors.entries],
+            start=None if before is None else [before.start.labels, before.start.features],
+        )
+        seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
+        source, explicit = self._read_kernel(features, seed)
+        data = LowRankData(labels, rows.weights, explicit, source, factors, self.label_covariance_)
+        workers = Workers(effective_n_jobs(self.n_jobs))
+        with workers.running():
+            progress = FitProgress(self, arguments, self._most_subtasks())
+            settings = self._settings(data, workers, seed, progress, journal)
+            data, settings, start = self._choose(features, data, arguments.y, settings)
+            if start is None and before is not None:
+                start = before.carried(data, form, settings)
+            self.rank_, self.regularization_ = settings.rank, settings.regularization
+            part = self._choose_thresholds(features, data, settings, start)
+            progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
+            fitted = _fit_after(part, data, settings, start)
+            self._keep(fitted, features)
+        self._end = End(fitted.end, form, len(features) if data.has_row_coefficients else None)
+        journal.close(is_done=settings.journal is journal and fitted.status is not Status.INTERRUPTED)
         progress.close()
 
     def _most_subtasks(self) -> int | None:

@@ -24,7 +24,6 @@ from labelweave.estimators.low_rank.fit import (
     LowRankSettings,
     Start,
     continued,
-    first_label_factor,
 )
 from labelweave.estimators.low_rank.held_out_scores import (
     SCORINGS,
@@ -83,6 +82,12 @@ class LowRankClassifierCV(LowRankClassifier):
         The constant feature.
     negative_weight : float, default=1.0
         Weight of the loss of entries that are not positive.
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
+        A prior covariance between labels.
+    false_positive_cost : float or array-like of shape (L,), default=1.0
+        What the losses of negative entries are multiplied with.
+    false_negative_cost : float or array-like of shape (L,), default=1.0
+        What the losses of positive entries are multiplied with.
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" first takes the kernel's parameters of the least cross-validated loss of kernel ridge
         regression (on ``learning_rows`` rows, in at most ``max_learning_iter`` evaluations), whatever
@@ -113,6 +118,11 @@ class LowRankClassifierCV(LowRankClassifier):
         Scores above it are predicted, as in :class:`LowRankClassifier`.
     validation_fraction : float, default=0.1
         The share of rows held out for thresholds, once the pair is chosen.
+    warm_start : bool, default=False
+        Taken by ``fit`` of :class:`LowRankClassifier`; the path starts afresh, and the last fit from it.
+    checkpoint : path-like or None, default=None
+        A file that is written at most every 30 seconds, from which a fit that was killed goes on with the
+        same bits; fits to folds that were done are not made again.
     tol : float, default=1e-4
         Of the fit to all rows: it ends after a round that lowers the objective by less than this share.
     max_iter : int, default=100
@@ -186,6 +196,9 @@ class LowRankClassifierCV(LowRankClassifier):
         fit_intercept=True,
         intercept_scaling=1.0,
         negative_weight=1.0,
+        label_covariance=None,
+        false_positive_cost=1.0,
+        false_negative_cost=1.0,
         hyperparameters="fixed",
         cv=5,
         learning_rows=None,
@@ -196,6 +209,8 @@ class LowRankClassifierCV(LowRankClassifier):
         start="svd",
         threshold="auto",
         validation_fraction=0.1,
+        warm_start=False,
+        checkpoint=None,
         tol=1e-4,
         max_iter=100,
         precision="float64",
@@ -204,34 +219,25 @@ class LowRankClassifierCV(LowRankClassifier):
         n_jobs=None,
         random_state=0,
     ):
-        self.ranks = ranks
-        self.regularizations = regularizations
-        self.loss = loss
-        self.penalty = penalty
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
+        self.ranks, self.regularizations = ranks, regularizations
+        self.loss, self.penalty = loss, penalty
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
         self.negative_weight = negative_weight
+        self.label_covariance = label_covariance
+        self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
         self.hyperparameters = hyperparameters
-        self.cv = cv
-        self.learning_rows = learning_rows
+        self.cv, self.learning_rows = cv, learning_rows
         self.max_learning_iter = max_learning_iter
-        self.scoring = scoring
-        self.rule = rule
-        self.path_tol = path_tol
+        self.scoring, self.rule, self.path_tol = scoring, rule, path_tol
         self.start = start
-        self.threshold = threshold
-        self.validation_fraction = validation_fraction
-        self.tol = tol
-        self.max_iter = max_iter
+        self.threshold, self.validation_fraction = threshold, validation_fraction
+        self.warm_start, self.checkpoint = warm_start, checkpoint
+        self.tol, self.max_iter = tol, max_iter
         self.precision = precision
         self.low_rank = low_rank
         self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.n_jobs, self.random_state = n_jobs, random_state
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         return max(self._columns(rank, data) for rank in self._read_ranks()), 1.0
@@ -327,7 +333,8 @@ class LowRankClassifierCV(LowRankClassifier):
             latent = blocks.latent(fitted, held, kept)
             image = np.hstack([latent, np.ones((len(held), 1))])
             factor = np.hstack([fitted.label_factor, fitted.intercepts[:, None]]).astype(np.float64)
-            rows = HeldOutRows(data.labels[held], data.weights[held], image, factor)
+            part = None if data.factors is None else data.factors.rows(held)
+            rows = HeldOutRows(data.labels[held], data.weights[held], image, factor, part)
             return held_out_score(self.scoring, rows, what)
 
         return score
@@ -401,7 +408,7 @@ class LowRankClassifierCV(LowRankClassifier):
         if path.best_factor is None or (self.loss, self.penalty) == ("squared", "ridge"):
             return None
         rank = self.best_rank_
-        first = first_label_factor(data.labels, rank, settings.start, settings.seed, data.weights)
+        first = data.first_factor(rank, settings.start, settings.seed)
         return Start(continued(path.best_factor, first, rank))
 
     def _storable_parameters(self) -> dict[str, Any]:

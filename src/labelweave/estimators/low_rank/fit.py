@@ -23,8 +23,9 @@ from labelweave.features.gram import Pivoting, choose_gram
 from labelweave.features.gram.incomplete_cholesky import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.features.sparse_products import SparseProducts
-from labelweave.labels import LabelMatrix
-from labelweave.problems.label_entries import LabelEntries
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.problems.label_entries import EntryWeights, LabelEntries
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, choose_entries
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.sklearn_compat import Interval
@@ -56,6 +57,7 @@ RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0
 _INNER = 200  # iterations of conjugate gradients at most
 _STEPS = 3  # Newton steps in a half step
 _HUGE = {8: 1e100, 4: 1e12}  # entries whose squares, in sums over rows, may overflow; by bytes of an entry
+_NO_VARIANCE = 1e-12  # of the largest eigenvalue of a label covariance
 _SPARE = 10  # columns of a block of singular vectors beyond those that are asked for
 _POWERS = 2
 _DEAD = 1e-3  # times the longest column: shorter ones start anew
@@ -117,18 +119,52 @@ class LowRankData:
 
     explicit: features whose dot products are the kernel.
     source: the kernel matrix, if there are no such features.
+    factors: further factors of the entries' weights.
+    covariance: of the labels' factor; None where labels are independent.
     """
 
     labels: LabelMatrix
     weights: PerRow
     explicit: FeatureMatrix | None
     source: GramSource | None
+    factors: EntryWeights | None = None
+    covariance: LabelCovariance | None = None
+
+    @property
+    def has_row_coefficients(self) -> bool:
+        """Whether the features' factor holds coefficients of rows."""
+        return self.explicit is None
+
+    @cached_property
+    def root(self) -> Any:
+        """U with R = U U^T, of shape (L, q), sparse for a tree; None where labels are independent."""
+        covariance = self.covariance
+        if covariance is None:
+            return None
+        if isinstance(covariance, FactorCovariance) and sp.issparse(covariance.factor):
+            own = np.sqrt(covariance.own_variance)
+            kept = np.flatnonzero(own)
+            alone = sp.csr_array((own[kept], (kept, np.arange(len(kept)))), (len(own), len(kept)))
+            return sp.csr_array(sp.hstack([covariance.factor, alone]))
+        values, vectors = covariance.spectrum()
+        there = values > _NO_VARIANCE * values.max(initial=0.0)
+        return np.ascontiguousarray(vectors[:, there] * np.sqrt(values[there]))
+
+    def first_factor(self, rank: int, start: str, seed: int) -> Array:
+        """Give the labels' factor that a fit starts from where nothing is known."""
+        first = first_label_factor(self.labels, rank, start, seed, self.weights)
+        return first if self.root is None else np.asarray(self.root.T @ first)
 
     def rows(self, kept: Array) -> LowRankData:
         """Keep some rows."""
-        explicit = None if self.explicit is None else self.explicit.rows(kept)
-        source = None if self.source is None else RowsOfSource(self.source, kept)
-        return LowRankData(self.labels[kept], self.weights[kept], explicit, source)
+        return replace(
+            self,
+            labels=self.labels[kept],
+            weights=self.weights[kept],
+            explicit=None if self.explicit is None else self.explicit.rows(kept),
+            source=None if self.source is None else RowsOfSource(self.source, kept),
+            factors=None if self.factors is None else self.factors.rows(kept),
+        )
 
 
 @dataclass(frozen=True)
@@ -136,7 +172,7 @@ class Start:
     """Factors of another fit to go on from, the most important column first.
 
     features: the other factor, None to begin it at 0; of features and the constant one, or of rows.
-    Shapes: labels (L, k), features (m, k).
+    Shapes: labels (q, k), features (m, k).
     """
 
     labels: Array
@@ -226,13 +262,22 @@ class ReadyRows:
         settings = self.settings
         weights = np.asarray(self.data.weights, settings.dtype)
         return choose_entries(
-            self.data.labels, settings.loss, weights, settings.negative_weight, settings.workers
-        )
+            self.data.labels, settings.loss, weights, settings.negative_weight, settings.workers,
+            self.data.factors,
+        )  # fmt: skip
 
     def first_factor(self, rank: int) -> Array:
         """Give the labels' factor that a fit starts from where nothing is known."""
-        data, settings = self.data, self.settings
-        return first_label_factor(data.labels, rank, settings.start, settings.seed, data.weights)
+        return self.data.first_factor(rank, self.settings.start, self.settings.seed)
+
+    @cached_property
+    def label_map(self) -> FactorMap | None:
+        """The labels' side; None where the labels' factor is what scores are made of."""
+        root, settings = self.data.root, self.settings
+        if sp.issparse(root):
+            products = SparseProducts(root, settings.dtype, settings.workers)
+            return SparseMap(products, 0.0, settings.workers)
+        return None if root is None else DenseMap(root.astype(settings.dtype), 0.0, settings.workers)
 
     @cached_property
     def ridge(self) -> ReducedRankRidge:
@@ -261,6 +306,8 @@ class ReadyRows:
         """
         if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
             return False
+        if self.data.factors is not None or self.data.covariance is not None:
+            return False
         budget = settings.memory_budget * 1e6
         return not self.data.labels.has_missing and self._sizes.suit(
             settings.regularization, self.settings.rank, budget, is_kept=self.is_kept
@@ -276,7 +323,7 @@ def fit_factors(
     labels = ready.first_factor(settings.rank) if start is None else _at_rank(start.labels, settings.rank)
     problem = LowRankFactors(
         ready.entries, ready.factor_map, settings.penalty, settings.regularization,
-        labels.astype(settings.dtype), settings.workers,
+        labels.astype(settings.dtype), settings.workers, ready.label_map,
     )  # fmt: skip
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
 
@@ -309,7 +356,7 @@ def _made(
         trace=list(state.trace),
         objective=problem.objective(pair),
         lower_bound=problem.lower_bound(pair),
-        end=Start(pair.labels, pair.features if ready.triangle is None else None),
+        end=Start(problem.label_factor(pair), pair.features if ready.triangle is None else None),
     )
 
 

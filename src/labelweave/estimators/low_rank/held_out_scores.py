@@ -19,6 +19,7 @@ from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.metrics import average_auc, f1_score, precision_at_k
+from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.low_rank_factors import choose_entries
 
 __all__ = ["SCORINGS", "HeldOutRows", "ScoreSettings", "held_out_score"]
@@ -53,6 +54,7 @@ class HeldOutRows:
     weights: PerRow
     image: Array
     factor: Array
+    entry_factors: EntryWeights | None = None
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Score some rows at a time.
@@ -81,7 +83,9 @@ def held_out_score(scoring: str, rows: HeldOutRows, settings: ScoreSettings) -> 
 
 def _minus_loss(rows: HeldOutRows, settings: ScoreSettings) -> float:
     weights = np.asarray(rows.weights, np.float64)
-    entries = choose_entries(rows.labels, settings.loss, weights, settings.negative_weight, settings.workers)
+    entries = choose_entries(
+        rows.labels, settings.loss, weights, settings.negative_weight, settings.workers, rows.entry_factors
+    )
     total = float(entries.values(rows.image, rows.factor).sum())
     return -total / float((weights * rows.observed_counts()).sum())
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
+from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import Workers, panels
 from labelweave.estimators.base import CALLER
+from labelweave.estimators.entry_weights import costs_by_label
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.fit import (
@@ -22,22 +24,31 @@ from labelweave.estimators.low_rank.fit import (
     ReadyRows,
     Start,
     columns_for_rank,
+    continued,
     fit_factors,
     largest_rank,
 )
 from labelweave.estimators.low_rank.ridge_learning import RidgeLearning, labels_to_split
 from labelweave.estimators.progress import FitProgress
+from labelweave.estimators.scorers import Scorer, dense_rows
+from labelweave.estimators.seen_rows import SeenRows, carried_columns
+from labelweave.estimators.targets import TargetForm
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.hyperparameters import LearnedParameters, SearchRecord
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.model_files import storable
+from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.low_rank_factors import Penalty
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
-__all__ = ["LowRankModel"]
+__all__ = ["End", "FactorScorer", "LowRankModel"]
 
+_KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
         "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "
@@ -47,12 +58,120 @@ _ENDINGS = {
 }
 
 
-class LowRankModel(ThresholdedClassifier):
-    """Base of low-rank classifiers: scores are ``phi(x) W H^T`` plus intercepts, less thresholds.
+@storable("FactorScorer")
+@dataclass(frozen=True)
+class FactorScorer(Scorer):
+    """Two factors: scores are ``phi(x) W H^T`` plus intercepts.
 
-    A fit sets ``feature_factors_``, ``label_factors_``, ``intercept_`` and ``thresholds_``, and of a kernel
-    ``support_`` and ``support_vectors_``.
+    feature_factors_ (d, k) or (m, k): W, of explicit features or of support rows.
+    label_factors_ (L, k): H.
+    kernel: None for a kernel matrix that is given.
+    support (m,): the support rows; None with explicit features.
+    support_vectors (m, d): their features; None with a kernel matrix that is given.
     """
+
+    feature_factors_: Array
+    label_factors_: Array
+    kernel: Kernel | None = None
+    support: Array | None = None
+    support_vectors: Any = None
+
+    @property
+    def support_(self) -> Array:
+        """The support rows, shape (m,)."""
+        if self.support is None:
+            raise AttributeError("Weights of features have no support rows.")
+        return self.support
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The features of the support rows."""
+        if self.support_vectors is None:
+            raise AttributeError("There are no features of support rows.")
+        return self.support_vectors
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features, H W^T of shape (L, d): dense, and made anew at every look."""
+        if self.support is not None:
+            raise AttributeError("A model of a kernel has coefficients of support rows, feature_factors_.")
+        return np.asarray(self.label_factors_ @ self.feature_factors_.T)
+
+    def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        return np.asarray(self.latent(features) @ self.label_factors_.T + self.intercept_)
+
+    def latent(self, features: FeatureMatrix) -> Array:
+        """Map rows into the space of the factors: shape (n, k)."""
+        if self.support is None:
+            assert self.kernel is not None, "a kernel matrix that is given has support rows"
+            explicit = self.kernel.explicit_features(features)
+            assert explicit is not None, "weights are only kept for explicit features"
+            return explicit.matmul(self.feature_factors_)
+        at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(self.support)))
+        products = np.empty((len(features), self.feature_factors_.shape[1]), self.feature_factors_.dtype)
+        for rows in panels(len(features), at_once):
+            products[rows] = self._kernel_to_support(features.rows(rows)) @ self.feature_factors_
+        return products
+
+    def _kernel_to_support(self, features: FeatureMatrix) -> Array:
+        if self.kernel is None:
+            return dense_rows(features)[:, self.support]
+        return self.kernel.block(features, FeatureMatrix(self.support_vectors))
+
+
+@dataclass(frozen=True)
+class End:
+    """Where the last fit ended, for another one to go on from.
+
+    rows: how many had coefficients; None where factors are of features.
+    """
+
+    start: Start
+    form: TargetForm
+    rows: int | None
+
+    def spread(self, kept: Array, n_rows: int) -> End:
+        """Say which of more rows these were."""
+        features = self.start.features
+        if self.rows is None or features is None:
+            return self
+        wider = np.zeros((n_rows, features.shape[1]), features.dtype)
+        wider[kept] = features
+        return replace(self, start=Start(self.start.labels, wider), rows=n_rows)
+
+    def carried(self, data: LowRankData, form: TargetForm, settings: LowRankSettings) -> Start | None:
+        """Give the start of a fit to other data; None if these have other labels.
+
+        New labels begin with a factor of 0, and coefficients of new rows too.
+        """
+        columns, labels = carried_columns(self.form, form), self.start.labels
+        size = data.labels.n_labels if data.root is None else data.root.shape[1]
+        fits = len(labels) == size or (data.root is None and len(labels) < size)
+        if columns is None or not fits:
+            return None
+        wider = np.zeros((size, labels.shape[1]), labels.dtype)
+        wider[columns if data.root is None else slice(None)] = labels
+        features = self.start.features
+        if features is not None and (self.rows is not None) == data.has_row_coefficients:
+            width = len(data.labels) if data.explicit is None else data.explicit.shape[1]
+            width += settings.constant != 0 and data.explicit is not None
+            missing = width - len(features)
+            if missing == 0 or (missing > 0 and self.rows is not None):
+                more = np.zeros((missing, features.shape[1]), features.dtype)
+                return Start(wider, np.vstack([features, more]) if missing else features)
+        first = data.first_factor(settings.rank, settings.start, settings.seed)
+        return Start(continued(wider, first, settings.rank))
+
+
+class LowRankModel(ThresholdedClassifier):
+    """Base of low-rank classifiers: a :class:`FactorScorer` less thresholds.
+
+    _end: where the last fit ended; kept with a copy of the model only if it is to be gone on from.
+    _seen: the rows of all calls to ``partial_fit``, or of a fit with ``warm_start``.
+    """
+
+    _end: End | None = None
+    _seen: SeenRows | None = None
 
     loss: str
     penalty: Penalty
@@ -69,8 +188,9 @@ class LowRankModel(ThresholdedClassifier):
     cv: Any
     learning_rows: int | None
     max_learning_iter: int
-    feature_factors_: Array
-    label_factors_: Array
+    label_covariance: Any
+    false_positive_cost: Any
+    false_negative_cost: Any
 
     _learning_constraints: ClassVar[dict[str, list[Any]]] = {
         "hyperparameters": [StrOptions({"fixed", "learn"})],
@@ -79,21 +199,57 @@ class LowRankModel(ThresholdedClassifier):
         "max_learning_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if not self.warm_start and self._seen is None:
+            state.pop("_end", None)
+        return state
+
     def _columns(self, wanted: Any, data: LowRankData) -> int:
         """Turn a rank or a share of the labels to columns that a product can have."""
         n_rows, n_labels = data.labels.shape
+        n_labels = n_labels if data.root is None else min(n_labels, data.root.shape[1])
         width = None if data.explicit is None else data.explicit.shape[1]
         if width is None and self.low_rank is not None:
             width = min(self.low_rank, n_rows)
         most = largest_rank(n_rows, width, n_labels, self.fit_intercept)
-        return min(columns_for_rank(wanted, n_labels), most)
+        return min(columns_for_rank(wanted, data.labels.n_labels), most)
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         """Give the rank and lambda to begin with."""
         raise NotImplementedError
 
+    def _covariance(self, n_labels: int) -> LabelCovariance | None:
+        """Read the covariance of the labels' factor; None where it is the identity."""
+        given, names = self.label_covariance, [str(name) for name in self.classes_]
+        if given is None:
+            return None
+        if isinstance(given, Taxonomy):
+            given = LabelCovariance.from_taxonomy(given, names)
+        covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
+        if covariance.n_labels != n_labels:
+            raise ValueError(
+                f"label_covariance is over {covariance.n_labels} labels but y has {n_labels}; they must "
+                "agree."
+            )
+        covariance.check_variances(names)
+        if isinstance(covariance, DenseCovariance):
+            return None if np.array_equal(covariance.matrix, np.eye(n_labels)) else covariance
+        return covariance if covariance.ties_labels or (covariance.diagonal() != 1).any() else None
+
+    def _factors(self, labels: LabelMatrix, entries: Any) -> EntryWeights | None:
+        """Join costs and weights of entries; None where all are 1."""
+        costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
+        if entries is None and all(np.isscalar(cost) and cost == 1 for cost in costs.values()):
+            return None
+        missed, false = (costs_by_label(name, cost, labels.n_labels)[None, :] for name, cost in costs.items())
+        if sp.issparse(entries):
+            entries = sp.csr_array(entries)
+            entries.data = entries.data - 1
+        return EntryWeights(missed, false, entries)
+
     def _settings(
-        self, data: LowRankData, workers: Workers, seed: int, progress: FitProgress
+        self, data: LowRankData, workers: Workers, seed: int, progress: FitProgress, journal: Journal
     ) -> LowRankSettings:
         rank, regularization = self._first_choice(data)
         return LowRankSettings(
@@ -112,7 +268,7 @@ class LowRankModel(ThresholdedClassifier):
             workers=workers,
             seed=seed,
             on_round=progress,
-            journal=Journal(),
+            journal=journal,
         )
 
     @property
@@ -126,8 +282,10 @@ class LowRankModel(ThresholdedClassifier):
         """Keep the thresholds; give the model of a part of the rows if they were chosen on the others."""
 
         def fit_part(kept: Array) -> FittedFactors:
-            ready = ReadyRows(data.rows(kept), settings, is_kept=False)
-            part = fit_factors(ready, settings, start, "part").spread(kept, len(data.labels))
+            ready, begin = ReadyRows(data.rows(kept), settings, is_kept=False), start
+            if start is not None and start.features is not None and data.has_row_coefficients:
+                begin = Start(start.labels, start.features[kept])
+            part = fit_factors(ready, settings, begin, "part").spread(kept, len(data.labels))
             self._keep_factors(part, features)
             return part
 
@@ -146,28 +304,18 @@ class LowRankModel(ThresholdedClassifier):
             warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)
 
     def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
-        self.feature_factors_, self.label_factors_ = fitted.feature_factor, fitted.label_factor
-        self.intercept_ = fitted.intercepts
-        if fitted.support is not None:
-            self.support_ = fitted.support
-            if self.kernel != "precomputed":
-                self.support_vectors_ = features.rows(fitted.support).data
-
-    def _forget_expansion(self) -> None:
-        super()._forget_expansion()
-        if hasattr(self, "feature_factors_"):
-            del self.feature_factors_
+        is_given, support = self.kernel == "precomputed", fitted.support
+        self.scorer_ = FactorScorer(
+            fitted.intercepts,
+            fitted.feature_factor,
+            fitted.label_factor,
+            None if is_given else self.kernel_,
+            support,
+            None if support is None or is_given else features.rows(support).data,
+        )
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
-        return np.asarray(self._latent(features) @ self.label_factors_.T + self.intercept_)
-
-    def _latent(self, features: FeatureMatrix) -> Array:
-        """Map rows into the space of the factors: shape (n, k)."""
-        if not hasattr(self, "support_"):
-            explicit = self.kernel_.explicit_features(features)
-            assert explicit is not None, "weights are only kept for explicit features"
-            return explicit.matmul(self.feature_factors_)
-        return self._times_kernel(features, self.feature_factors_)
+        return self.scorer_.scores(features)
 
     def _learn(
         self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, cv: Any
@@ -178,14 +326,15 @@ class LowRankModel(ThresholdedClassifier):
         if self.hyperparameters == "learn":
             cv = reusable_splits(cv)
             targets = labels_to_split(data.labels, self._form.kind, cv)
-            learning = self._learning(settings, cv)
-            found = learning.learn(features, data.labels, data.weights, kernel, targets)
+            found = self._learning(settings, cv).learn(features, data, kernel, targets)
             kernel, learned = found.kernel, found.learned
-            settings = replace(settings, regularization=found.regularization)
+            is_interrupted = learned is not None and learned.status == "interrupted"
+            journal = Journal() if is_interrupted else settings.journal  # what follows is not for going on
+            settings = replace(settings, regularization=found.regularization, journal=journal)
         if learned is not None and kernel is not None:
             self.kernel_ = kernel
             source, explicit = KernelSource(kernel, features), kernel.explicit_features(features)
-            data = LowRankData(data.labels, data.weights, explicit, source)
+            data = replace(data, explicit=explicit, source=source)
         self.hyperparameters_ = _values(kernel, settings.regularization)
         self._keep_learned(learned)
         return data, settings
@@ -196,12 +345,7 @@ class LowRankModel(ThresholdedClassifier):
             cv=cv,
             rows=self.learning_rows,
             max_iter=self.max_learning_iter,
-            regularization=settings.regularization,
-            constant=settings.constant,
-            negative_weight=settings.negative_weight,
-            memory_budget=settings.memory_budget,
-            workers=settings.workers,
-            seed=settings.seed,
+            settings=settings,
             on_search=progress.on_search,
         )
 
@@ -220,6 +364,18 @@ class LowRankModel(ThresholdedClassifier):
         if not (self.cv is None or isinstance(self.cv, Integral)):
             parameters["cv"] = None  # a splitter has no use after the fit
         return parameters
+
+    @classmethod
+    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:
+        fitted = state["fitted"]
+        return FactorScorer(
+            fitted.pop("intercept_"),
+            fitted.pop("feature_factors_"),
+            fitted.pop("label_factors_"),
+            fitted.get("kernel_"),
+            fitted.pop("support_", None),
+            fitted.pop("support_vectors_", None),
+        )
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""

@@ -151,7 +151,7 @@ class LowRankPath(Solver[PathFits, PathState]):
         return Round(state, record, Status.CONVERGED if state.rounds == state.scores.size else None)
 
     def _noted(self, problem: PathFits, state: PathState, fitted: FittedFactors, mean: float) -> PathState:
-        factor = fitted.label_factor
+        factor = fitted.end.labels
         widest = factor if factor.shape[1] == problem.settings.rank else state.widest
         state = replace(state, rounds=state.rounds + 1, widest=widest, last=factor)
         return replace(state, best_factor=factor, best=mean) if mean > state.best else state

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers
+from labelweave.array_types import Array
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
 from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodData, LikelihoodFit
+from labelweave.estimators.low_rank.fit import LowRankData, LowRankSettings
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.hyperparameters import (
     FoldedRidge,
@@ -69,45 +69,37 @@ class RidgeLearning:
 
     rows: rows to learn on, None for all.
     max_iter: the largest number of evaluations.
-    regularization: lambda to start from; 1 in place of 0.
-    constant: the constant feature; 0 for none.
-    negative_weight: weight of entries that are not positive.
+    settings: of the fit; its lambda is where the search starts, 1 in place of 0.
     on_search: gets every record of the search; a true result ends it.
     """
 
     cv: Any
     rows: int | None
     max_iter: int
-    regularization: float
-    constant: float
-    negative_weight: float
-    memory_budget: float
-    workers: Workers
-    seed: int
+    settings: LowRankSettings
     on_search: Callable[[SearchRecord], bool]
 
     def learn(
         self,
         features: FeatureMatrix,
-        labels: LabelMatrix,
-        weights: PerRow,
+        rows: LowRankData,
         kernel: Kernel | None,
         targets: Array | LabelMatrix,
     ) -> LearnedRidge:
         """Search.
 
         features: the rows; the kernel matrix itself where it was given.
-        weights: the weights of the rows.
         kernel: the kernel to start from; None for a kernel matrix that was given.
         targets (n,): what rows may be stratified by.
         """
-        data, held_out = self._drawn(features, labels, weights, kernel, targets)
+        data, held_out = self._drawn(features, rows, kernel, targets)
         is_whole = data is not None and data.signs is not None and bool(data.signs.all())
-        is_shared = is_whole and self.negative_weight == 1
-        start = self.regularization or 1.0
-        family = RidgePriors(kernel, start, self.constant, labels.n_labels, ties_labels=is_shared)
+        is_shared = is_whole and data is not None and data.entry_weights is None
+        settings, start = self.settings, self.settings.regularization or 1.0
+        n_labels = rows.labels.n_labels
+        family = RidgePriors(kernel, start, settings.constant, n_labels, ties_labels=is_shared)
         if data is None:
-            return LearnedRidge(kernel, self.regularization, family.values(family.start), None)
+            return LearnedRidge(kernel, settings.regularization, family.values(family.start), None)
         fit = (_ClosedForm if is_shared and len(held_out) <= _MOST_FACTORISED else LikelihoodFit)(
             family, data, self._settings()
         )
@@ -116,39 +108,43 @@ class RidgeLearning:
         return LearnedRidge(family.kernel_at(learned.theta), values["regularization"], values, learned)
 
     def _drawn(
-        self,
-        features: FeatureMatrix,
-        labels: LabelMatrix,
-        weights: Array,
-        kernel: Kernel | None,
-        targets: Array | LabelMatrix,
+        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, targets: Array | LabelMatrix
     ) -> tuple[LikelihoodData | None, Array]:
         """Draw the rows to learn on, and split them."""
+        labels, seed = rows.labels, self.settings.seed
         n_observed = np.diff(labels.observed.indptr) if labels.observed is not None else np.ones(len(labels))
-        candidates = np.flatnonzero((weights > 0) & (n_observed > 0))
+        candidates = np.flatnonzero((rows.weights > 0) & (n_observed > 0))
         if len(candidates) < 2:
             return None, np.empty((0, 0), bool)
-        chosen = drawn_blocks(candidates, self.rows, 1, self.seed)[0]
-        held_out = held_out_rows(self.cv, chosen, targets, self.seed)
+        chosen = drawn_blocks(candidates, self.rows, 1, seed)[0]
+        held_out = held_out_rows(self.cv, chosen, targets, seed)
         part = features.rows(chosen)
         if kernel is None:
             table = part.data.toarray() if part.is_sparse else part.data
             part = FeatureMatrix(np.ascontiguousarray(table[:, chosen]))
-        signs = labels[chosen].to_signs()
-        factors = None if self.negative_weight == 1 else np.where(signs < 0, self.negative_weight, 1.0)
         data = LikelihoodData(
-            part, weights[chosen], signs, None, labels.n_labels,
-            is_precomputed=kernel is None, entry_weights=factors, loss_name="squared",
+            part, rows.weights[chosen], labels[chosen].to_signs(), None, labels.n_labels,
+            is_precomputed=kernel is None, entry_weights=self._entry_weights(rows.rows(chosen)),
+            loss_name="squared",
         )  # fmt: skip
         return data, held_out
+
+    def _entry_weights(self, rows: LowRankData) -> Array | None:
+        negative = self.settings.negative_weight
+        if negative == 1 and rows.factors is None:
+            return None
+        is_positive = rows.labels.to_signs() > 0
+        weights = np.where(is_positive, 1.0, negative)
+        return weights if rows.factors is None else weights * rows.factors.of_table(is_positive)
 
     def _settings(self) -> FitSettings:
         return FitSettings(
             learning_iterations=self.max_iter,
-            memory_budget=self.memory_budget,
-            workers=self.workers,
-            seed=self.seed,
+            memory_budget=self.settings.memory_budget,
+            workers=self.settings.workers,
+            seed=self.settings.seed,
             on_search=self.on_search,
+            journal=self.settings.journal,
         )
 
 

@@ -10,14 +10,62 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from labelweave.array_types import Array
 
-__all__ = ["Array", "EntryPoint", "GradientOperator", "LabelEntries"]
+__all__ = ["Array", "EntryPoint", "EntryWeights", "GradientOperator", "LabelEntries"]
+
+
+@dataclass(frozen=True)
+class EntryWeights:
+    """Factors of the weights of entries beyond those of rows and columns.
+
+    positive, negative: of positive and of negative entries, of shape (1, columns) or (rows, 1).
+    entries (rows, columns): of each entry, where there are such; of a sparse table 1 is taken off.
+    """
+
+    positive: Array
+    negative: Array
+    entries: Any = None
+
+    def turned(self) -> EntryWeights:
+        """Exchange rows and columns."""
+        entries = self.entries
+        if entries is not None:
+            entries = sp.csr_array(entries.T) if sp.issparse(entries) else np.ascontiguousarray(entries.T)
+        return EntryWeights(self.positive.T, self.negative.T, entries)
+
+    def rows(self, kept: npt.NDArray[np.intp] | slice) -> EntryWeights:
+        """Keep some rows."""
+        positive, negative = (
+            part[kept] if len(part) > 1 else part for part in (self.positive, self.negative)
+        )
+        return EntryWeights(positive, negative, None if self.entries is None else self.entries[kept])
+
+    def of_table(self, is_positive: npt.NDArray[np.bool_]) -> Array:
+        """Write out the factors of all entries, of shape (rows, columns)."""
+        factors: Array = np.where(is_positive, self.positive, self.negative)
+        if self.entries is None:
+            return factors
+        return np.asarray(
+            factors * (1 + self.entries.toarray() if sp.issparse(self.entries) else self.entries)
+        )
+
+    def of_listed(self, signs: sp.csr_array) -> Array:
+        """Give the factors of the entries that a matrix of signs lists, in its order."""
+        rows, columns = np.repeat(np.arange(signs.shape[0]), np.diff(signs.indptr)), signs.indices
+        place = (np.minimum(rows, len(self.positive) - 1), np.minimum(columns, self.positive.shape[1] - 1))
+        factors: Array = np.where(signs.data > 0, self.positive[place], self.negative[place])
+        if self.entries is None:
+            return factors
+        found = self.entries[rows, columns]  # of a sparse table it may be sparse or not
+        found = np.asarray(found.toarray() if sp.issparse(found) else found)
+        return np.asarray(factors * (1 + found if sp.issparse(self.entries) else found))
 
 
 @dataclass(frozen=True)

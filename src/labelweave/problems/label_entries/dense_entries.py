@@ -8,7 +8,7 @@ derivatives are kept from one evaluation for all products that follow if they fi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
+from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
 
 __all__ = ["DenseEntries", "EntryTable"]
 
@@ -42,6 +42,7 @@ class EntryTable:
     row_weights: Array
     column_weights: Array
     negative_weight: float
+    factors: EntryWeights | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,7 +52,13 @@ class EntryTable:
     def turned(self) -> EntryTable:
         """Exchange rows and columns."""
         signs = sp.csr_array(self.signs.T)
-        return EntryTable(signs, self.lists_all, self.column_weights, self.row_weights, self.negative_weight)
+        return replace(
+            self,
+            signs=signs,
+            row_weights=self.column_weights,
+            column_weights=self.row_weights,
+            factors=None if self.factors is None else self.factors.turned(),
+        )
 
     def block(self, rows: slice) -> tuple[Array, Array]:
         """Write out some rows.
@@ -64,6 +71,8 @@ class EntryTable:
         weights = np.multiply.outer(self.row_weights[rows], self.column_weights)
         if self.negative_weight != 1.0:
             weights[listed <= 0] *= self.negative_weight
+        if self.factors is not None:
+            weights *= self.factors.rows(rows).of_table(listed > 0).astype(weights.dtype)
         if self.lists_all:
             weights[listed == 0] = 0
         return signs, weights

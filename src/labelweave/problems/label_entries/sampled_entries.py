@@ -14,7 +14,7 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
+from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
 
 __all__ = ["SampledEntries"]
 
@@ -45,6 +45,7 @@ class SampledEntries:
         row_weights: PerRow,
         negative_weight: float,
         workers: Workers,
+        factors: EntryWeights | None = None,
     ) -> SampledEntries:
         """Make the loss of a matrix of signs.
 
@@ -56,6 +57,8 @@ class SampledEntries:
         products = SparseProducts(signs, row_weights.dtype, workers)
         weights = np.repeat(row_weights, np.diff(signs.indptr))
         weights *= np.where(products.values > 0, 1.0, negative_weight).astype(weights.dtype)
+        if factors is not None:
+            weights *= factors.of_listed(signs).astype(weights.dtype)
         return cls(loss, products, weights)
 
     @property

@@ -1,0 +1,281 @@
+"""Low-rank fits that go on: from a checkpoint, from the last fit, with more rows and labels, from a part."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import labelweave
+from labelweave import LowRankClassifier, LowRankClassifierCV
+
+MORE_ROWS = ("linear", "rbf")
+FITS = {
+    "trace norm": {"rank": 3},
+    "logistic": {"rank": 3, "loss": "logistic"},
+    "kernel": {"rank": 3, "kernel": "rbf", "threshold": "f1"},
+    "low-rank kernel": {"rank": 3, "kernel": "rbf", "low_rank": 20, "loss": "squared_hinge"},
+    "ridge, learned": {
+        "rank": 3, "penalty": "ridge", "kernel": "rbf", "hyperparameters": "learn", "max_learning_iter": 6,
+    },
+}  # fmt: skip
+PATHS = {
+    "path": {"ranks": [2, 4], "regularizations": 3, "cv": 3},
+    "path, kernel": {
+        "ranks": [2, 3],
+        "regularizations": [1.0, 0.1],
+        "cv": 2,
+        "kernel": "rbf",
+        "loss": "logistic",
+    },
+    "path, exact": {"ranks": [2, 4], "regularizations": 3, "cv": 3, "penalty": "ridge"},
+}
+
+
+def _drawn(n=90, d=8, labels=6, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) / 2
+    scores = X @ random.normal(size=(d, 3)) @ random.normal(size=(3, labels))
+    return X, (scores + 0.2 * random.normal(size=scores.shape) > 0.3).astype(float)
+
+
+def _assert_same(one, two):
+    for name in ("feature_factors_", "label_factors_", "intercept_", "thresholds_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert [record.objective for record in one.trace_] == [record.objective for record in two.trace_]
+    assert (one.n_iter_, one.objective_, one.regularization_) == (
+        two.n_iter_,
+        two.objective_,
+        two.regularization_,
+    )
+
+
+def _make(parameters, **more):
+    kind = LowRankClassifierCV if "ranks" in parameters else LowRankClassifier
+    return kind(**parameters, **more)
+
+
+class _Stop:
+    """Stops a fit at a subtask."""
+
+    def __init__(self, at):
+        self.at, self.done = at, 0
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context, **_): ...
+
+    def on_fit_task_end(self, estimator, context, **_):
+        self.done += context.parent is not None
+        return self.done == self.at
+
+
+@pytest.mark.parametrize("name", [*FITS, *PATHS])
+@pytest.mark.parametrize("at", [1, 3, 8])
+def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint_with_the_same_bits(name, at, tmp_path):
+    X, Y = _drawn()
+    parameters = (FITS | PATHS)[name]
+    path = tmp_path / "fit.lwc"
+    whole = _make(parameters).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        _make(parameters, checkpoint=path).set_callbacks(_Stop(at)).fit(X, Y)
+    assert path.exists() or at == 8  # which some fits do not reach
+    again = _make(parameters, checkpoint=path).fit(X, Y)
+    _assert_same(again, whole)
+    assert not path.exists()
+    if name in PATHS:
+        np.testing.assert_array_equal(
+            again.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"]
+        )
+
+
+KILLED = """
+    import os, sys, numpy as np
+    from labelweave.estimators import journal
+    from labelweave import LowRankClassifier, LowRankClassifierCV
+    journal._SECONDS = 0.0
+    writes, write = [], journal.Journal.write
+    def counted(self):
+        write(self)
+        writes.append(None)
+        if len(writes) == {at}:
+            os.kill(os.getpid(), 9)
+    journal.Journal.write = counted
+    data = np.load(sys.argv[1])
+    {model}(**{parameters!r}, checkpoint=sys.argv[2]).fit(data["X"], data["Y"])
+"""
+
+
+@pytest.mark.parametrize(("name", "at"), [("trace norm", 3), ("kernel", 6), ("path", 12)])
+def test_a_killed_fit_goes_on_with_the_same_bits(name, at, tmp_path):
+    X, Y = _drawn()
+    np.savez(tmp_path / "data.npz", X=X, Y=Y)
+    parameters, path = (FITS | PATHS)[name], tmp_path / "fit.lwc"
+    model = type(_make(parameters)).__name__
+    code = textwrap.dedent(KILLED.format(at=at, model=model, parameters=parameters))
+    ended = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "data.npz", path], check=False, capture_output=True
+    )
+    assert ended.returncode == -9, ended.stderr
+    assert path.exists()
+    fits = []
+    again = _make(parameters, checkpoint=path)
+    again.set_callbacks(_Noted(fits))
+    _assert_same(again.fit(X, Y), _make(parameters).fit(X, Y))
+    if name == "path":
+        assert 0 < fits.count("fit to a fold") < 18  # those that were done are not made again
+
+
+class _Noted(_Stop):
+    def __init__(self, names):
+        super().__init__(None)
+        self.names = names
+
+    def on_fit_task_begin(self, estimator, context, **_):
+        self.names.append(context.task_name)
+
+
+def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path):
+    X, Y = _drawn()
+    path = tmp_path / "fit.lwc"
+    with pytest.warns(ConvergenceWarning):
+        LowRankClassifier(3, checkpoint=path).set_callbacks(_Stop(2)).fit(X, Y)
+    with pytest.raises(ValueError, match="X differ"):
+        LowRankClassifier(3, checkpoint=path).fit(X + 1, Y)
+    with pytest.raises(ValueError, match="parameters differ"):
+        LowRankClassifier(2, checkpoint=path).fit(X, Y)
+    LowRankClassifier(3, checkpoint=path, n_jobs=2).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["trace norm", "logistic", "kernel"])
+@pytest.mark.parametrize("regularization", [0.3, 3.0])
+def test_a_warm_start_from_the_optimum_takes_few_rounds(name, regularization):
+    X, Y = _drawn()
+    model = _make(FITS[name], warm_start=True, regularization=regularization, tol=1e-6, max_iter=1000)
+    model.set_params(threshold="auto").fit(X, Y)
+    objective, rounds = model.objective_, model.n_iter_
+    model.fit(X, Y)
+    assert model.objective_ <= objective * (1 + 1e-6)
+    assert model.n_iter_ <= max(2, rounds // 4)
+
+
+def test_a_warm_start_finds_columns_that_a_stronger_penalty_had_no_room_for():
+    X, Y = _drawn()
+    options = {"rank": 6, "tol": 1e-8, "max_iter": 2000}
+    model = LowRankClassifier(**options, regularization=20.0, warm_start=True).fit(X, Y)
+    sizes = np.linalg.norm(model.label_factors_, axis=0)
+    assert (sizes < 1e-3 * sizes.max()).any()
+    model.set_params(regularization=0.1).fit(X, Y)
+    alone = LowRankClassifier(**options, regularization=0.1).fit(X, Y)
+    assert model.objective_ == pytest.approx(alone.objective_, rel=1e-4)
+    # other shapes start afresh
+    other = LowRankClassifier(**options).fit(X[:, :5], Y[:, :4])
+    model.set_params(regularization=1.0).fit(X[:, :5], Y[:, :4])
+    assert model.objective_ == pytest.approx(other.objective_, rel=1e-4)
+
+
+@pytest.mark.parametrize("kernel", MORE_ROWS)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_rows_and_labels_of_all_calls_make_one_fit(kernel, loss):
+    X, Y = _drawn()
+    options = {"rank": 5, "loss": loss, "kernel": kernel, "gamma": 0.3, "tol": 1e-9, "max_iter": 3000}
+    model = LowRankClassifier(**options)
+    model.partial_fit(X[:40], Y[:40, :4])
+    model.partial_fit(X[40:60], Y[40:60, :4])
+    rounds = model.set_params(tol=1e-9).partial_fit(X[60:], Y[60:]).n_iter_
+    assert rounds >= 1
+    hidden = Y.copy()
+    hidden[:60, 4:] = np.nan
+    once = LowRankClassifier(**options).fit(X, hidden)
+    assert model.classes_.tolist() == list(range(6))
+    assert model.objective_ == pytest.approx(once.objective_, rel=1e-5)
+    np.testing.assert_allclose(model.decision_function(X), once.decision_function(X), atol=0.03)
+
+
+def test_more_rows_cost_less_than_a_fit_to_all():
+    X, Y = _drawn(400, 30, 20)
+    options = {"rank": 8, "loss": "logistic", "tol": 1e-5, "max_iter": 500}
+    model = LowRankClassifier(**options).partial_fit(X[:380], Y[:380])
+    model.partial_fit(X[380:], Y[380:])
+    alone = LowRankClassifier(**options).fit(X, Y)
+    work, all_work = (sum(record.feature_iterations for record in fit.trace_) for fit in (model, alone))
+    assert work < 0.7 * all_work
+    assert model.objective_ <= alone.objective_ * (1 + 1e-3)
+
+
+def test_labels_go_by_name_and_weights_and_files_are_kept_apart(tmp_path):
+    X, Y = _drawn()
+    frame = pd.DataFrame(Y, columns=list("abcdef"))
+    options = {"rank": 5, "tol": 1e-9, "max_iter": 3000}
+    model = LowRankClassifier(**options).partial_fit(X[:50], frame.loc[:49, ["c", "a", "b"]], np.ones(50))
+    model.partial_fit(X[50:], frame.loc[50:, ["b", "d"]], np.full(40, 2.0))
+    hidden = frame[["c", "a", "b", "d"]].copy()
+    hidden.loc[:49, "d"] = np.nan
+    hidden.loc[50:, ["c", "a"]] = np.nan
+    once = LowRankClassifier(**options).fit(X, hidden, np.repeat([1.0, 2.0], [50, 40]))
+    assert model.classes_.tolist() == ["c", "a", "b", "d"]
+    assert list(model.predict(X).columns) == ["c", "a", "b", "d"]
+    assert model.objective_ == pytest.approx(once.objective_, rel=1e-5)
+    model.save(tmp_path / "model.lw")
+    loaded = labelweave.load(tmp_path / "model.lw")
+    assert (tmp_path / "model.lw").stat().st_size < 20_000  # the rows are not in it
+    with pytest.warns(UserWarning, match="kept no rows"):
+        loaded.partial_fit(X, frame)
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.partial_fit(X[:5], frame.loc[:4]).classes_.tolist() == ["c", "a", "b", "d", "e", "f"]
+    fitted = LowRankClassifier(**options).fit(X, Y)
+    assert len(pickle.dumps(fitted)) < 20_000
+
+
+def test_classes_may_come_later():
+    X, _ = _drawn()
+    classes = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+    order = np.argsort(classes)
+    model = LowRankClassifier(5, regularization=0.1)
+    model.partial_fit(X[order[:10]], classes[order[:10]], classes=["a", "b"])
+    assert set(model.predict(X)) <= {"a", "b"}
+    model.partial_fit(X[order[10:]], classes[order[10:]])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.score(X, classes) > 0.8
+
+
+def test_what_partial_fit_cannot_do_is_said():
+    X, Y = _drawn()
+    assert not hasattr(LowRankClassifier(kernel="precomputed"), "partial_fit")
+    model = LowRankClassifier(3).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :3], Y)
+    with pytest.raises(ValueError, match="classes is for y with one class a row"):
+        LowRankClassifier(3).partial_fit(X, Y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("name", ["trace norm", "logistic", "kernel", "low-rank kernel"])
+def test_a_fit_goes_on_from_the_model_of_a_part(name):
+    X, Y = _drawn(300, 20, 10)
+    kept = np.sort(np.random.default_rng(0).permutation(300)[:270])
+    parameters = FITS[name] | {"threshold": "auto", "tol": 1e-6, "max_iter": 2000}
+    part = LowRankClassifier(**parameters).fit(X[kept], Y[kept])
+    alone = LowRankClassifier(**parameters).fit(X, Y)
+    fitted = LowRankClassifier(**parameters)._fit_from(part, kept, X, Y)
+    assert fitted.objective_ <= alone.objective_ * (1 + 1e-3)
+    assert fitted.n_iter_ <= alone.n_iter_
+    assert fitted.warm_start is False
+    weighted = LowRankClassifier(**parameters)._fit_from(part, kept, X, Y, sample_weight=np.ones(300))
+    _assert_same(weighted, fitted)
+
+
+@pytest.mark.parametrize("parameters", FITS.values(), ids=FITS)
+def test_sparse_rows_and_labels_go_on_too(parameters):
+    X, Y = _drawn()
+    model = _make(parameters).partial_fit(sp.csr_array(X[:50]), sp.csr_array(Y[:50]))
+    model.partial_fit(sp.csr_array(X[50:]), sp.csr_array(Y[50:]))
+    assert sp.issparse(model.predict(sp.csr_array(X)))
