@@ -177,6 +177,7 @@ def test_inspect_describes_the_product_of_the_factors(run, matrix_files):
     ]
     assert facts["longest_labels"][0]["length"] == pytest.approx(lengths.max(), rel=1e-4)
     text = run("inspect", "m.lw").out
+    assert text.index("\nkernel ") < text.index("\nrank ") < text.index("\nthreshold ") < text.index("\nfit ")
     for words in ("rank        3\n", "singular    ", "labels with the longest weights: ", "objective "):
         assert words in text
     assert max(map(len, text.splitlines())) <= 80

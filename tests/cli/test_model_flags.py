@@ -60,6 +60,8 @@ class Toy:
         How deep it is.
     shallow : bool, default=False
         Whether it is shallow.
+    even : bool, default=True
+        Whether it is even.
     checkpoint : path-like or None, default=None
         A file.
     warm_start : bool, default=False
@@ -72,12 +74,15 @@ class Toy:
         "width": [StrOptions({"wide", "narrow"}), Interval(Real, 0, None, closed="neither")],
         "depth": [Interval(Integral, 1, 9, closed="both")],
         "shallow": ["boolean"],
+        "even": ["boolean"],
         "checkpoint": [str, None],
         "warm_start": ["boolean"],
         "tree": "no_validation",
     }
 
-    def __init__(self, width="wide", depth=3, shallow=False, checkpoint=None, warm_start=False, tree=None):
+    def __init__(
+        self, width="wide", depth=3, shallow=False, even=True, checkpoint=None, warm_start=False, tree=None
+    ):
         pass
 
 
@@ -108,7 +113,7 @@ def test_a_new_parameter_is_a_flag_without_a_line(monkeypatch, fresh):
     monkeypatch.setattr(model_table, "_CHOOSING", {})
     monkeypatch.setattr(model_table, "class_of", lambda model: Toy)
     table = model_table.model_table()
-    assert set(table.flags) == {"width", "depth", "shallow", "checkpoint"}
+    assert set(table.flags) == {"width", "depth", "shallow", "no_even", "checkpoint"}
     assert table.objects == {"tree": ("toy",)}
     monkeypatch.setattr(model_flags, "model_table", lambda: table)
 
@@ -124,6 +129,7 @@ def test_a_new_parameter_is_a_flag_without_a_line(monkeypatch, fresh):
         "width": 2.5, "depth": 4, "checkpoint": "a.lwc"
     }  # fmt: skip
     assert json.loads(call("--width", "narrow", "--shallow").output) == {"width": "narrow", "shallow": True}
+    assert json.loads(call("--no-even").output) == {"even": False}
     assert "'-1' is neither a number above 0 nor one of wide, narrow." in call("--width", "-1").output
     assert "10 is not in the range 1<=x<=9" in call("--depth", "10").output
     help_text = " ".join(call("--help").output.split())

@@ -44,6 +44,9 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "tie": ("TIE[,TIE]",
         "What shares scales and kernel shapes: all (shared), all but the scale (scale), nothing "
         "(class), or a taxonomy's levels (level) or subtrees (subtree); two words for scale and shape."),
+    "no_tree_prior":
+        "Let every class have one function of its own; the taxonomy says how these are tied, what "
+        "inner nodes mean and what mistakes cost.",
     "hyperparameters":
         "Learn scales and kernel parameters, or keep them; low-rank: the regularization and kernel "
         "parameters, for the squared loss with the ridge penalty.",
@@ -119,7 +122,8 @@ def model_flag_options() -> list[Callable[[Any], Any]]:
 
 def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
     first = next(iter(owners.values()))
-    text = _TEXTS.get(flag, first.says.replace("``", "") + ".")
+    off = "Turn off: " if first.default is True else ""
+    text = _TEXTS.get(flag, off + first.says.replace("``", "") + ".")
     metavar, text = (None, text) if isinstance(text, str) else text
     name = "--C" if flag == "C" else flag_of(flag)
     words, ranges = _union(owners)

@@ -115,7 +115,7 @@ class ModelTable(NamedTuple):
     def keywords(self, model: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Give flags in the words of the constructor."""
         own = {flag: parameter for flag, parameter in self.of(model).items() if flag in given}
-        return {p.name: flag != "no_intercept" and given[flag] for flag, p in own.items()}
+        return {p.name: p.default is not True and given[flag] for flag, p in own.items()}
 
 
 def class_of(model: str, *, choosing: bool = False) -> Any:
@@ -176,7 +176,8 @@ def _read_constructors() -> dict[str, Any]:
     objects: dict[str, list[str]] = {}
     for model in MODELS:
         for parameter in _parameters_of(model):
-            flag = _FLAGS.get(parameter.name, parameter.name)
+            usual = f"no_{parameter.name}" if parameter.default is True else parameter.name
+            flag = _FLAGS.get(parameter.name, usual)
             without = _NO_FLAGS.get(parameter.name, ())
             if parameter.kind == "object":
                 objects.setdefault(parameter.name, []).append(model)
