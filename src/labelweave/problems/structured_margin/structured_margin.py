@@ -281,7 +281,8 @@ def joined(one: tuple[Array, Array], other: tuple[Array, Array], capacity: int) 
         lines = np.zeros((len(tight), a * b))
         np.add.at(lines, (np.arange(len(tight))[:, None], row * b + column), widths)
         table[tight] = lines
-    places = np.argsort(-table, axis=1, kind="stable")[:, :capacity]
+    used = min(capacity, int((table > 0).sum(axis=1).max(initial=1)))
+    places = np.argsort(-table, axis=1, kind="stable")[:, :used]
     shares = np.take_along_axis(table, places, axis=1)
     parts = [
         np.take_along_axis(vertices, number[:, :, None], axis=1)
