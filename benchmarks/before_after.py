@@ -1,0 +1,134 @@
+"""The same fits by two versions of the source, in turn: seconds of the processor, medians and ratios.
+
+    git worktree add ../before COMMIT
+    python -m benchmarks.before_after --before ../before/src --out benchmarks/results/before_after.json
+
+Every fit runs once to compile, then so many times in turn with the other version, one thread, each in a
+process that stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.results_file import write_json
+
+__all__ = ["FITS"]
+
+# what a process does: a line that loads X and Y, then one that makes the model
+_DEBTAGS = "d = datasets.load_debtags(); X, Y = d.X, LabelMatrix.from_any(d.Y)"
+_MULAN = "d = datasets.read_mulan(data / '{0}/{0}-train.arff', data / '{0}/{0}.xml'); X, Y = d.X, d.Y"
+_RCV1 = "X, Y = load_problem('rcv1-subset1', data.parent)"
+_AWA = "X, Y = load_animals(2000, data.parent)"
+_SATIMAGE = "p = load_class_problem('satimage', data.parent); X, Y = p.X[:2000], p.labels[:2000]"
+FITS = {
+    "debtags, linear max-margin, 1e-3": (_DEBTAGS, "MaxMarginClassifier()"),
+    "RCV1, linear max-margin, 1e-3": (_RCV1, "MaxMarginClassifier()"),
+    "RCV1, dense covariance, 1e-2": (
+        _RCV1,
+        "MaxMarginClassifier(tol=1e-2, label_covariance=0.7 * np.eye(Y.shape[1]) + 0.3)",
+    ),
+    "AwA 2,000, RBF max-margin, 1e-3": (_AWA, "MaxMarginClassifier(kernel='rbf')"),
+    "AwA 2,000, RBF, ADMM": (_AWA, "MaxMarginClassifier(kernel='rbf', solver='alternating_directions')"),
+    "AwA 2,000, linear, dense": (_AWA, "MaxMarginClassifier()"),
+    "satimage 2,000, logistic, fixed": (_SATIMAGE, "KernelLogisticClassifier(hyperparameters='fixed')"),
+    "satimage 2,000, logistic, learned": (_SATIMAGE, "KernelLogisticClassifier(max_learning_iter=8)"),
+    "bibtex, low rank, ridge": (_MULAN.format("bibtex"), "LowRankClassifier(0.4, penalty='ridge')"),
+    "bibtex, low rank, trace norm": (_MULAN.format("bibtex"), "LowRankClassifier(0.4)"),
+    "yeast, low rank, logistic": (_MULAN.format("yeast"), "LowRankClassifier(0.4, loss='logistic')"),
+    "scene, label graph, all pairs": (
+        _MULAN.format("scene"),
+        "LabelGraphClassifier(graph='full', regularization=0.05)",
+    ),
+    "emotions, label graph, learned": (_MULAN.format("emotions"), "LabelGraphClassifier(max_rounds=4)"),
+}
+
+_PROCESS = """
+import sys, time, json, warnings
+import numpy as np
+from pathlib import Path
+from labelweave import *
+from labelweave import datasets
+from benchmarks.problems import load_problem
+from benchmarks.kernel_problems import load_animals
+from benchmarks.logistic_problems import load_class_problem
+warnings.simplefilter("ignore")
+data = Path(sys.argv[1])
+{load}
+{model}.fit(X, Y)
+print("ready", flush=True)
+for line in sys.stdin:
+    begin = time.process_time()
+    model = {model}.fit(X, Y)
+    seconds = time.process_time() - begin
+    gap = float(getattr(model, "duality_gap_", float("nan")))
+    print(json.dumps([seconds, gap, int(model.n_iter_)]), flush=True)
+"""
+
+
+def _start(source: Path, load: str, model: str, data: Path) -> subprocess.Popen[str]:
+    root = Path(__file__).resolve().parents[1]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    environment = {**os.environ, **threads, "PYTHONPATH": f"{source}{os.pathsep}{root}"}
+    script = _PROCESS.format(load=load, model=model)
+    return subprocess.Popen(
+        [sys.executable, "-c", script, str(data / "mulan")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+        cwd=root,
+    )
+
+
+def _ask(process: subprocess.Popen[str]) -> list[float]:
+    assert process.stdin is not None, "the process has a pipe"
+    assert process.stdout is not None, "the process has a pipe"
+    process.stdin.write("again\n")
+    process.stdin.flush()
+    answer: list[float] = json.loads(process.stdout.readline())
+    return answer
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", type=Path, required=True)
+    parser.add_argument("--after", type=Path, default=Path(__file__).resolve().parents[1] / "src")
+    parser.add_argument("--fits", nargs="*", default=list(FITS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    found: dict[str, Any] = {}
+    for name in options.fits:
+        pair = [_start(source, *FITS[name], options.data) for source in (options.before, options.after)]
+        ready = [process.stdout is not None and process.stdout.readline() for process in pair]
+        if not all(ready):
+            print(f"{name}: not run, its data are not there or one version lacks it", flush=True)
+        else:
+            runs = [[_ask(process) for process in pair] for _ in range(options.rounds)]
+            before, after = ([one[side] for one in runs] for side in (0, 1))
+            seconds = [median(run[0] for run in side) for side in (before, after)]
+            ratio = median(b[0] / max(a[0], 1e-9) for a, b in runs)
+            found[name] = {"before": before, "after": after, "ratio": ratio}
+            ends = ", ".join(f"{side[-1][2]:.0f} rounds, gap {side[-1][1]:.1e}" for side in (before, after))
+            times = f"{seconds[0]:.2f} s, now {seconds[1]:.2f} s, ratio {ratio:.2f}"
+            print(f"{name}: {times}; {ends}", flush=True)
+        for process in pair:
+            process.kill()
+    if options.out:
+        write_json(options.out, found)
+
+
+if __name__ == "__main__":
+    main()
