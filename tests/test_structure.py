@@ -11,12 +11,12 @@ from source_size import measure
 
 SIZE = measure()
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 54_000  # finally 48,000
+LINES = 53_000  # finally 48,000
 CODE = 28_800  # finally 25,500; without imports and docstrings
 FILES_ENTERED = {
-    "max-margin, RBF": 34,  # finally 24
-    "kernel logistic, learned": 33,
-    "kernel logistic, learned, tree": 37,  # finally 35
+    "max-margin, RBF": 24,
+    "kernel logistic, learned": 35,
+    "kernel logistic, learned, tree": 35,
     "low rank": 28,
     "label graph, learned": 28,
 }

@@ -108,15 +108,9 @@ class BinaryRelevance(BaselineClassifier):
     }
 
     def __init__(
-        self,
-        loss="squared",
-        *,
-        regularization=1.0,
-        fit_intercept=True,
-        tol=1e-4,
-        max_iter=1000,
+        self, loss="squared", *, regularization=1.0, fit_intercept=True, tol=1e-4, max_iter=1000,
         n_jobs=None,
-    ):
+    ):  # fmt: skip
         self.loss = loss
         self.regularization = regularization
         self.fit_intercept = fit_intercept

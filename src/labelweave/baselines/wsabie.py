@@ -130,18 +130,9 @@ class WSABIE(FactorClassifier):
     }
 
     def __init__(
-        self,
-        rank=100,
-        *,
-        learning_rate=0.05,
-        schedule="adagrad",
-        margin=1.0,
-        max_norm=3.0,
-        max_trials=None,
-        n_epochs=10,
-        fit_intercept=True,
-        random_state=0,
-    ):
+        self, rank=100, *, learning_rate=0.05, schedule="adagrad", margin=1.0, max_norm=3.0,
+        max_trials=None, n_epochs=10, fit_intercept=True, random_state=0,
+    ):  # fmt: skip
         self.rank = rank
         self.learning_rate = learning_rate
         self.schedule = schedule

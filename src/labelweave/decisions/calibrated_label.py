@@ -70,18 +70,9 @@ class CalibratedLabelClassifier(DecisionClassifier):
     }
 
     def __init__(
-        self,
-        estimator,
-        method="auto",
-        *,
-        pooling=True,
-        min_positives=500,
-        decision="half",
-        response_method="auto",
-        cv=None,
-        validation_fraction=0.2,
-        random_state=0,
-    ):
+        self, estimator, method="auto", *, pooling=True, min_positives=500, decision="half",
+        response_method="auto", cv=None, validation_fraction=0.2, random_state=0,
+    ):  # fmt: skip
         self.estimator = estimator
         self.method = method
         self.pooling = pooling

@@ -81,18 +81,9 @@ class ConformalLabelClassifier(DecisionClassifier):
     }
 
     def __init__(
-        self,
-        estimator,
-        control="false_negatives",
-        *,
-        level=0.1,
-        guarantee="probability",
-        confidence=0.95,
-        response_method="auto",
-        cv=None,
-        validation_fraction=0.25,
-        random_state=0,
-    ):
+        self, estimator, control="false_negatives", *, level=0.1, guarantee="probability", confidence=0.95,
+        response_method="auto", cv=None, validation_fraction=0.25, random_state=0,
+    ):  # fmt: skip
         self.estimator = estimator
         self.control = control
         self.level = level

@@ -105,18 +105,9 @@ class TunedThresholdClassifier(DecisionClassifier):
     }
 
     def __init__(
-        self,
-        estimator,
-        objective="micro_f1",
-        *,
-        scope="label",
-        target=None,
-        pooling="auto",
-        response_method="auto",
-        cv=None,
-        validation_fraction=0.2,
-        random_state=0,
-    ):
+        self, estimator, objective="micro_f1", *, scope="label", target=None, pooling="auto",
+        response_method="auto", cv=None, validation_fraction=0.2, random_state=0,
+    ):  # fmt: skip
         self.estimator = estimator
         self.objective = objective
         self.scope = scope

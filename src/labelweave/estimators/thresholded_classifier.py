@@ -1,23 +1,90 @@
-"""Thresholds of classifiers with scores: given, or the best on rows that a first fit does not see."""
+"""What classifiers with a kernel share, and thresholds, given or the best on held-out rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
+from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds, hold_out
-from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.features import FeatureMatrix
+from labelweave.estimators.scorers import dense_rows
+from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
+from labelweave.features.gram.sources import (
+    GramSource,
+    KernelSource,
+    PrecomputedSource,
+    check_positive_semidefinite,
+    checked_kernel_matrix,
+    is_known_semidefinite,
+)
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import SolverResult, Status
 
-__all__ = ["ThresholdedClassifier", "fit_after"]
+__all__ = ["KernelClassifier", "ThresholdedClassifier", "fit_after"]
+
+_KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
+
+
+class KernelClassifier(LabelClassifier):
+    """Base of classifiers whose scores are weights of features or a sum of kernels to support rows.
+
+    A fit sets ``coef_``, or ``dual_coef_`` with ``support_`` and ``support_vectors_``.
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    kernel_: Kernel
+    coef_: Array
+    dual_coef_: Array
+    support_: Array
+    support_vectors_: Any
+    intercept_: Array
+
+    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions(_KERNELS), Kernel, callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _forget_expansion(self) -> None:
+        """Drop what a fit with another kind of kernel left behind."""
+        for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
+            self.__dict__.pop(name, None)
+
+    def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:
+        """Give the kernel of the training rows, and its explicit features where it has them."""
+        if self.kernel == "precomputed":
+            given = PrecomputedSource(checked_kernel_matrix(dense_rows(features)))
+            check_positive_semidefinite(given, seed)
+            return given, None
+        kernel = make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
+        self.kernel_ = kernel.resolved(features)
+        self._check_kernel(self.kernel_, features, seed)
+        return KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)
+
+    def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
+        """Refuse a kernel of the user's that is not positive semi-definite."""
+        if not is_known_semidefinite(kernel):
+            check_positive_semidefinite(KernelSource(kernel, features), seed)
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        if callable(self.kernel) and not isinstance(self.kernel, Kernel):
+            CallableKernel(self.kernel).to_state()  # says why it cannot be stored
+        return super()._storable_parameters()
 
 
 class _Solved(Protocol):

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
-from labelweave.features.gram.base import Gram
+from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_products import SparseProducts
 
 __all__ = ["DenseMap", "FactorMap", "IdentityMap", "KernelMap", "SparseMap"]

@@ -1,11 +1,11 @@
 """Data, loss and structure put together: objectives with the methods their solvers ask for."""
 
-from labelweave.problems.block_margins import BlockMargins
+from labelweave.problems.block_margins import BlockMargins, holds_matrix
 from labelweave.problems.coupled_margins import make_margin_dual
 from labelweave.problems.gram_margins import GramMargins, MarginBox, SettledMargins
 from labelweave.problems.make_gram_margins import feature_margins, kernel_margins, sum_margins
 from labelweave.problems.margin_dual import MarginData, MarginDual
-from labelweave.problems.memory_plan import feature_bytes, holds_matrix
+from labelweave.problems.memory_plan import feature_bytes
 from labelweave.problems.resources import Resources
 from labelweave.problems.working_set_margins import WorkingSetMargins
 

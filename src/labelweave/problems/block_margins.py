@@ -9,24 +9,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from labelweave._loops.block_ascent import ascend_block, ascend_coupled_block, row_shares
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import panels
 from labelweave.features.gram import StoredGram, StreamedGram
-from labelweave.features.gram.cache import CacheContent, CachedRows, StoredRows
+from labelweave.features.gram.cache import CacheContent, CachedRows
 from labelweave.features.gram.sources import GramSource
+from labelweave.features.gram.stored import StoredRows
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
 from labelweave.problems.resources import Resources
 from labelweave.solvers.frame import State
 
-__all__ = ["BlockMargins"]
+__all__ = ["BlockMargins", "holds_matrix"]
 
 
 _BLOCK_ROWS = 128
 _FEWEST_BLOCK_ROWS = 8
 _MOST_SWEEPS = 16
+_PANEL_BYTES = 2e5  # the least room to compute a matrix in
 _MANY = 0.75  # the scores follow all rows of a block if more than this share of them moved
 
 State.plain_with(CacheContent)
@@ -126,3 +129,8 @@ class BlockMargins:
         exact = np.clip(beta.astype(np.float64), box.lower, box.upper)
         scores = np.ascontiguousarray(self.covariance.matmul(self.exact.product(exact)))
         return SettledMargins(box.targets, box.lower, box.upper, exact, scores, exact, scores)
+
+
+def holds_matrix(n_rows: int, dtype: npt.DTypeLike, budget: float) -> bool:
+    """Tell whether a kernel matrix fits, with room for the blocks in which it is computed."""
+    return float(n_rows) ** 2 * np.dtype(dtype).itemsize + _PANEL_BYTES <= budget

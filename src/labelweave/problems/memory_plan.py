@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GramPlan", "check_feature_bytes", "feature_bytes", "holds_matrix", "plan_gram"]
+__all__ = ["GramPlan", "check_feature_bytes", "feature_bytes", "plan_gram"]
 
 _LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
 _LARGEST_RANK = 1500
@@ -67,11 +67,6 @@ def plan_gram(
         return GramPlan(factorization, is_stored=True, rank=n_rows, panel_bytes=0)
     wanted = max(_USUAL_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK, _LABELS_A_RANK * n_labels))
     return _incomplete(n_rows, size, budget, min(n_rows, wanted))
-
-
-def holds_matrix(n_rows: int, dtype: npt.DTypeLike, budget: float) -> bool:
-    """Tell whether a kernel matrix fits, with room for the blocks in which it is computed."""
-    return float(n_rows) ** 2 * np.dtype(dtype).itemsize + _SMALLEST_PANEL_BYTES <= budget
 
 
 def feature_bytes(n_rows: int, n_features: int) -> float:

@@ -4,9 +4,7 @@ from labelweave.solvers.alternating_directions import AlternatingDirections, Spl
 from labelweave.solvers.block_ascent import BlockAscent, BlockDual
 from labelweave.solvers.box_dual import SplitDual
 from labelweave.solvers.dual_coordinate_ascent import BoxDual, DualCoordinateAscent
-from labelweave.solvers.frame import Round, Solver, State
-from labelweave.solvers.result import SolverResult, Status
-from labelweave.solvers.trace import TraceRecord
+from labelweave.solvers.frame import Round, Solver, SolverResult, State, Status, TraceRecord
 from labelweave.solvers.working_set_ascent import WorkingSetAscent, WorkingSetDual
 
 __all__ = [

@@ -35,10 +35,8 @@ from labelweave.solvers.box_dual import (
     relative_gap,
 )
 from labelweave.solvers.box_newton import newton_steps
-from labelweave.solvers.frame import Certificate, Round, Solver, State
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.interior_point import interior_steps, interior_work
-from labelweave.solvers.result import Status
-from labelweave.solvers.trace import TraceRecord
 
 __all__ = ["AlternatingDirections", "SplitState"]
 

@@ -12,8 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.solvers.frame import Round, Solver, State
-from labelweave.solvers.result import Status
+from labelweave.solvers.frame import Round, Solver, State, Status
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
 __all__ = ["AlternatingMinimization", "AlternatingState", "FactorPair", "PairProblem", "RoundRecord"]

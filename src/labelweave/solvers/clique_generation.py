@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from labelweave.solvers.frame import Round, Solver, State
+from labelweave.solvers.frame import Round, Solver, State, Status
 from labelweave.solvers.passes import PassProblem, PassRecord, PassSolver, PassState
-from labelweave.solvers.result import Status
 
 __all__ = ["CliqueGeneration", "CliqueProblem", "Cliques", "GraphRecord", "GrowthState", "Proposal"]
 

@@ -23,9 +23,7 @@ import numpy as np
 
 from labelweave._loops.visits import in_runs, rows_above
 from labelweave.array_types import Array
-from labelweave.solvers.frame import Certificate, Round, Solver, State
-from labelweave.solvers.result import Status
-from labelweave.solvers.trace import TraceRecord
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
 __all__ = ["BoxDual", "DualCoordinateAscent", "SweepState"]
 

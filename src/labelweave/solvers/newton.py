@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 
 from labelweave.array_types import Array, GroupedColumns
-from labelweave.solvers.frame import Round, Solver, State
+from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.newton_system import (
     FunctionGradients,
     LinearSolver,
@@ -33,8 +33,6 @@ from labelweave.solvers.newton_system import (
     NewtonSystem,
     inner_products,
 )
-from labelweave.solvers.result import Status
-from labelweave.solvers.trace import TraceRecord
 
 __all__ = ["NewtonConjugateGradient", "NewtonState", "search_along"]
 

@@ -29,8 +29,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.solvers.frame import Round, Solver, State
-from labelweave.solvers.result import Status
+from labelweave.solvers.frame import Round, Solver, State, Status
 
 __all__ = ["BlockFrankWolfe", "PassProblem", "PassRecord", "PassSolver", "PassState", "SweptProblem"]
 

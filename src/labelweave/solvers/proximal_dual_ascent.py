@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.solvers.frame import Status
 from labelweave.solvers.passes import PassProblem, PassRecord, PassSolver, PassState
-from labelweave.solvers.result import Status
 
 __all__ = ["ProximalDualAscent", "ProximalProblem", "ProximalState"]
 

@@ -30,9 +30,7 @@ from labelweave._loops.working_set import (
 )
 from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.solvers.box_dual import relative_gap
-from labelweave.solvers.frame import Certificate, Round, Solver, State
-from labelweave.solvers.result import Status
-from labelweave.solvers.trace import TraceRecord
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
 __all__ = ["WorkingSetAscent", "WorkingSetDual", "WorkingSetState"]
 

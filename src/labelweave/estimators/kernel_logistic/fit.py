@@ -11,15 +11,17 @@ import numpy as np
 
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
-from labelweave.estimators.entry_weights import costs_by_label, read_entry_weights, weights_of_entries
 from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
+    costs_by_label,
     has_many_labels,
     read_classes,
+    read_entry_weights,
     read_targets,
+    weights_of_entries,
 )
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram, incomplete_cholesky
@@ -28,21 +30,17 @@ from labelweave.hyperparameters import (
     CrossValidationLikelihood,
     EvaluationLog,
     FoldedData,
-    GivenCovariance,
     InnerSettings,
-    LearnedCoupling,
     LearnedParameters,
     MeanCriterion,
-    NodeGroups,
     PriorFamily,
     RidgeCrossValidation,
     SearchRecord,
     SearchSettings,
     SearchState,
     StagedSearch,
-    TiedPriors,
 )
-from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.losses import EntrywiseLoss, ScoreLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
@@ -55,7 +53,6 @@ __all__ = [
     "FittedLikelihood",
     "LikelihoodData",
     "LikelihoodFit",
-    "learn_kernel",
     "read_likelihood_data",
 ]
 
@@ -396,63 +393,3 @@ def _mean_over_fits(dual: Array, held_out: Array) -> Array:
     by_fit = dual.reshape(len(dual), fits, -1)
     trained = np.maximum(1, fits - held_out.sum(axis=1))
     return np.asarray(by_fit.sum(axis=1, keepdims=True) / trained[:, None, None])
-
-
-@dataclass(frozen=True)
-class LearnedKernel:
-    """What was learned: the kernel, None for a given matrix; the scale v; R, of mean variance 1; and how."""
-
-    kernel: Kernel | None
-    scale: float
-    covariance: LabelCovariance
-    learned: LearnedParameters
-
-
-def learn_kernel(
-    features: FeatureMatrix,
-    labels: LabelMatrix,
-    weights: PerRow,
-    kernel: Kernel | None,
-    block: LearningBlock,
-    settings: FitSettings,
-    *,
-    loss: str = "logistic",
-    scale: float = 1.0,
-    covariance: LabelCovariance | None = None,
-    factors: int | None = None,
-    intercept_variance: float = 1.0,
-) -> LearnedKernel:
-    """Learn kernel, scale and label covariance for another loss, such as the hinge, by one of a likelihood.
-
-    What is minimised is the cross-validated loss, "logistic" or "squared", of penalised fits with the prior
-    ``v K ⊗ R``.  Learned are v and the kernel's continuous parameters, and R = B B^T, of so many factors, if
-    ``factors`` is given; else R is kept.  The objective ``1/2 |u|^2 + 2 C sum hinge`` of the max-margin model
-    is that of the prior with 2 C = v.
-
-    kernel, scale: to start from; the kernel is None for a kernel matrix, which the features then are.
-    block: the rows to learn on and their folds.
-    """
-    signs, names = labels.to_signs(), range(labels.n_labels)
-    data = LikelihoodData(
-        features, weights, signs, None, labels.n_labels, is_precomputed=kernel is None, loss_name=loss
-    )
-    per_target = 0.25 if loss == "squared" else 1.0  # the squared loss has targets 0 and 1, not -1 and 1
-    start = per_target * scale
-    family: PriorFamily
-    if factors is not None:
-        drawn = np.random.default_rng(settings.seed).standard_normal((labels.n_labels, factors))
-        family = LearnedCoupling(kernel, np.sqrt(start / factors) * drawn, names, intercept_variance)
-    elif covariance is not None:
-        family = GivenCovariance(kernel, covariance, start, intercept_variance)
-    else:
-        everything = NodeGroups.of_everything(labels.n_labels)
-        flat = np.eye(labels.n_labels)
-        family = TiedPriors(kernel, flat, everything, everything, start, intercept_variance)
-    learned, theta, _ = LikelihoodFit(family, data, settings).learn([block])
-    (term,) = family.prior(theta).terms
-    given = LabelCovariance.identity(labels.n_labels) if covariance is None else covariance
-    size = float(term.covariance.diagonal().mean()) or 1.0
-    if factors is not None:
-        return LearnedKernel(term.kernel, size / per_target, term.covariance.scaled(1 / size), learned)
-    found = size / (float(given.diagonal().mean()) or 1.0)
-    return LearnedKernel(term.kernel, found / per_target, given, learned)

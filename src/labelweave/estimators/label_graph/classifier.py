@@ -274,39 +274,13 @@ class LabelGraphClassifier(LabelGraphModel):
     }
 
     def __init__(
-        self,
-        graph="learn",
-        regularization="auto",
-        *,
-        kernel="linear",
-        gamma="scale",
-        degree=3,
-        coef0=1.0,
-        n_components=None,
-        inputs="features",
-        cliques_per_round=1,
-        max_rounds=50,
-        graph_tol=0.01,
-        clique_size=2,
-        validation_fraction=None,
-        early_stopping=False,
-        refit=False,
-        false_positive_cost=1.0,
-        false_negative_cost=1.0,
-        threshold="auto",
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        inference="auto",
-        exact_width=12,
-        max_nodes=1000,
-        solver="frank_wolfe",
-        warm_start=False,
-        checkpoint=None,
-        tol=1e-3,
-        max_iter=1000,
-        n_jobs=None,
-        random_state=0,
-    ):
+        self, graph="learn", regularization="auto", *, kernel="linear", gamma="scale", degree=3, coef0=1.0,
+        n_components=None, inputs="features", cliques_per_round=1, max_rounds=50, graph_tol=0.01,
+        clique_size=2, validation_fraction=None, early_stopping=False, refit=False, false_positive_cost=1.0,
+        false_negative_cost=1.0, threshold="auto", fit_intercept=True, intercept_scaling=1.0,
+        inference="auto", exact_width=12, max_nodes=1000, solver="frank_wolfe", warm_start=False,
+        checkpoint=None, tol=1e-3, max_iter=1000, n_jobs=None, random_state=0,
+    ):  # fmt: skip
         self.graph = graph
         self.regularization = regularization
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0

@@ -19,8 +19,6 @@ from sklearn.utils.metaestimators import available_if
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER
-from labelweave.estimators.entry_weights import read_entry_weights
-from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.low_rank.fit import (
     RANKS,
     FittedFactors,
@@ -33,7 +31,8 @@ from labelweave.estimators.low_rank.fit import (
 from labelweave.estimators.low_rank.model import End, LowRankModel
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import read_targets
+from labelweave.estimators.targets import read_entry_weights, read_targets
+from labelweave.estimators.thresholded_classifier import KernelClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.losses.entry_losses import ENTRY_LOSSES
@@ -252,39 +251,13 @@ class LowRankClassifier(LowRankModel):
     }
 
     def __init__(
-        self,
-        rank=100,
-        loss="squared",
-        regularization=1.0,
-        *,
-        penalty="trace_norm",
-        kernel="linear",
-        gamma="scale",
-        degree=3,
-        coef0=1.0,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        negative_weight=1.0,
-        label_covariance=None,
-        false_positive_cost=1.0,
-        false_negative_cost=1.0,
-        hyperparameters="fixed",
-        cv=5,
-        learning_rows=None,
-        max_learning_iter=100,
-        start="svd",
-        threshold="auto",
-        validation_fraction=0.1,
-        warm_start=False,
-        checkpoint=None,
-        tol=1e-4,
-        max_iter=100,
-        precision="float64",
-        low_rank=None,
-        memory_budget=8000.0,
-        n_jobs=None,
-        random_state=0,
-    ):
+        self, rank=100, loss="squared", regularization=1.0, *, penalty="trace_norm", kernel="linear",
+        gamma="scale", degree=3, coef0=1.0, fit_intercept=True, intercept_scaling=1.0, negative_weight=1.0,
+        label_covariance=None, false_positive_cost=1.0, false_negative_cost=1.0, hyperparameters="fixed",
+        cv=5, learning_rows=None, max_learning_iter=100, start="svd", threshold="auto",
+        validation_fraction=0.1, warm_start=False, checkpoint=None, tol=1e-4, max_iter=100,
+        precision="float64", low_rank=None, memory_budget=8000.0, n_jobs=None, random_state=0,
+    ):  # fmt: skip
         self.rank = rank
         self.loss = loss
         self.regularization = regularization

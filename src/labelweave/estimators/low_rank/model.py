@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.estimators.base import CALLER
-from labelweave.estimators.entry_weights import costs_by_label
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.fit import (
@@ -32,7 +31,7 @@ from labelweave.estimators.low_rank.ridge_learning import RidgeLearning, labels_
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import Scorer, dense_rows
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
-from labelweave.estimators.targets import TargetForm
+from labelweave.estimators.targets import TargetForm, costs_by_label
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram.sources import KernelSource

@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
 from labelweave.estimators.base import CALLER
-from labelweave.estimators.entry_weights import costs_by_label, read_entry_weights, weights_of_entries
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import (
     DualVariables,
@@ -32,7 +31,7 @@ from labelweave.estimators.max_margin.learning import learn_margins
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import read_targets
+from labelweave.estimators.targets import costs_by_label, read_entry_weights, read_targets, weights_of_entries
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource

@@ -116,16 +116,9 @@ class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     }
 
     def __init__(
-        self,
-        estimator=None,
-        signatures=None,
-        *,
-        class_prior=None,
-        temperature="held_out",
-        couple_attributes=False,
-        cv=4,
-        random_state=0,
-    ):
+        self, estimator=None, signatures=None, *, class_prior=None, temperature="held_out",
+        couple_attributes=False, cv=4, random_state=0,
+    ):  # fmt: skip
         self.estimator = estimator
         self.signatures = signatures
         self.class_prior = class_prior

@@ -6,14 +6,12 @@ where that is cheaper (Seeger 2008, appendix D.3) or nearly the matrix (section 
 panel by panel in every product otherwise; who asks does not see the difference.
 """
 
-from labelweave.features.gram.base import Gram
 from labelweave.features.gram.choose import choose_gram
 from labelweave.features.gram.dense_features import FeatureGram
 from labelweave.features.gram.incomplete_cholesky import IncompleteFactor, Pivoting, incomplete_cholesky
 from labelweave.features.gram.low_rank import LowRankGram
 from labelweave.features.gram.sparse_features import SparseFeatureGram
-from labelweave.features.gram.stored import StoredGram
-from labelweave.features.gram.streamed import StreamedGram
+from labelweave.features.gram.stored import Gram, StoredGram, StreamedGram
 
 __all__ = [
     "FeatureGram",

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram.sources import GramSource
-from labelweave.features.gram.stored import StoredGram
 
-__all__ = ["CacheContent", "CachedRows", "StoredRows"]
+__all__ = ["CacheContent", "CachedRows"]
 
 
 _COLUMNS = 2048  # computed at a time, which bounds what the kernel needs besides
@@ -37,24 +36,6 @@ class CacheContent:
     batch_of: Array
     batches: list[tuple[int, Array]]
     time: int
-
-
-class StoredRows:
-    """All rows of a kernel matrix that is kept, with the methods of :class:`CachedRows`."""
-
-    def __init__(self, gram: StoredGram) -> None:
-        self.table, self.n_slots = gram.table, gram.n_rows
-        self.is_held = np.ones(gram.n_rows, bool)
-
-    def rows(self, indices: Array) -> Array:
-        """Give a block of rows."""
-        return self.table[indices]
-
-    def content(self) -> None:
-        """Tell that there is nothing to tell."""
-
-    def refill(self, content: None) -> None:
-        """Do nothing."""
 
 
 class CachedRows:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.gram.base import Gram
+from labelweave.features.gram.stored import Gram
 
 __all__ = ["FeatureGram"]
 

@@ -17,7 +17,7 @@ import scipy.linalg as sl
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram.sources import GramSource
-from labelweave.features.gram.streamed import StreamedGram
+from labelweave.features.gram.stored import StreamedGram
 
 __all__ = ["IncompleteFactor", "Pivoting", "incomplete_cholesky"]
 

@@ -14,9 +14,9 @@ import scipy.linalg as sl
 
 from labelweave.array_types import Array, RowsByClasses
 from labelweave.arrays import Workers
-from labelweave.features.gram.base import Gram
 from labelweave.features.gram.incomplete_cholesky import IncompleteFactor, Pivoting, incomplete_cholesky
 from labelweave.features.gram.sources import GramSource
+from labelweave.features.gram.stored import Gram
 
 __all__ = ["LowRankGram"]
 

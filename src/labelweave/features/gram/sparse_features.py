@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, aligned_empty, panels
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.gram.base import Gram
+from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_table import TILE, SparseTable, from_tiles, to_tiles
 
 __all__ = ["SparseFeatureGram"]

@@ -14,9 +14,8 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.features.gram.base import Gram
 from labelweave.features.gram.dense_features import FeatureGram
-from labelweave.features.gram.stored import StoredGram
+from labelweave.features.gram.stored import Gram, StoredGram
 
 __all__ = ["GramSpectrum", "feature_spectrum", "full_spectrum", "leading_spectrum"]
 

@@ -11,9 +11,8 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels.distances import RBFKernel
+from labelweave.features.kernels.distances import RBFKernel, are_same
 from labelweave.features.kernels.kernel import Kernel
-from labelweave.features.kernels.products import are_same
 from labelweave.model_files import storable
 
 __all__ = ["ARDKernel"]

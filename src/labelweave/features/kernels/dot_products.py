@@ -10,9 +10,8 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels.distances import GammaKernel
+from labelweave.features.kernels.distances import GammaKernel, are_same, cache_slices, dot_products
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
-from labelweave.features.kernels.products import are_same, cache_slices, dot_products
 from labelweave.model_files import storable
 
 __all__ = ["CosineKernel", "LinearKernel", "PolynomialKernel"]

@@ -5,10 +5,9 @@ z_k`` (Hariharan et al. 2012, equation 10): a high ``R_lk`` makes the scores of 
 models only ask for products, diagonals and small blocks, so a structured R is never written out.
 """
 
-from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.labels.covariance.base import IdentityCovariance, LabelCovariance
 from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
-from labelweave.labels.covariance.identity import IdentityCovariance
 
 __all__ = [
     "DenseCovariance",

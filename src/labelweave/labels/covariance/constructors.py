@@ -14,9 +14,9 @@ from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
+    from labelweave.labels.covariance.base import IdentityCovariance
     from labelweave.labels.covariance.dense import DenseCovariance
     from labelweave.labels.covariance.factor import FactorCovariance
-    from labelweave.labels.covariance.identity import IdentityCovariance
 
 __all__ = ["CovarianceConstructors"]
 
