@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import labelweave
-from labelweave import LabelMatrix, LowRankClassifier
+from labelweave import LabelMatrix, LowRankClassifier, Taxonomy
 from labelweave.problems.low_rank_factors import LowRankFactors
 
 LOSSES = ["squared", "logistic", "squared_hinge"]
@@ -385,3 +385,13 @@ def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, p
     for given in (scale * X, sp.csr_array(scale * X)):
         with pytest.raises(ValueError, match=f"may overflow {precision}"):
             LowRankClassifier(precision=precision, penalty=penalty).fit(given, Y)
+
+
+def test_a_row_known_to_an_inner_node_is_no_class_of_its_own():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(80, 4))
+    leaves = np.array(["dog", "cat", "oak", "elm"], object)[X.argmax(axis=1)]
+    tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "tree": ["oak", "elm"]})
+    y = np.where(random.random(80) < 0.3, np.where(np.isin(leaves, ["dog", "cat"]), "animal", "tree"), leaves)
+    model = LowRankClassifier(2, label_covariance=tree).fit(X, y)
+    assert list(model.classes_) == ["cat", "dog", "elm", "oak"]

@@ -31,6 +31,7 @@ __all__ = [
     "read_entry_weights",
     "read_targets",
     "require_observed",
+    "taxonomy_of",
     "weights_of_entries",
 ]
 
@@ -87,6 +88,11 @@ class TargetForm:
 
             return pd.DataFrame(whole, columns=self.classes, index=index)
         return whole
+
+
+def taxonomy_of(label_covariance: Any) -> Taxonomy | None:
+    """Give the taxonomy that a label covariance is asked to be, whose inner nodes targets may name."""
+    return label_covariance if isinstance(label_covariance, Taxonomy) else None
 
 
 def read_targets(y: Any, taxonomy: Taxonomy | None = None) -> tuple[LabelMatrix, TargetForm]:

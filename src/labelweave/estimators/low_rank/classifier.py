@@ -31,7 +31,7 @@ from labelweave.estimators.low_rank.fit import (
 from labelweave.estimators.low_rank.model import End, LowRankModel
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import read_entry_weights, read_targets
+from labelweave.estimators.targets import read_entry_weights, read_targets, taxonomy_of
 from labelweave.estimators.thresholded_classifier import KernelClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
@@ -309,7 +309,7 @@ class LowRankClassifier(LowRankModel):
             column or label is named.
         """
         features = self._read_features(X, reset=True)
-        labels, form = read_targets(y)
+        labels, form = read_targets(y, taxonomy_of(self.label_covariance))
         self._check_lengths(features, labels)
         entries = None if entry_weight is None else read_entry_weights(entry_weight, labels)
         rows = SeenRows(features, labels, self._row_weights(sample_weight, features), form)
@@ -374,7 +374,7 @@ class LowRankClassifier(LowRankModel):
         features = self._read_features(X, reset=seen is None)
         rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
         rows = rows if seen is None else seen.joined(rows)
-        labels, form = rows.targets()
+        labels, form = rows.targets(taxonomy_of(self.label_covariance))
         before, self._seen = None if seen is None else self._end, rows
         self._fit(replace(rows, labels=labels, form=form), None, before, FitArguments(X, y, sample_weight))
         return self

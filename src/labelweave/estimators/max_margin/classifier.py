@@ -31,7 +31,13 @@ from labelweave.estimators.max_margin.learning import learn_margins
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import costs_by_label, read_entry_weights, read_targets, weights_of_entries
+from labelweave.estimators.targets import (
+    costs_by_label,
+    read_entry_weights,
+    read_targets,
+    taxonomy_of,
+    weights_of_entries,
+)
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
@@ -285,7 +291,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
             column or label is named.
         """
         features = self._read_features(X, reset=True)
-        labels, form = read_targets(y, self._taxonomy)
+        labels, form = read_targets(y, taxonomy_of(self.label_covariance))
         self._check_lengths(features, labels)
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
         entries = read_entry_weights(entry_weight, labels)
@@ -349,7 +355,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
         rows = SeenRows.read(features, y, weights)
         rows = rows if seen is None else seen.joined(rows)
-        labels, form = rows.targets(self._taxonomy)
+        labels, form = rows.targets(taxonomy_of(self.label_covariance))
         self._seen = rows
         known = replace(rows, labels=labels, form=form)
         self._fit(known, None, self._dual if seen is not None else None, FitArguments(X, y, sample_weight))
@@ -482,10 +488,6 @@ class MaxMarginClassifier(ThresholdedClassifier):
         self.kernel_: Any = kernels
         first, *others = (KernelSource(one, features) for one in kernels)
         return [first, None, *others]
-
-    @property
-    def _taxonomy(self) -> Taxonomy | None:
-        return self.label_covariance if isinstance(self.label_covariance, Taxonomy) else None
 
     def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
         n_kernels = len(self.kernel) if self._is_sum else None
