@@ -113,7 +113,7 @@ def test_models_share_axes(case):
 
 def test_what_cannot_be_drawn_is_refused(case):
     Y, table = case
-    with pytest.raises(ValueError, match=r"is 1\.5; probabilities are"):
+    with pytest.raises(ValueError, match=r"is 1\.5; probabilities must be"):
         CalibrationCurveDisplay.from_predictions(Y, np.where(table > 0.9, 1.5, table))
     with pytest.raises(ValueError, match="n_bins is 0"):
         CalibrationCurveDisplay.from_predictions(Y, table, n_bins=0)

@@ -150,6 +150,17 @@ def test_more_rows_and_more_labels_give_the_fit_to_all(sparse, coupled):
     np.testing.assert_allclose(model.trace_[-1].primal, whole.trace_[-1].primal, rtol=2e-5)
 
 
+@pytest.mark.parametrize("fit", ["rbf", "rbf, blocks", "rbf, coupled"])
+def test_kernel_models_take_more_rows_too(fit):
+    X, Y = _data()
+    model = MaxMarginClassifier(tol=1e-5, **FITS[fit])
+    model.partial_fit(X[:90], Y[:90]).partial_fit(X[90:], Y[90:])
+    gamma = model.kernel_.gamma  # of all rows
+    whole = MaxMarginClassifier(tol=1e-5, **FITS[fit]).fit(X, Y)
+    assert gamma == whole.kernel_.gamma
+    np.testing.assert_allclose(model.trace_[-1].primal, whole.trace_[-1].primal, rtol=2e-5)
+
+
 def test_labels_are_known_by_name():
     X, Y = _data()
     frame = pd.DataFrame(Y, columns=list("abcdef"))
@@ -166,8 +177,8 @@ def test_labels_are_known_by_name():
 
 def test_what_partial_fit_cannot_do_is_said():
     X, Y = _data()
-    with pytest.raises(ValueError, match="explicit features"):
-        MaxMarginClassifier(kernel="rbf").partial_fit(X, Y)
+    with pytest.raises(AttributeError, match="partial_fit"):
+        MaxMarginClassifier(kernel="precomputed").partial_fit(X @ X.T, Y)
     with pytest.raises(ValueError, match="8 features"):
         MaxMarginClassifier().partial_fit(X, Y).partial_fit(X[:, :5], Y)
     with pytest.warns(UserWarning, match="these rows alone"):

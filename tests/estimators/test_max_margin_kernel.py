@@ -314,7 +314,7 @@ def test_prediction_in_small_blocks_is_the_same(sparse, monkeypatch):
     X = sp.csr_array(X) if sparse else X
     model = _fit(X, sp.csr_array(Y))
     whole = model.predict(X).toarray(), model.decision_function(X), model.predict_top(X, 2)[1]
-    monkeypatch.setattr("labelweave.estimators.thresholded_classifier._KERNEL_VALUES_AT_ONCE", 100)
+    monkeypatch.setattr("labelweave.estimators.scorers._KERNEL_VALUES_AT_ONCE", 100)
     monkeypatch.setattr("labelweave.estimators.base._SCORES_AT_ONCE", 21)
     np.testing.assert_array_equal(model.predict(X).toarray(), whole[0])
     np.testing.assert_allclose(model.decision_function(X), whole[1], atol=1e-11)

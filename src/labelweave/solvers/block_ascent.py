@@ -165,6 +165,8 @@ class BlockAscent(Solver[BlockDual, BlockState]):
 def _expected_rounds(state: BlockState, record: TraceRecord, tol: float) -> float:
     """Foresee the rounds to come from how the gap fell in the last half of the rounds."""
     gaps = np.minimum.accumulate([*(earlier.gap for earlier in state.trace), record.gap])
+    if gaps[-1] <= max(tol, 0.0):
+        return 0.0
     half = len(gaps) // 2
     fall = np.log(gaps[half] / gaps[-1]) / (len(gaps) - 1 - half)
     return float(_SLOWING * np.log(gaps[-1] / tol) / fall) if fall > 0 else np.inf

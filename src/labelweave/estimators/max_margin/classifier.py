@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array
 from labelweave.estimators.base import CALLER
@@ -304,10 +305,17 @@ class MaxMarginClassifier(ThresholdedClassifier):
         self._seen = rows if self.warm_start and entries is None else None
         return self
 
+    def _takes_more_rows(self) -> bool:
+        """Tell whether there is a place for new rows, which a given kernel matrix has not."""
+        return not (isinstance(self.kernel, str) and self.kernel == "precomputed")
+
+    @available_if(_takes_more_rows)
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMarginClassifier:
-        """Go on with new rows, new labels, or both; linear kernels only.
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
+    ) -> MaxMarginClassifier:
+        """Go on with new rows, new labels, or both.
 
         The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
         one ended: their dual variables begin with 0.  Labels are known by name where they have names, else by
@@ -322,6 +330,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
             Their labels or classes.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
+        classes : array-like or None, default=None
+            With one class a row: classes that may come, so that rows of one class alone can begin.
 
         Returns
         -------
@@ -331,7 +341,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
         Raises
         ------
         ValueError
-            If the kernel has no explicit features, or the data make no sense.
+            If the data make no sense.
 
         Warns
         -----
@@ -339,11 +349,6 @@ class MaxMarginClassifier(ThresholdedClassifier):
             If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
             is fitted to the rows of this call alone.
         """
-        if self.kernel not in ("linear", "cosine"):
-            raise ValueError(
-                f"partial_fit is for kernels with explicit features, 'linear' and 'cosine', and this one is "
-                f"{self.kernel!r}; use fit with warm_start=True."
-            )
         seen = self._seen
         if seen is None and hasattr(self, "scorer_"):
             warnings.warn(
@@ -353,7 +358,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
             )
         features = self._read_features(X, reset=seen is None)
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
-        rows = SeenRows.read(features, y, weights)
+        rows = SeenRows.read(features, y, weights, classes)
         rows = rows if seen is None else seen.joined(rows)
         labels, form = rows.targets(taxonomy_of(self.label_covariance))
         self._seen = rows
@@ -386,7 +391,11 @@ class MaxMarginClassifier(ThresholdedClassifier):
         assert form is not None, "the form is known with the labels"
         self._form, self.classes_ = form, form.classes
         self._check_threshold()
-        learned = learn_margins(self, rows.features, labels, rows.weights) if self._learns else None
+        learned = (
+            learn_margins(self, rows.features, labels, rows.weights)
+            if self.hyperparameters == "learn"
+            else None
+        )
         covariances = self._covariances(labels) if learned is None else [learned.covariance]
         if self.coupling is not None and learned is None:
             raise ValueError("coupling learns a covariance, which needs hyperparameters='learn'.")
@@ -467,17 +476,13 @@ class MaxMarginClassifier(ThresholdedClassifier):
         return scorer_of_parts(state["fitted"])
 
     @property
-    def _learns(self) -> bool:
-        return bool(self.hyperparameters == "learn")
-
-    @property
     def _is_sum(self) -> bool:
         """Whether there are kernels with covariances of their own."""
         return isinstance(self.kernel, list | tuple)
 
     def _read_kernels(self, features: FeatureMatrix, seed: int) -> list[Any]:
         """Give the first kernel with its explicit features, then the others."""
-        if self._learns and self.kernel != "precomputed":
+        if self.hyperparameters == "learn" and self.kernel != "precomputed":
             return [KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)]
         if not self._is_sum:
             return [*self._read_kernel(features, seed)]
