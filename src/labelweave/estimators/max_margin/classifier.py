@@ -133,10 +133,10 @@ class MaxMarginClassifier(ThresholdedClassifier):
         or steps of all variables together.
     solver : {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", \
             "working_set"}, default="auto"
-        "coordinate_ascent" walks sparse rows of explicit features; "alternating_directions" takes
-        global steps with one factorisation shared by all labels; "block_ascent" walks blocks of
-        kernel rows from a cache; "working_set" is the paper's Algorithm 1.  All reach the same
-        optimum.  "auto" is the first for sparse rows and the second for kernels and dense rows.
+        "coordinate_ascent" walks sparse rows of explicit features; "alternating_directions" (ADMM) takes
+        global steps with one factorisation for all labels; "block_ascent" walks blocks of kernel rows;
+        "working_set" is the paper's Algorithm 1.  All reach the same optimum.  "auto" is the first for
+        sparse rows, ADMM for dense ones, and blocks, then ADMM if that is faster, for kernels.
     factorization : {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}, default="auto"
         Of the kernel matrix in "alternating_directions".  The first two are exact and need it in
         memory; the last is exact up to corrections by the true kernel in every round.
@@ -166,7 +166,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
     support_vectors_ : ndarray or csr_array of shape (m, d)
         Their features; not with a precomputed kernel.
     kernel_ : Kernel
-        The kernel, its parameters numbers; not with a precomputed kernel.
+        The kernel with numbers as parameters, or a list; not with a precomputed one.
     label_covariance_ : LabelCovariance
         R.
     C_ : float
@@ -391,14 +391,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         assert form is not None, "the form is known with the labels"
         self._form, self.classes_ = form, form.classes
         self._check_threshold()
-        learned = (
-            learn_margins(self, rows.features, labels, rows.weights)
-            if self.hyperparameters == "learn"
-            else None
-        )
+        learned = learn_margins(self, rows.features, labels, rows.weights)
         covariances = self._covariances(labels) if learned is None else [learned.covariance]
-        if self.coupling is not None and learned is None:
-            raise ValueError("coupling learns a covariance, which needs hyperparameters='learn'.")
         self.C_ = C = float(self.C) if learned is None else learned.C
         self.label_covariance_ = covariances if self._is_sum else covariances[0]
         data = MarginData(
@@ -495,9 +489,9 @@ class MaxMarginClassifier(ThresholdedClassifier):
         return [first, None, *others]
 
     def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
-        n_kernels = len(self.kernel) if self._is_sum else None
-        return read_covariances(self.label_covariance, n_kernels, labels, self.classes_)
+        count = len(self.kernel) if self._is_sum else None
+        return read_covariances(self.label_covariance, count, labels, self.classes_)
 
     def _margins(self, n_labels: int) -> Array:
-        costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
-        return np.stack([costs_by_label(name, cost, n_labels) for name, cost in costs.items()])
+        names = ("false_negative_cost", "false_positive_cost")
+        return np.stack([costs_by_label(name, getattr(self, name), n_labels) for name in names])
