@@ -138,8 +138,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
         "working_set" is the paper's Algorithm 1.  All reach the same optimum.  "auto" is the first for
         sparse rows, ADMM for dense ones, and blocks, then ADMM if that is faster, for kernels.
     factorization : {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}, default="auto"
-        Of the kernel matrix in "alternating_directions".  The first two are exact and need it in
-        memory; the last is exact up to corrections by the true kernel in every round.
+        Of the kernel matrix in ADMM.  The first two need it in memory; the last is corrected every round.
     memory_budget : float, default=2000.0
         Megabytes for kernel matrices, their factors, caches and panels.  About thirty arrays of
         rows x labels come on top.
@@ -391,7 +390,9 @@ class MaxMarginClassifier(ThresholdedClassifier):
         assert form is not None, "the form is known with the labels"
         self._form, self.classes_ = form, form.classes
         self._check_threshold()
-        learned = learn_margins(self, rows.features, labels, rows.weights)
+        learned = None
+        if self.hyperparameters == "learn":
+            learned = learn_margins(self, rows.features, labels, rows.weights)
         covariances = self._covariances(labels) if learned is None else [learned.covariance]
         self.C_ = C = float(self.C) if learned is None else learned.C
         self.label_covariance_ = covariances if self._is_sum else covariances[0]
@@ -422,7 +423,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         """Choose thresholds, fit, and keep what makes the scores."""
         features, settings = data.features, self._settings(progress, journal)
         source, explicit, *others = self._read_kernels(features, settings.seed)
-        further = tuple(zip(others, self._covariances(data.labels)[1:], strict=True))
+        covariances: Any = self.label_covariance_ if others else [None]
+        further = tuple(zip(others, covariances[1:], strict=True))
         task = MarginTask(data, source, explicit, settings, journal, further)
         start = dual
 
@@ -489,6 +491,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
         return [first, None, *others]
 
     def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
+        if self.coupling is not None:
+            raise ValueError("coupling learns a covariance, which needs hyperparameters='learn'.")
         count = len(self.kernel) if self._is_sum else None
         return read_covariances(self.label_covariance, count, labels, self.classes_)
 

@@ -37,17 +37,11 @@ class LearnedMargins:
     C: float
 
 
-def learn_margins(
-    model: Any, features: FeatureMatrix, labels: LabelMatrix, weights: Any
-) -> LearnedMargins | None:
-    """Learn from all rows, as the parameters of a max-margin classifier say; None if nothing is to be learned.
+def learn_margins(model: Any, features: FeatureMatrix, labels: LabelMatrix, weights: Any) -> LearnedMargins:
+    """Learn from all rows, as the parameters of a max-margin classifier say.
 
-    Raises ValueError if there is more than one kernel, or a covariance is to be learned and nothing else.
+    Raises ValueError if there is more than one kernel.
     """
-    if model.hyperparameters != "learn":
-        if model.coupling is not None:
-            raise ValueError("coupling learns a covariance, which needs hyperparameters='learn'.")
-        return None
     if isinstance(model.kernel, list | tuple):
         raise ValueError(
             "hyperparameters='learn' takes one kernel, and kernel is a list; give a sum of them."
