@@ -120,8 +120,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
     validation_fraction : float, default=0.1
         The share of rows held out for thresholds, every label spread evenly.
     warm_start : bool, default=False
-        Whether the next ``fit`` starts from the dual variables of the last one, where rows and labels are as
-        many.  The result is within ``tol`` of the optimum either way.
+        Whether the next ``fit`` starts from the last one's dual variables, where rows and labels are as many.
     checkpoint : path-like or None, default=None
         A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
         on from it, with the same bits, when the same call is made again; other data or parameters are
