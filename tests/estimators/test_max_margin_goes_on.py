@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from labelweave import LabelMatrix, MaxMarginClassifier
+from labelweave import LabelMatrix, LowRankClassifier, MaxMarginClassifier
 from labelweave.estimators import journal
 
 R = 0.6 * np.eye(6) + 0.4
@@ -231,3 +231,13 @@ def test_a_model_that_goes_on_is_saved_without_its_rows(tmp_path):
     for one, name in ((model, "a"), (small, "b")):
         one.save(tmp_path / name)
     assert abs(os.path.getsize(tmp_path / "a") - os.path.getsize(tmp_path / "b")) < 100
+
+
+@pytest.mark.parametrize("model", [MaxMarginClassifier(), LowRankClassifier(2)])
+def test_rows_that_were_refused_have_not_been_seen(model):
+    X, Y = _data()
+    model.partial_fit(X[:80], Y[:80])
+    with pytest.raises(ValueError, match="label_covariance is over 5 labels"):
+        model.set_params(label_covariance=np.eye(5)).partial_fit(X[80:], Y[80:])
+    model.set_params(label_covariance=None).partial_fit(X[80:], Y[80:])
+    assert len(model._seen.weights) == 150

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 
 from labelweave.array_types import Array, PerRow
+from labelweave.estimators.base import CALLER
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
@@ -21,7 +23,7 @@ from labelweave.estimators.targets import (
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
 
-__all__ = ["SeenRows", "carried_columns"]
+__all__ = ["SeenRows", "carried_columns", "warn_of_lost_rows"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,15 @@ class SeenRows:
         known = [part.classes for part in (self, other) if part.classes is not None]
         classes = np.unique(np.concatenate(known)) if known else None
         return SeenRows(features, np.concatenate([self.labels, other.labels]), weights, None, classes)
+
+
+def warn_of_lost_rows() -> None:
+    """Say that a call of ``partial_fit`` has nothing to go on from."""
+    warnings.warn(
+        "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go "
+        "on, begin with partial_fit, or with fit and warm_start=True.",
+        stacklevel=CALLER + 1,
+    )
 
 
 def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:

@@ -6,7 +6,6 @@ The optimisation problem is stated in :mod:`labelweave.problems.low_rank_factors
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -18,7 +17,6 @@ from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER
 from labelweave.estimators.low_rank.fit import (
     RANKS,
     FittedFactors,
@@ -30,7 +28,7 @@ from labelweave.estimators.low_rank.fit import (
 )
 from labelweave.estimators.low_rank.model import End, LowRankModel
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.seen_rows import SeenRows
+from labelweave.estimators.seen_rows import SeenRows, warn_of_lost_rows
 from labelweave.estimators.targets import read_entry_weights, read_targets, taxonomy_of
 from labelweave.estimators.thresholded_classifier import KernelClassifier
 from labelweave.features import FeatureMatrix
@@ -366,17 +364,18 @@ class LowRankClassifier(LowRankModel):
         """
         seen = self._seen
         if seen is None and hasattr(self, "scorer_"):
-            warnings.warn(
-                "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go "
-                "on, begin with partial_fit, or with fit and warm_start=True.",
-                stacklevel=CALLER,
-            )
+            warn_of_lost_rows()
         features = self._read_features(X, reset=seen is None)
         rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
         rows = rows if seen is None else seen.joined(rows)
         labels, form = rows.targets(taxonomy_of(self.label_covariance))
         before, self._seen = None if seen is None else self._end, rows
-        self._fit(replace(rows, labels=labels, form=form), None, before, FitArguments(X, y, sample_weight))
+        known = replace(rows, labels=labels, form=form)
+        try:
+            self._fit(known, None, before, FitArguments(X, y, sample_weight))
+        except BaseException:
+            self._seen = seen  # what was refused has not been seen
+            raise
         return self
 
     def _fit_from(

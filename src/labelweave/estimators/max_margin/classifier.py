@@ -8,7 +8,6 @@ classification with applications to zero-shot learning", Machine Learning 88
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,7 +18,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array
-from labelweave.estimators.base import CALLER
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import (
     DualVariables,
@@ -31,7 +29,7 @@ from labelweave.estimators.max_margin.fit import (
 from labelweave.estimators.max_margin.learning import learn_margins
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import Scorer, scorer_of_parts
-from labelweave.estimators.seen_rows import SeenRows
+from labelweave.estimators.seen_rows import SeenRows, warn_of_lost_rows
 from labelweave.estimators.targets import (
     costs_by_label,
     read_entry_weights,
@@ -349,11 +347,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
         """
         seen = self._seen
         if seen is None and hasattr(self, "scorer_"):
-            warnings.warn(
-                "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go "
-                "on, begin with partial_fit, or with fit and warm_start=True.",
-                stacklevel=CALLER,
-            )
+            warn_of_lost_rows()
         features = self._read_features(X, reset=seen is None)
         weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
         rows = SeenRows.read(features, y, weights, classes)
@@ -361,7 +355,12 @@ class MaxMarginClassifier(ThresholdedClassifier):
         labels, form = rows.targets(taxonomy_of(self.label_covariance))
         self._seen = rows
         known = replace(rows, labels=labels, form=form)
-        self._fit(known, None, self._dual if seen is not None else None, FitArguments(X, y, sample_weight))
+        before = None if seen is None else self._dual
+        try:
+            self._fit(known, None, before, FitArguments(X, y, sample_weight))
+        except BaseException:
+            self._seen = seen  # what was refused has not been seen
+            raise
         return self
 
     def _fit_from(
