@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from labelweave import (
@@ -12,6 +13,7 @@ from labelweave import (
     MaxMarginClassifier,
     TunedThresholdClassifier,
 )
+from labelweave.datasets import TableVectorizer
 from labelweave.decisions.layers import (
     decision_words,
     guarantee_words,
@@ -21,6 +23,7 @@ from labelweave.decisions.layers import (
     ranking_offsets,
     with_probabilities,
 )
+from labelweave.estimators import TableModel
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +90,29 @@ def test_what_is_said(data):
     assert decision_words(auto).startswith(
         ("probabilities by sigmoid maps, the better", "probabilities by isotonic maps, the better")
     )
+
+
+@pytest.mark.parametrize("wrapper", [TunedThresholdClassifier, CalibratedLabelClassifier])
+def test_the_best_labels_are_those_before_thresholds(data, wrapper):
+    X, Y, X_test = data
+    model = wrapper(MaxMarginClassifier()).fit(X, Y)
+    labels, scores = model.predict_top(X_test, 3)
+    ranked = model.decision_function(X_test) + ranking_offsets(model)
+    np.testing.assert_array_equal(labels, np.argsort(-ranked, axis=1, kind="stable")[:, :3])
+    np.testing.assert_array_equal(scores, np.take_along_axis(ranked, labels, axis=1))
+    if wrapper is TunedThresholdClassifier:
+        assert np.ptp(model.thresholds_) > 0
+        np.testing.assert_array_equal(labels, innermost(model).predict_top(X_test, 3)[0])
+    for k in (0, 9):
+        with pytest.raises(ValueError, match=rf"k is {k}; .* the number of labels, 8"):
+            model.predict_top(X_test, k)
+
+
+def test_a_model_of_table_rows_finds_the_best_labels_around_a_wrapper():
+    frame = pd.DataFrame({"text": ["a red rose", "a blue sea", "the rose", "blue ink"] * 10})
+    vectorizer = TableVectorizer(text="text").fit(frame)
+    flower = np.array([[1, 0], [0, 1], [1, 0], [0, 1]] * 10)
+    tuned = TunedThresholdClassifier(MaxMarginClassifier()).fit(vectorizer.transform(frame), flower)
+    labels, scores = TableModel(vectorizer, tuned).predict_top(frame, 1)
+    np.testing.assert_array_equal(labels[:, 0], 1 - flower[:, 0])
+    assert scores.shape == (40, 1)

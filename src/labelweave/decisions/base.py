@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, PerLabel
 from labelweave.decisions.label_scores import (
     TrainingRows,
+    decision_level,
     fit_on,
     rows_of,
     score_blocks,
@@ -25,11 +26,12 @@ from labelweave.decisions.label_scores import (
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.targets import TargetForm, check_lengths, read_targets
 from labelweave.metrics import subset_accuracy
+from labelweave.metrics.top_k import largest_labels
 from labelweave.model_files import save_object
 from labelweave.model_files.storable import storable_name
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight, _fit_context
 
-__all__ = ["DecisionClassifier"]
+__all__ = ["DecisionClassifier", "layers", "ranking_offsets"]
 
 
 class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -49,6 +51,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     feature_names_in_: Array
     _form: TargetForm
 
+    _ranks_probabilities: ClassVar[bool] = False
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "response_method": [StrOptions({"auto", "decision_function", "predict_proba"})],
@@ -147,10 +150,13 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Shift scores so that positive ones are predicted: shape (n, L)."""
         raise NotImplementedError
 
+    @property
+    def _n_columns(self) -> int:
+        return 1 if self._form.kind == "binary" else len(self.classes_)
+
     def _blocks(self, X: Any) -> Iterator[Array]:
         check_is_fitted(self)
-        n_labels = 1 if self._form.kind == "binary" else len(self.classes_)
-        return score_blocks(self.estimator_, X, n_labels, self.response_method)
+        return score_blocks(self.estimator_, X, self._n_columns, self.response_method)
 
     @property
     def label_names_(self) -> Array:
@@ -190,6 +196,39 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         parts = [self._form.decide(self._decisions(block)) for block in self._blocks(X)]
         index = getattr(X, "index", None)
         return self._form.join(parts, None if callable(index) else index)
+
+    def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
+        """Find the k labels with the highest scores, whatever their thresholds.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            The rows.
+        k : int, default=5
+            How many labels, at most the number there are.
+
+        Returns
+        -------
+        labels : ndarray of int, shape (n, k)
+            Label numbers, best first; ties go to the lower number.
+        scores : ndarray of shape (n, k)
+            Their scores, without what labels' own thresholds take off.
+
+        Raises
+        ------
+        ValueError
+            If k is not between 1 and the number of labels.
+        """
+        check_is_fitted(self)
+        if not 1 <= k <= self._n_columns:
+            raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {self._n_columns}.")
+        offsets = ranking_offsets(self)[: self._n_columns]
+        labels, scores = [], []
+        for block in self._blocks(X):
+            ranked = self._decisions(block) + offsets
+            labels.append(largest_labels(ranked, k))
+            scores.append(np.take_along_axis(ranked, labels[-1], axis=1))
+        return np.concatenate(labels), np.concatenate(scores)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose labels are all right (unobserved labels do not count).
@@ -272,3 +311,24 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         classes = state["classes"].astype(object) if state["classes_are_objects"] else state["classes"]
         model._form, model.classes_ = TargetForm(classes=classes, **state["form"]), classes
         return model
+
+
+def layers(classifier: Any) -> list[Any]:
+    """List a fitted classifier and those it is around."""
+    found = [classifier]
+    while isinstance(found[-1], DecisionClassifier):
+        found.append(found[-1].estimator_)
+    return found
+
+
+def ranking_offsets(classifier: Any) -> PerLabel:
+    """Give the thresholds that scores have been lessened by, to rank labels; the least of them is 0."""
+    total = np.zeros(len(classifier.label_names_))
+    for layer in layers(classifier):
+        decides = isinstance(layer, DecisionClassifier)
+        if decides and layer._ranks_probabilities:
+            break
+        total = total + getattr(layer, "thresholds_", 0.0)
+        if decides and decision_level(layer.estimator_, layer.response_method):
+            break  # thresholds inside are none of probabilities
+    return np.asarray(total - total.min())

@@ -60,6 +60,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
     """
 
     calibration_: LabelCalibration
+    _ranks_probabilities: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionClassifier._shared_constraints,

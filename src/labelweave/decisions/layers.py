@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import PerLabel, RowsByClasses
-from labelweave.decisions.base import DecisionClassifier
+from labelweave.array_types import RowsByClasses
+from labelweave.decisions.base import layers, ranking_offsets
 from labelweave.decisions.calibrated_label import CalibratedLabelClassifier
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
-from labelweave.decisions.label_scores import decision_level
 from labelweave.decisions.tuned_threshold import TunedThresholdClassifier
 from labelweave.inference import SigmoidCalibration
 
@@ -36,14 +35,6 @@ _OBJECTIVES = {"precision": "with precision {:g} and as many hits as can be",
                "recall": "with recall {:g} and as few predictions as can be"}  # fmt: skip
 
 
-def layers(classifier: Any) -> list[Any]:
-    """List a fitted classifier and those it is around."""
-    found = [classifier]
-    while isinstance(found[-1], DecisionClassifier):
-        found.append(found[-1].estimator_)
-    return found
-
-
 def innermost(classifier: Any) -> Any:
     """Give the classifier inside wrappers that decide."""
     return layers(classifier)[-1]
@@ -52,18 +43,6 @@ def innermost(classifier: Any) -> Any:
 def with_probabilities(classifier: Any) -> Any | None:
     """Give the outermost layer with probabilities: guaranteed label sets leave them as they are."""
     return next((layer for layer in layers(classifier) if hasattr(layer, "predict_proba")), None)
-
-
-def ranking_offsets(classifier: Any) -> PerLabel:
-    """Give the thresholds that scores have been lessened by, to rank labels; the least of them is 0."""
-    total = np.zeros(len(classifier.label_names_))
-    for layer in layers(classifier):
-        if isinstance(layer, CalibratedLabelClassifier):  # whose probabilities rank labels
-            break
-        total = total + getattr(layer, "thresholds_", 0.0)
-        if isinstance(layer, DecisionClassifier) and decision_level(layer.estimator_, layer.response_method):
-            break  # thresholds inside are none of probabilities
-    return np.asarray(total - total.min())
 
 
 def chosen_classes(

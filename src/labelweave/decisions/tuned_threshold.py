@@ -139,6 +139,5 @@ class TunedThresholdClassifier(DecisionClassifier):
     def predict_proba(self, X: Any) -> Array:
         """Give the estimator's own probabilities; see :meth:`CalibratedLabelClassifier.predict_proba`."""
         check_is_fitted(self)
-        n_labels = 1 if self._form.kind == "binary" else len(self.classes_)
-        table = label_probabilities(self.estimator_, X, n_labels)
+        table = label_probabilities(self.estimator_, X, self._n_columns)
         return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table

@@ -282,10 +282,7 @@ class ThresholdCurveDisplay:
             return cls._together(truth, table, given).plot(**plot_options)
         curves = [
             threshold_curve(
-                truth.select_labels([k]),
-                table[:, [k]],
-                None if given is None else float(given[k]),
-                names[k],
+                truth.select_labels([k]), table[:, [k]], None if given is None else float(given[k]), names[k]
             )
             for k in chosen_labels(truth, labels)
         ]

@@ -54,8 +54,7 @@ def companions(outcomes: Outcomes, labels: list[int]) -> list[Companions]:
     rows = np.asarray(outcomes.wrong[:, labels].sum(axis=0)).ravel()
     return [
         Companions(
-            _best(instead[[k]], names, np.zeros(len(names))),
-            _best(there[[k]], names, usual * rows[k]),
+            _best(instead[[k]], names, np.zeros(len(names))), _best(there[[k]], names, usual * rows[k])
         )
         for k in range(len(labels))
     ]
