@@ -83,9 +83,9 @@ _MODULES = {
 }
 
 
-import_module("labelweave.pictures").register(
-    "label covariance", lambda: __getattr__("display").LabelCovarianceDisplay.from_covariance
-)
+_views = import_module("labelweave.views")
+_views.register("picture", lambda: __getattr__("display").LabelCovarianceDisplay.from_covariance)
+_views.register("facts", lambda: import_module("labelweave.facts").facts_html)
 
 
 def __getattr__(name: str) -> Any:

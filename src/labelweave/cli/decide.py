@@ -8,7 +8,6 @@ import click
 import numpy as np
 
 from labelweave.cli.decision_flags import DECISIONS, check_decision_flags, decision_class, decision_options
-from labelweave.cli.fit_words import decision_lines
 from labelweave.cli.flags import DataFlags, file_options, label_column_options, unknown_label_option
 from labelweave.cli.messages import print_lines, require_writable, size_of, with_flags
 from labelweave.cli.model_rows import (
@@ -23,7 +22,7 @@ from labelweave.cli.model_rows import (
 from labelweave.datasets import LabeledData
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import TableModel
-from labelweave.facts import model_facts
+from labelweave.facts import decision_lines, model_facts
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import known_labels
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from labelweave.cli.messages import note, print_lines, size_of
 from labelweave.decisions.layers import innermost
-from labelweave.facts import CliqueFacts, ModelFacts, model_facts
+from labelweave.facts import CliqueFacts, ModelFacts, decision_lines, model_facts
 
-__all__ = ["decision_lines", "explain_end", "parameter_words", "print_summary", "tie_lines"]
+__all__ = ["explain_end", "print_summary", "tie_lines"]
 
 Lines = dict[str, str]
 
@@ -42,28 +42,6 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     print_lines(lines, 10, err=True)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         click.echo(line, err=True)
-
-
-def decision_lines(facts: ModelFacts, *, with_settings: bool = False) -> Lines:
-    """Say what decides on the scores of a model, and what is guaranteed.
-
-    Returns a line for the outermost classifier that decides, one for those inside; none for others.
-    """
-    said = [
-        f"{layer.classifier}: {layer.summary}"
-        + (f" ({parameter_words(layer.parameters)})" if with_settings else "")
-        for layer in facts.decisions
-    ]
-    return {
-        **({"decides": said[0]} if said else {}),
-        **({"around": "; around ".join(said[1:])} if said[1:] else {}),
-        **({} if facts.guarantee is None else {"guarantee": facts.guarantee}),
-    }
-
-
-def parameter_words(parameters: dict[str, Any]) -> str:
-    """Write parameters as in a call."""
-    return ", ".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:

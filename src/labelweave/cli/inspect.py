@@ -11,12 +11,23 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave.cli.fit_words import decision_lines, parameter_words, tie_lines
+from labelweave.cli.fit_words import tie_lines
 from labelweave.cli.messages import note, print_json, print_lines, size_of
 from labelweave.cli.model_rows import Model, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier, TableModel
-from labelweave.facts import CliqueFacts, FactorGeometry, ModelFacts, clique_facts, covariance_of, model_facts
-from labelweave.facts.record import FitFacts, LearningFacts, RoundFacts
+from labelweave.facts import (
+    CliqueFacts,
+    FactorGeometry,
+    ModelFacts,
+    clique_facts,
+    covariance_of,
+    decision_lines,
+    fact_lines,
+    label_lines,
+    model_facts,
+    parameter_words,
+)
+from labelweave.facts.record import RoundFacts
 from labelweave.model_files import read_model_file
 from labelweave.model_files.safe_file import replacing_file
 
@@ -226,35 +237,21 @@ def _show_model(model: Model, path: str, as_json: bool) -> None:
         more = {} if factors is None else {"factors": factors}
         print_json(file | {"versions": dict(content.versions)} | facts.to_json() | more)
         return
-    names, labels = " around ".join(facts.names), facts.labels
-    shown, more_labels = ", ".join(labels[:_MOST_NAMES]), " ..." if len(labels) > _MOST_NAMES else ""
-    versions = ", ".join(f"{name} {version}" for name, version in content.versions.items())
-    support = "" if facts.support_rows is None else f", {facts.support_rows} support rows"
+    names = " around ".join(facts.names)
     lines: dict[str, str | None] = {
         "kind": names if content.kind == facts.names[0] else f"{content.kind} with {names}",
         "file": f"{path}, {size_of(path)}",
-        "written by": versions,
+        "written by": ", ".join(f"{name} {version}" for name, version in content.versions.items()),
         **decision_lines(facts, with_settings=True),
         "model": facts.classifier if facts.decisions else None,
         "parameters": parameter_words(facts.parameters),
         "columns": None if facts.columns is None else _column_words(facts.columns),
-        "classes" if facts.one_class_a_row else "labels": f"{len(labels)}: {shown}{more_labels}",
-        "features": f"{facts.features}, {'with' if facts.feature_names else 'without'} names",
-        "taxonomy": _summary(facts.taxonomy),
-        "kernel": f"{facts.kernel}{support}",
-        **({"threshold": facts.threshold} if factors is None else _factor_lines(factors)),
-        "graph": _summary(facts.graph),
-        "chosen": _summary(facts.choice),
-        **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
-        **_end_lines(facts.fit, facts.steps),
+        **label_lines(facts),
+        **fact_lines(facts, factors and _factor_lines(factors)),
     }
     print_lines({name: value for name, value in lines.items() if value is not None}, 12)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         click.echo(line)
-
-
-def _summary(part: Any) -> str | None:
-    return None if part is None else str(part.summary)
 
 
 def _column_words(columns: dict[str, Any]) -> str:
@@ -283,37 +280,9 @@ def _factor_lines(factors: dict[str, Any]) -> dict[str, str]:
         first = ", ".join(f"{value:.4g}" for value in values[:_FIRST_VALUES])
         singular = f"{first}, ..., {values[-1]:.4g}" if len(values) > _FIRST_VALUES else first
     return {
-        "rank": factors["rank_summary"],
         "singular": singular,
         "strongest": f"labels with the longest weights: {longest}",
-        "threshold": factors["threshold"],
     }
-
-
-def _end_lines(fit: FitFacts, steps: str) -> dict[str, str]:
-    """Say how a fit ended, and what it took."""
-    end = "converged" if fit.converged else "not converged"
-    if fit.first_gap is not None and fit.gap is not None:
-        course = f"; gap {fit.first_gap:.1e} at the first of {fit.checks} checks"
-        gap = {"gap": f"{fit.gap:.2e} ({end})"}
-    else:
-        is_silent = fit.converged is None and fit.status != "interrupted"
-        course = "" if is_silent else f", {(fit.status or end).replace('_', ' ')}"
-        gap = {} if fit.gap_summary is None else {"gap": fit.gap_summary}
-    if fit.objective is None:
-        is_closed = not fit.rounds and fit.status != "interrupted"
-        taken = "in closed form" if is_closed else f"{fit.rounds} {steps}"
-        return gap | {"fit": f"{taken}{course}"}
-    spent = f"{fit.rounds} {steps} in {fit.seconds:.1f} s, objective {fit.objective:.6g}"
-    return gap | {"fit": f"{spent}{course}"}
-
-
-def _learning_lines(learning: LearningFacts, has_prior: bool) -> dict[str, str]:
-    """Say what was learned; a model without a prior says nothing where that is nothing."""
-    if not learning.evaluations:
-        return {"prior": learning.values, "learning": learning.summary} if has_prior else {}
-    words = f"{learning.summary} from {learning.first_loss:.4f} in {learning.seconds:.1f} s"
-    return {"prior" if has_prior else "learned": learning.values, "learning": words}
 
 
 def _print_weights(facts: dict[str, Any]) -> None:

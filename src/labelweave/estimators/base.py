@@ -22,6 +22,7 @@ from labelweave.metrics.top_k import largest_labels
 from labelweave.model_files import save_object
 from labelweave.sklearn_compat import CallbackSupportMixin
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
+from labelweave.views import FactsInHTML
 
 __all__ = ["CALLER", "LabelClassifier"]
 
@@ -31,7 +32,7 @@ _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters t
 CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
 
 
-class LabelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LabelClassifier(FactsInHTML, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
     _form: TargetForm

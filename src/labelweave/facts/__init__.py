@@ -1,7 +1,8 @@
-"""What is to be said of a fitted model, once: the command line and the report speak from these records."""
+"""What is to be said of a fitted model, once: command line, report and notebooks speak from these records."""
 
 from labelweave.facts.factor_geometry import FactorGeometry
 from labelweave.facts.label_structure import covariance_of, prior_covariances, taxonomy_of
+from labelweave.facts.lines import decision_lines, fact_lines, facts_html, label_lines, parameter_words
 from labelweave.facts.model_facts import clique_facts, model_facts
 from labelweave.facts.record import CliqueFacts, GraphFacts, ModelFacts
 
@@ -12,7 +13,12 @@ __all__ = [
     "ModelFacts",
     "clique_facts",
     "covariance_of",
+    "decision_lines",
+    "fact_lines",
+    "facts_html",
+    "label_lines",
     "model_facts",
+    "parameter_words",
     "prior_covariances",
     "taxonomy_of",
 ]

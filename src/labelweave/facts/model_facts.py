@@ -66,7 +66,7 @@ def model_facts(model: Any) -> ModelFacts:
         changed=changed_parameters(inner),
         one_class_a_row=outer._form.kind != "labels",
         labels=[str(name) for name in outer.label_names_],
-        features=int(outer.n_features_in_),
+        features=_read(outer, "n_features_in_"),
         feature_names=names is not None,
         fit=_fit(inner),
         thresholds=_thresholds(inner),
@@ -126,7 +126,7 @@ def _fit(model: Any) -> FitFacts:
     return FitFacts(
         converged=_read(model, "converged_"),
         status=_read(model, "status_"),
-        rounds=len(trace) if rounds is None else int(rounds),
+        rounds=len(trace) if rounds is None else int(np.max(rounds)),
         gap=None if gap is None else float(gap),
         seconds=0.0 if last is None else round(last.time, 3),
         checks=len(trace),

@@ -183,7 +183,7 @@ class ModelFacts:
     changed: tuple[str, ...]
     one_class_a_row: bool
     labels: list[str]
-    features: int
+    features: int | None
     feature_names: bool
     kernel: str
     support_rows: int | None

@@ -15,7 +15,7 @@ from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.covariance.spectra import check_amount, check_writable
 from labelweave.labels.label_matrix import checked_names, shown_name
 from labelweave.model_files import storable
-from labelweave.pictures import draw
+from labelweave.views import view
 
 __all__ = ["IdentityCovariance", "LabelCovariance"]
 
@@ -264,7 +264,7 @@ class LabelCovariance(CovarianceConstructors, ABC):
         ImportError
             If matplotlib is not installed.
         """
-        return draw("label covariance", self, **options)
+        return view("picture", self, **options)
 
     def __repr__(self) -> str:
         return in_short(self)

@@ -1,0 +1,31 @@
+"""How a class asks for what floors above it make of it: a picture, or the facts about it as HTML.
+
+The package's root says who makes what; nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["FactsInHTML", "register", "view"]
+
+_FINDERS: dict[str, Callable[[], Callable[..., Any]]] = {}
+
+
+def register(kind: str, find: Callable[[], Callable[..., Any]]) -> None:
+    """Say how to find what makes a kind of view."""
+    _FINDERS[kind] = find
+
+
+def view(kind: str, thing: Any, **options: Any) -> Any:
+    """Make a view of a thing by what is registered for the kind."""
+    return _FINDERS[kind]()(thing, **options)
+
+
+class FactsInHTML:
+    """An estimator whose HTML representation has scikit-learn's own and, once it is fitted, the facts."""
+
+    def _html_repr(self) -> str:
+        parent: Any = super()
+        return f"{parent._html_repr()}{view('facts', self)}"
