@@ -83,5 +83,5 @@ def test_features_that_are_all_zero(shape):
 def test_unused_features_take_no_memory():
     X = sp.csr_array((np.ones(3), np.array([0, 10**6, 10**9]), np.array([0, 1, 3])), shape=(2, 10**9 + 1))
     gram = SparseFeatureGram(FeatureMatrix(X), 0.0, np.float64, Workers())
-    assert gram.transposed.shape == (3, 2)
+    assert gram.ordered.shape == (2, 3)
     np.testing.assert_array_equal(gram.product(np.eye(2)), [[1, 0], [0, 2]])

@@ -6,7 +6,7 @@ from numba import njit
 from numba.core.errors import TypingError
 
 from labelweave._loops import margin_steps
-from labelweave._loops.wide_rows import WIDTH
+from labelweave._loops.sparse_products import WIDTH
 from reference import margin_twins
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from labelweave._loops.compiling import njit
 from labelweave._loops.coordinate_ascent import LOOP
-from labelweave._loops.wide_rows import WIDTH, add_rows
+from labelweave._loops.sparse_products import WIDTH, add_rows
 
 __all__ = ["ascend_block", "ascend_coupled_block", "row_shares"]
 

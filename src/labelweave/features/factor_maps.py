@@ -95,8 +95,7 @@ class SparseMap:
         return factor
 
     def squares(self, weights: Array) -> Array:
-        values, indices, indptr = np.square(self.products.values), self.products.indices, self.products.indptr
-        squared = sp.csr_array((values, indices, indptr), shape=self.shape)
+        squared = self.products.csr_of(np.square(self.products.values))
         return np.asarray(squared.T @ weights)[:, None]
 
 

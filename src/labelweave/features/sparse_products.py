@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave._loops.row_products import cut_rows, multiply_table, sample_dots
+from labelweave._loops.sparse_products import cut_rows, multiply_table, sample_dots
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, aligned_empty, panels
 
@@ -86,10 +86,7 @@ class _Side:
         return self._cuts[size]
 
     def csr(self, values: Array) -> sp.csr_array:
-        """Give the entries values.
-
-        Shapes: values (nnz,), result (m, p).
-        """
+        """Give the entries values (nnz,)."""
         return sp.csr_array((values, self.indices, self.indptr), shape=self.shape)
 
 
@@ -190,6 +187,10 @@ class SparseProducts:
     def indices(self) -> Array:
         """The column of every stored entry, shape (nnz,)."""
         return self._side.indices
+
+    def csr_of(self, values: Array) -> sp.csr_array:
+        """Give the stored entries other values (nnz,), of any type."""
+        return self._side.csr(values)
 
     @property
     def transposed(self) -> SparseProducts:

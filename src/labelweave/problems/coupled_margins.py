@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
-from labelweave._loops.wide_rows import WIDTH
+from labelweave._loops.sparse_products import WIDTH
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.labels.covariance import FactorCovariance

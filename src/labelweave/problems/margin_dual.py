@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.coordinate_ascent import label_sums, scatter_block
-from labelweave._loops.wide_rows import WIDTH
+from labelweave._loops.sparse_products import WIDTH
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix

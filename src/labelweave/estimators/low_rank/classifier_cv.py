@@ -18,13 +18,7 @@ from labelweave.estimators.base import CALLER
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
-from labelweave.estimators.low_rank.fit import (
-    FittedFactors,
-    LowRankData,
-    LowRankSettings,
-    Start,
-    continued,
-)
+from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, Start, continued
 from labelweave.estimators.low_rank.held_out_scores import (
     SCORINGS,
     HeldOutRows,

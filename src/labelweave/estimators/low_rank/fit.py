@@ -30,11 +30,7 @@ from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, choose
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.sklearn_compat import Interval
 from labelweave.solvers import Status
-from labelweave.solvers.alternating_minimization import (
-    AlternatingMinimization,
-    AlternatingState,
-    RoundRecord,
-)
+from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState, RoundRecord
 
 __all__ = [
     "RANKS",

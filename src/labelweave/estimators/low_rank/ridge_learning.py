@@ -80,11 +80,7 @@ class RidgeLearning:
     on_search: Callable[[SearchRecord], bool]
 
     def learn(
-        self,
-        features: FeatureMatrix,
-        rows: LowRankData,
-        kernel: Kernel | None,
-        targets: Array | LabelMatrix,
+        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, targets: Array | LabelMatrix
     ) -> LearnedRidge:
         """Search.
 

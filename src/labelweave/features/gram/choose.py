@@ -26,9 +26,8 @@ from labelweave.arrays import Workers
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.dense_features import FeatureGram
 from labelweave.features.gram.sources import GramSource
-from labelweave.features.gram.sparse_features import SparseFeatureGram
+from labelweave.features.gram.sparse_features import TILE, SparseFeatureGram
 from labelweave.features.gram.stored import Gram, StoredGram, StreamedGram
-from labelweave.features.sparse_table import TILE
 
 __all__ = ["choose_gram"]
 

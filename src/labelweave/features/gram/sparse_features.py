@@ -7,6 +7,8 @@ order of the additions is that of the entries, whatever the threads.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -15,12 +17,14 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers, aligned_empty, panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.stored import Gram
-from labelweave.features.sparse_table import TILE, SparseTable, from_tiles, to_tiles
+from labelweave.features.sparse_products import SparseProducts
 
-__all__ = ["SparseFeatureGram"]
+__all__ = ["TILE", "SparseFeatureGram", "from_tiles", "to_tiles"]
 
+TILE = 16  # columns, which stand in one or two cache lines
 _FEW = 3  # vectors, with which a tile would be slower
 _TILES_AT_ONCE = 8  # copied together; one after the other is multiplied, within the cache
+_COPY_PANEL = 256  # rows, so that their pages stay known to the processor from tile to tile
 
 
 class SparseFeatureGram(Gram):
@@ -37,8 +41,8 @@ class SparseFeatureGram(Gram):
         self.constant, self.workers = constant, workers
         self.dtype, self.n_rows = np.dtype(dtype), len(features)
         self._diagonal = features.squared_norms() + constant
-        ordered = _by_frequency(sp.csr_array(features.data, dtype=np.float64))
-        self.table, self.transposed = SparseTable(ordered), SparseTable(ordered.T.tocsr())
+        self.ordered = _by_frequency(sp.csr_array(features.data, dtype=np.float64))
+        self._tables: dict[np.dtype[Any], tuple[sp.csr_array, SparseProducts]] = {}
 
     @staticmethod
     def scratch_bytes(n_rows: int, n_features: int) -> float:
@@ -61,25 +65,32 @@ class SparseFeatureGram(Gram):
 
         It is fastest for multiples of 16 vectors whose rows are contiguous.
         """
+        csr, table = self._table(vectors.dtype)
         if vectors.shape[1] <= _FEW:
-            product = self.table.multiply_few(self.transposed.multiply_few(vectors))
+            product = np.asarray(csr @ (csr.T @ vectors))
         else:
-            product = self._product_in_tiles(vectors)
+            product = self._product_in_tiles(table, vectors)
         if self.constant:
             product += vectors.dtype.type(self.constant) * vectors.sum(axis=0)
         return product
 
-    def _product_in_tiles(self, vectors: Array) -> Array:
+    def _table(self, dtype: np.dtype[Any]) -> tuple[sp.csr_array, SparseProducts]:
+        """Give the features in the type of the vectors; made once."""
+        if dtype not in self._tables:
+            csr = self.ordered.astype(dtype, copy=False)
+            self._tables[dtype] = csr, SparseProducts(csr, dtype, self.workers)
+        return self._tables[dtype]
+
+    def _product_in_tiles(self, table: SparseProducts, vectors: Array) -> Array:
         product = np.empty(vectors.shape, vectors.dtype)
         n_tiles = min(_TILES_AT_ONCE, -(-vectors.shape[1] // TILE))
         tiles = aligned_empty((n_tiles, self.n_rows, TILE), vectors.dtype)
-        inner = aligned_empty((self.transposed.shape[0], TILE), vectors.dtype)
+        inner = aligned_empty((table.shape[1], TILE), vectors.dtype)
         for some in panels(vectors.shape[1], _TILES_AT_ONCE * TILE):
             used = tiles[: -(-(some.stop - some.start) // TILE)]
             to_tiles(vectors[:, some], used, self.workers)
             for tile in used:
-                self.transposed.multiply(tile, inner, self.workers)
-                self.table.multiply(inner, tile, self.workers)
+                table.matmul(table.adjoint(tile, inner), tile)
             from_tiles(used, product[:, some], self.workers)
         return product
 
@@ -97,3 +108,38 @@ def _by_frequency(csr: sp.csr_array) -> sp.csr_array:
     ordered = sp.csr_array((kept.data, places[numbers], kept.indptr), shape=(kept.shape[0], len(used)))
     ordered.sort_indices()
     return ordered
+
+
+def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
+    """Copy columns into tiles, and zeros into what is left of the last one.
+
+    columns (n, p): the columns, p > 16 (t - 1) and p <= 16 t.
+    Shapes: tiles (t, n, 16).
+    """
+    full, rest = divmod(columns.shape[1], TILE)
+
+    def one(rows: slice) -> None:
+        for tile in range(full):
+            tiles[tile, rows] = columns[rows, tile * TILE : (tile + 1) * TILE]
+        if rest:
+            tiles[full, rows, :rest] = columns[rows, full * TILE :]
+            tiles[full, rows, rest:] = 0
+
+    workers.each(one, panels(len(columns), _COPY_PANEL))
+
+
+def from_tiles(tiles: Array, columns: Array, workers: Workers) -> None:
+    """Copy tiles into columns.
+
+    columns (n, p): the columns, p > 16 (t - 1) and p <= 16 t.
+    Shapes: tiles (t, n, 16).
+    """
+    full, rest = divmod(columns.shape[1], TILE)
+
+    def one(rows: slice) -> None:
+        for tile in range(full):
+            columns[rows, tile * TILE : (tile + 1) * TILE] = tiles[tile, rows]
+        if rest:
+            columns[rows, full * TILE :] = tiles[full, rows, :rest]
+
+    workers.each(one, panels(len(columns), _COPY_PANEL))

@@ -128,9 +128,7 @@ class QuadraticEntries:
         # weight 1, gradient t (s - 1) of the target 1
         gradients = share * (scores - 1)
         own = gradients * (0.5 * gradients + 1) - 0.5 * b * np.square(share * scores)
-        rows = sp.csr_array(
-            (self.weighted.values * own, self.positives.indices, self.positives.indptr), shape=self.shape
-        )
+        rows = self.positives.csr_of(self.weighted.values * own)
         return float((self.row_weights * (every + rows.sum(axis=1))).sum(dtype=np.float64))
 
     def _gram(self, fixed: Array) -> Array:

@@ -103,7 +103,4 @@ class SampledEntries:
         return self._row_sums(self.weights * self.loss.value(self.signs.values, scores))
 
     def _row_sums(self, values: Array) -> npt.NDArray[np.float64]:
-        matrix = sp.csr_array(
-            (values.astype(np.float64), self.signs.indices, self.signs.indptr), shape=self.shape
-        )
-        return np.asarray(matrix.sum(axis=1)).ravel()
+        return np.asarray(self.signs.csr_of(values.astype(np.float64)).sum(axis=1)).ravel()

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
-from labelweave.features.sparse_table import TILE, SparseTable, from_tiles, to_tiles
+from labelweave.features.gram.sparse_features import TILE, from_tiles, to_tiles
+from labelweave.features.sparse_products import SparseProducts
 
 
 def _random_csr(shape, density, seed):
@@ -26,11 +27,11 @@ def test_products_with_a_tile_are_scipys(n_rows, n_columns, density, single, see
     csr, dtype = _random_csr((n_rows, n_columns), density, seed), np.float32 if single else np.float64
     tile = np.random.default_rng(seed).normal(size=(n_columns, TILE)).astype(dtype)
     product = np.full((n_rows, TILE), np.nan, dtype)
-    table = SparseTable(csr)
-    table.multiply(tile, product, Workers())
+    table = SparseProducts(csr, dtype, Workers())
+    table.matmul(tile, product)
     close = {"rtol": 1e-4, "atol": 1e-4} if single else {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(product, csr @ tile, **close)
-    few = table.multiply_few(tile[:, :3])
+    few = table.csr_of(table.values) @ tile[:, :3]
     assert few.dtype == dtype
     np.testing.assert_allclose(few, product[:, :3], **close)
 
@@ -39,7 +40,7 @@ def test_wide_indices_serve_too():
     csr = _random_csr((30, 20), 0.3, 0)
     csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
     tile, product = np.ones((20, TILE)), np.empty((30, TILE))
-    SparseTable(csr).multiply(tile, product, Workers())
+    SparseProducts(csr, np.float64, Workers()).matmul(tile, product)
     np.testing.assert_allclose(product[:, 0], csr.sum(axis=1))
 
 
