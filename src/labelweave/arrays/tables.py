@@ -21,14 +21,7 @@ from labelweave._loops.tables import (
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays.workers import Workers, panels
 
-__all__ = [
-    "add_multiple",
-    "aligned_empty",
-    "column_inner",
-    "multiply_and_add",
-    "row_inner",
-    "weighted_rows",
-]
+__all__ = ["add_multiple", "aligned_empty", "column_inner", "multiply_and_add", "row_inner", "weighted_rows"]
 
 _AT_ONCE = 2**18  # entries: many enough for a thread, few enough that every thread gets some
 _LINE = 64  # bytes

@@ -21,12 +21,7 @@ from labelweave.metrics.rankings import (
     ranking_loss,
 )
 from labelweave.metrics.summary import class_summary, score_table
-from labelweave.metrics.top_k import (
-    ndcg_at_k,
-    precision_at_k,
-    propensities,
-    propensity_scored_precision_at_k,
-)
+from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensities, propensity_scored_precision_at_k
 
 __all__ = [
     "average_auc",

@@ -153,11 +153,7 @@ def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
 
 
 def expected_calibration_error(
-    Y_true: Any,
-    probabilities: Any,
-    *,
-    n_bins: Any = 15,
-    average: Literal["micro", "macro"] | None = "micro",
+    Y_true: Any, probabilities: Any, *, n_bins: Any = 15, average: Literal["micro", "macro"] | None = "micro"
 ) -> float | Floats:
     """Compute the mean distance between probabilities and the frequencies of what they announce.
 
