@@ -1,4 +1,4 @@
-"""Arrays named by shape, which NumPy's types cannot say: n rows, d features, L labels, C classes."""
+"""Arrays named by shape, which NumPy's types cannot say: n rows, L labels, C classes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 PerRow: TypeAlias = npt.NDArray[Any]  # (n,)
-PerFeature: TypeAlias = npt.NDArray[Any]  # (d,)
 PerLabel: TypeAlias = npt.NDArray[Any]  # (L,)
-RowsByFeatures: TypeAlias = npt.NDArray[Any]  # (n, d)
 RowsByLabels: TypeAlias = npt.NDArray[Any]  # (n, L)
 RowsByClasses: TypeAlias = npt.NDArray[Any]  # (n, C)
 RowsByRows: TypeAlias = npt.NDArray[Any]  # (n, n)

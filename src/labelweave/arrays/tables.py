@@ -1,4 +1,4 @@
-"""Tables in one pass over their memory: updates in place, inner products, memory at a cache line.
+"""Tables in one pass over their memory: updates, inner products, ratios, memory at a cache line.
 
 NumPy converts float32 a few entries at a time (``einsum`` in float64: 3 to 6 GB/s measured); these loops
 run at the rate of the memory (25 to 30 GB/s).
@@ -12,16 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.tables import (
-    add_column_products,
-    add_multiples,
-    multiply_and_add_rows,
-    row_product_sums,
-)
-from labelweave.array_types import Array, PerRow
+from labelweave._loops import tables as loops
+from labelweave.array_types import Array, Floats, PerRow
 from labelweave.arrays.workers import Workers, panels
-
-__all__ = ["add_multiple", "aligned_empty", "column_inner", "multiply_and_add", "row_inner", "weighted_rows"]
 
 _AT_ONCE = 2**18  # entries: many enough for a thread, few enough that every thread gets some
 _LINE = 64  # bytes
@@ -44,61 +37,72 @@ def weighted_rows(table: Array, weights: PerRow) -> Array:
     return table if (weights == 1).all() else table * weights[:, None]
 
 
+def ratios(above: Any, below: Any, otherwise: float = 0.0) -> Floats:
+    """Divide where the divisor is positive; elsewhere give another number."""
+    divisor = np.asarray(below)
+    result = np.full(divisor.shape, otherwise, np.float64)
+    np.divide(above, divisor, out=result, where=divisor > 0)
+    return result
+
+
+def largest_columns(table: Array, k: int) -> npt.NDArray[np.int64]:
+    """Find the k largest entries of every row in falling order, ties by rising column."""
+    n_columns = table.shape[1]
+    # a partition breaks ties as it likes, so take only the k-th value from it
+    least = np.partition(table, n_columns - k, axis=1)[:, [n_columns - k]]
+    chosen, tied = table > least, table == least
+    room = k - chosen.sum(axis=1, keepdims=True)
+    chosen |= tied & (np.cumsum(tied, axis=1, dtype=np.int32) <= room)
+    columns = np.nonzero(chosen)[1].reshape(len(table), k)
+    order = np.argsort(-np.take_along_axis(table, columns, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1)
+
+
 def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
     """Compute ``target += rate * vector``; the rate is one number, or one a row or column."""
-    factors = _factors(rate, target.dtype)
-
-    def one(rows: slice) -> None:
-        add_multiples(target[rows], _of_rows(factors, rows), vector[rows])
-
-    workers.each(one, _runs(target))
+    _update(loops.add_multiples, target, rate, vector, workers)
 
 
 def multiply_and_add(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
     """Compute ``target = rate * target + vector``."""
-    factors = _factors(rate, target.dtype)
+    _update(loops.multiply_and_add_rows, target, rate, vector, workers)
+
+
+def _update(loop: Any, target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
+    factors = np.ascontiguousarray(np.atleast_2d(np.asarray(rate, target.dtype)))
 
     def one(rows: slice) -> None:
-        multiply_and_add_rows(target[rows], _of_rows(factors, rows), vector[rows])
+        loop(target[rows], factors[rows] if len(factors) > 1 else factors, vector[rows])
 
     workers.each(one, _runs(target))
 
 
-def column_inner(left: Array, right: Array, workers: Workers) -> npt.NDArray[np.float64]:
+def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
     """Multiply tables (n, k) entry by entry and add up each column.
 
     Runs of rows are added in order, so that the sums do not depend on the threads.
     """
     _require_one_shape(left, right)
-    runs = _runs(left)
-    sums = np.zeros((len(runs), left.shape[1]))
 
-    def one(number: int) -> None:
-        add_column_products(*_pair(left, right, runs[number]), sums[number])
+    def one(rows: slice) -> Floats:
+        sums = np.zeros(left.shape[1])
+        loops.add_column_products(*_pair(left, right, rows), sums)
+        return sums
 
-    workers.each(one, list(range(len(runs))))
-    return np.asarray(sums.sum(axis=0))
+    parts = workers.map(one, _runs(left))
+    return np.reshape(parts, (len(parts), left.shape[1])).sum(axis=0)
 
 
-def row_inner(left: Array, right: Array, workers: Workers) -> npt.NDArray[np.float64]:
+def row_inner(left: Array, right: Array, workers: Workers) -> Floats:
     """Multiply tables (n, k) entry by entry and add up each row."""
     _require_one_shape(left, right)
     sums = np.empty(len(left))
 
     def one(rows: slice) -> None:
-        row_product_sums(*_pair(left, right, rows), sums[rows])
+        loops.row_product_sums(*_pair(left, right, rows), sums[rows])
 
     workers.each(one, _runs(left))
     return sums
-
-
-def _factors(rate: float | Array, dtype: np.dtype[Any]) -> Array:
-    return np.ascontiguousarray(np.atleast_2d(np.asarray(rate, dtype)))
-
-
-def _of_rows(factors: Array, rows: slice) -> Array:
-    """Give the numbers of some rows, or all where they are not one a row."""
-    return factors[rows] if len(factors) > 1 else factors
 
 
 def _runs(table: Array) -> list[slice]:

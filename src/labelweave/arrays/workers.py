@@ -28,19 +28,12 @@ _SMALLEST, _LARGEST = 16, 4096  # rows
 
 
 def panels(length: int, size: int = PANEL) -> list[slice]:
-    """Cut a range into panels.
-
-    length: the length of the range.
-    size: the largest length of a panel.
-    """
+    """Cut a range of a length into panels of at most a size."""
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
 class Workers:
-    """A fixed number of threads for work in panels.
-
-    n_threads: threads; results do not depend on it.
-    """
+    """A fixed number of threads for work in panels; results do not depend on it."""
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
@@ -81,9 +74,7 @@ class Workers:
     def matmul(self, left: Array, right: Array) -> Array:
         """Multiply in row panels of the left factor.
 
-        left (m, k): may be of lower precision than the right one; its panels are then raised.
-        right (k, p): its type is the type of the product.
-        Shapes: result (m, p).
+        left (m, k): may be of lower precision than the right one, (k, p), which the product (m, p) has.
         """
         product = np.empty((left.shape[0], right.shape[1]), right.dtype)
         # the library copies one factor before it multiplies; here it is the smaller one if that is worth
@@ -102,11 +93,7 @@ class Workers:
         return product
 
     def turn(self, left: Array, right: Array) -> Array:
-        """Multiply in the place of the left factor, which must have at least as many columns.
-
-        Returns (m, p): the product, a part of the left factor's memory.
-        Shapes: left (m, k), right (k, p).
-        """
+        """Multiply (m, k) by (k, p) in the place of the left factor, k at least p; return that part of it."""
         narrow = right.astype(left.dtype)
 
         def one(panel: slice) -> None:
@@ -116,25 +103,18 @@ class Workers:
         return left[:, : right.shape[1]]
 
     def inner(self, left: Array, right: Array, dtype: npt.DTypeLike | None = None) -> Array:
-        """Multiply the transpose of the left factor by the right one, panels of rows in order.
+        """Multiply the transpose of the left factor (m, k) by the right one (m, p), panels of rows in order.
 
-        right (m, p): the other factor, of the same type.
         dtype: the type to compute in; by default that of the factors.
-        Shapes: left (m, k), result (k, p).
         """
-        parts = panels(left.shape[0], 8 * PANEL)
         kind = np.dtype(right.dtype if dtype is None else dtype)
-        sums: list[Any] = [None] * len(parts)
 
-        def one(number: int) -> None:
-            one_panel = parts[number]
-            sums[number] = left[one_panel].T.astype(kind, copy=False) @ right[one_panel].astype(
-                kind, copy=False
-            )
+        def one(rows: slice) -> Array:
+            return left[rows].T.astype(kind, copy=False) @ right[rows].astype(kind, copy=False)
 
-        self.each(one, list(range(len(parts))))
         total = np.zeros((left.shape[1], right.shape[1]), kind)
-        for part in sums:  # in order, so that the sum does not depend on the threads
+        # in order, so that the sum does not depend on the threads
+        for part in self.map(one, panels(left.shape[0], 8 * PANEL)):
             total += part
         return total
 
@@ -142,8 +122,7 @@ class Workers:
 class RowPanels:
     """Runs of rows, the same for any number of threads.
 
-    Steps of an iterative solver read and write many arrays of one shape.  A run of rows that stays in the
-    processor's cache is taken through all of a step before the next run.
+    A run that stays in the processor's cache is taken through all of a solver's step before the next run.
     """
 
     def __init__(self, workers: Workers, n_rows: int, width: int) -> None:
@@ -157,10 +136,4 @@ class RowPanels:
 
     def total(self, work: Callable[[slice], Array]) -> Array:
         """Add what some work gives for every run of rows, in order."""
-        parts: list[Any] = [None] * len(self.slices)
-
-        def one(number: int) -> None:
-            parts[number] = work(self.slices[number])
-
-        self.workers.each(one, list(range(len(parts))))
-        return np.asarray(np.sum(parts, axis=0))
+        return np.asarray(np.sum(self.workers.map(work, self.slices), axis=0))

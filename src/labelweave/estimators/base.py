@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelweave.array_types import Array
+from labelweave.arrays import largest_columns
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import subset_accuracy
-from labelweave.metrics.top_k import largest_labels
 from labelweave.model_files import save_object
 from labelweave.sklearn_compat import CallbackSupportMixin
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
@@ -183,7 +183,7 @@ class LabelClassifier(FactsInHTML, CallbackSupportMixin, ClassifierMixin, BaseEs
             raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {n_scores}.")
         labels, scores = [], []
         for block in self._score_blocks(X, self._ranking_scores):
-            best = largest_labels(block, k)
+            best = largest_columns(block, k)
             labels.append(best)
             scores.append(np.take_along_axis(block, best, axis=1))
         return np.concatenate(labels), np.concatenate(scores)

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.sklearn_compat import is_pandas_na
+from labelweave.labels.class_probabilities import is_missing
 
 __all__ = [
     "ClassTargets",
@@ -239,12 +239,8 @@ def _without_class(y: Array) -> Array:
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype.kind == "O":
-        return np.array([_is_missing(entry) for entry in y], dtype=bool)
+        return np.array([is_missing(entry) for entry in y], dtype=bool)
     return np.zeros(len(y), bool)
-
-
-def _is_missing(entry: Any) -> bool:
-    return entry is None or is_pandas_na(entry) or (isinstance(entry, Real) and bool(np.isnan(float(entry))))
 
 
 def _typed(known: Array) -> Array:

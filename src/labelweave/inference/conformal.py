@@ -29,7 +29,7 @@ from scipy.special import bdtr
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
-from labelweave.inference.thresholds.search import ranked_groups
+from labelweave.inference.thresholds.search import changes_on_lines, ranked_groups
 
 __all__ = ["ConformalThreshold", "control_mistakes"]
 
@@ -100,20 +100,18 @@ def control_mistakes(
     Parameters
     ----------
     labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels of the calibration rows, 0/1 or -1/1, NaN where not observed.  Shares are of observed
-        entries only; rows without any are left out.
+        True labels of the calibration rows, 0/1 or -1/1, NaN where not observed; such entries do not count.
     scores : array-like of shape (n, L)
         Finite scores of these rows, by a model that was not fitted to them.
     control : {"false_negatives", "false_discoveries"}, default="false_negatives"
-        What is bounded: the share of a row's true labels that are not predicted, with label sets as small as
-        can be; or the share of its predicted labels that are wrong, with sets as large as can be.
+        What is bounded: the share of a row's true labels that are not predicted, with the smallest sets; or
+        of its predicted labels that are wrong, with the largest.
     level : float, default=0.1
         The bound, above 0 and below 1.
     guarantee : {"probability", "expectation"}, default="probability"
-        "probability": with at least the probability ``confidence``, over draws of the calibration rows,
-        the expected share of a row to come is at most the level.  "expectation": the expected share
-        of the next row is at most the level, on average over draws of the calibration rows, which is
-        less and needs fewer rows; for false negatives only.
+        That the expected share of a row to come is at most the level: with at least the probability
+        ``confidence`` over draws of the calibration rows, or on average over them, which is less, needs
+        fewer rows, and is for false negatives only.
     confidence : float, default=0.95
         For "probability".
 
@@ -175,33 +173,32 @@ def _seen_rows(table: LabeledScores) -> LabeledScores:
     return LabeledScores(table.labels[rows], table.scores[rows], np.ones(len(rows)))
 
 
+def _walk(scores: Array, changes: Array, order: Array, test: _Test) -> tuple[Array, Array, int]:
+    """Add up changes of the risk, equal scores together: scores, risks before and after, how many to take."""
+    ends = np.flatnonzero(np.diff(scores[order], append=np.nan) != 0)
+    risks = np.append(0.0, np.maximum(np.cumsum(changes[order])[ends], 0.0) / test.n_rows)
+    return scores[order][ends], risks, test.accepted(risks) - 1
+
+
 def _walk_up(table: LabeledScores, test: _Test) -> tuple[float, float]:
     """Raise the threshold from below all scores while few enough true labels are lost."""
     counts = table.row_positives()
     rows = np.repeat(np.arange(test.n_rows), counts)
     scores = table.scores[rows, table.labels.positives.indices].astype(np.float64)
-    order = np.argsort(scores)
-    scores, losses = scores[order], 1.0 / counts[rows[order]]
-    ends = np.flatnonzero(np.append(scores[1:] > scores[:-1], True)) if len(scores) else np.empty(0, np.intp)
-    risks = np.append(0.0, np.cumsum(losses)[ends] / test.n_rows)
-    accepted = test.accepted(risks) - 1  # groups of equal scores that may be lost
-    if accepted == len(ends):
+    steps, risks, taken = _walk(scores, 1.0 / counts[rows], np.argsort(scores), test)
+    if taken == len(steps):
         return float(table.scores.max()), float(risks[-1])
-    return float(np.nextafter(scores[ends[accepted]], -np.inf)), float(risks[accepted])
+    return float(np.nextafter(steps[taken], -np.inf)), float(risks[taken])
 
 
 def _walk_down(table: LabeledScores, test: _Test) -> tuple[float, float]:
     """Lower the threshold from above all scores while few enough predicted labels are wrong."""
     scores, changes, lowest = _discovery_steps(table)
-    order = np.argsort(-scores, kind="stable")
-    scores, changes = scores[order], changes[order]
-    ends = np.flatnonzero(np.append(scores[1:] < scores[:-1], True)) if len(scores) else np.empty(0, np.intp)
-    risks = np.append(0.0, np.maximum(np.cumsum(changes)[ends], 0.0) / test.n_rows)
-    accepted = test.accepted(risks) - 1
-    if accepted == len(ends):
-        below = float(np.nextafter(scores[-1], -np.inf)) if len(scores) else float(table.scores.max())
-        return max(below, lowest), float(risks[-1])
-    return max(float(scores[ends[accepted]]), lowest), float(risks[accepted])
+    steps, risks, taken = _walk(scores, changes, np.argsort(-scores, kind="stable"), test)
+    if taken < len(steps):
+        return max(float(steps[taken]), lowest), float(risks[taken])
+    below = np.nextafter(steps[-1], -np.inf) if len(steps) else table.scores.max()
+    return max(float(below), lowest), float(risks[-1])
 
 
 def _discovery_steps(table: LabeledScores) -> tuple[Array, Array, float]:
@@ -213,9 +210,7 @@ def _discovery_steps(table: LabeledScores) -> tuple[Array, Array, float]:
             lowest = max(lowest, float(ranked[:, _MOST_LABELS].max()))
             ranked, hits, predicted, is_end = (a[:, :_MOST_LABELS] for a in (ranked, hits, predicted, is_end))
         line, place = np.nonzero(is_end)
-        shares = 1.0 - hits[line, place] / predicted[line, place]
-        is_first = np.diff(line, prepend=-1) != 0
-        changes = shares - np.where(is_first, 0.0, np.roll(shares, 1))
+        changes = changes_on_lines(line, 1.0 - hits[line, place] / predicted[line, place])
         kept = changes != 0
         parts.append((ranked[line, place][kept].astype(np.float64), changes[kept]))
     scores, changes = (np.concatenate(column) for column in zip(*parts, strict=True))

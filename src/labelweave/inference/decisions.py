@@ -9,7 +9,7 @@ there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.labels.class_probabilities import probability_blocks, read_class_probabilities
+from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
 
 __all__ = ["best_parent", "least_expected_loss", "most_probable", "rejected"]
 
@@ -52,11 +52,7 @@ def most_probable(probabilities: Any) -> Integers:
     >>> most_probable([[0.2, 0.5, 0.3], [0.4, 0.2, 0.4]]).tolist()
     [1, 0]
     """
-    table = read_class_probabilities(probabilities)
-    chosen = np.empty(len(table), np.intp)
-    for rows, block in probability_blocks(table):
-        chosen[rows] = block.argmax(axis=1)
-    return chosen
+    return _by_row(read_class_probabilities(probabilities), lambda block: block.argmax(axis=1))
 
 
 def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
@@ -67,9 +63,8 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     probabilities : DataFrame or array-like of shape (n, C)
         Probabilities of the classes; every row sums to 1.
     losses : array-like of shape (C, D)
-        The loss of each decision (column) for each true class (row).  Usually the decisions are the classes
-        and D is C; with ``taxonomy.distances(classes)`` the result minimises the expected taxonomic loss.
-        More columns stand for more decisions, such as to abstain at a fixed loss.
+        The loss of each decision (column) for each true class (row); ``taxonomy.distances(classes)`` for the
+        taxonomic loss.  More columns stand for more decisions, such as to abstain at a fixed loss.
 
     Returns
     -------
@@ -93,33 +88,33 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     table = read_class_probabilities(probabilities)
     loss_table = _read_losses(losses, table.shape[1])
     tolerance = _ROUNDING * float(np.abs(loss_table).max())
-    chosen = np.empty(len(table), np.intp)
-    for rows, block in probability_blocks(table, loss_table.shape[1]):
+
+    def decide(block: Array) -> Array:
         expected = block.astype(np.float64) @ loss_table
         least = expected.min(axis=1, keepdims=True)
-        chosen[rows] = (expected <= least + tolerance).argmax(axis=1)
-    return chosen
+        return np.asarray((expected <= least + tolerance).argmax(axis=1))
+
+    return _by_row(table, decide, loss_table.shape[1])
 
 
 def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> Integers:
     """Choose the parent with the largest mass of classes, then its most probable class.
 
-    This maximises the expected parent accuracy (Seeger 2008, footnote 11).  A
-    class without a parent is a group of its own.
+    This maximises the expected parent accuracy (Seeger 2008, footnote 11).
 
     Parameters
     ----------
     probabilities : DataFrame or array-like of shape (n, C)
         Probabilities of the classes; every row sums to 1.
     parent_of_class : sequence of length C
-        The parent of every class, None or NaN where it has none, as
-        ``taxonomy.parents_of(classes)`` gives them: names, or numbers.
+        The parent of every class, as ``taxonomy.parents_of(classes)`` gives them; a class without one, None
+        or NaN, is a group of its own.
 
     Returns
     -------
     ndarray of int, shape (n,)
-        Column numbers of the classes.  Of equally probable parents, up to rounding, the one whose first class
-        has the lower number is taken; ties among its classes go to the lower number.
+        Column numbers of the classes; of parents equal up to rounding the one with the first class is taken,
+        and of its classes the first.
 
     Raises
     ------
@@ -137,12 +132,13 @@ def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> I
     table = read_class_probabilities(probabilities)
     groups = _group_numbers(parent_of_class, table.shape[1])
     membership = sp.csr_array((np.ones(len(groups)), (np.arange(len(groups)), groups)))
-    chosen = np.empty(len(table), np.intp)
-    for rows, block in probability_blocks(table):
+
+    def decide(block: Array) -> Array:
         masses = block.astype(np.float64) @ membership
         best = (masses >= masses.max(axis=1, keepdims=True) - _ROUNDING).argmax(axis=1)
-        chosen[rows] = np.where(groups == best[:, None], block, -1.0).argmax(axis=1)
-    return chosen
+        return np.where(groups == best[:, None], block, -1.0).argmax(axis=1)
+
+    return _by_row(table, decide)
 
 
 def rejected(
@@ -157,8 +153,7 @@ def rejected(
     confidence : float or None, default=None
         Reject the rows whose largest probability is below this, from 0 to 1.
     fraction : float or None, default=None
-        Reject this fraction of the rows, from 0 to 1: the least certain ones, their number rounded to the
-        nearest whole number.  Of equally certain rows the earlier are rejected first.
+        Reject this fraction of the rows, from 0 to 1: the least certain ones, of equally certain the earlier.
 
     Returns
     -------
@@ -182,14 +177,21 @@ def rejected(
     """
     _check_rule(confidence, fraction)
     table = read_class_probabilities(probabilities)
-    largest = np.empty(len(table), table.dtype)
-    for rows, block in probability_blocks(table):
-        largest[rows] = block.max(axis=1)
+    largest = _by_row(table, lambda block: block.max(axis=1), dtype=table.dtype)
     if fraction is None:
         return np.asarray(largest < confidence)
     undecided = np.zeros(len(table), bool)
     undecided[np.argsort(largest, kind="stable")[: round(fraction * len(table))]] = True
     return undecided
+
+
+def _by_row(
+    table: Array, decide: Callable[[Array], Array], width: int = 0, dtype: npt.DTypeLike = np.intp
+) -> Array:
+    result = np.empty(len(table), dtype)
+    for rows, block in probability_blocks(table, width):
+        result[rows] = decide(block)
+    return result
 
 
 def _read_losses(losses: Any, n_classes: int) -> npt.NDArray[np.float64]:
@@ -216,8 +218,7 @@ def _group_numbers(parent_of_class: Sequence[Any] | Array, n_classes: int) -> In
             "a class, None for a class without one."
         )
     # a tuple stands for a class of its own: no name is equal to it
-    missing = [parent is None or (isinstance(parent, float) and np.isnan(parent)) for parent in parents]
-    keys = [("class", k) if missing[k] else parent for k, parent in enumerate(parents)]
+    keys = [("class", k) if is_missing(parent) else parent for k, parent in enumerate(parents)]
     number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
     return np.asarray([number[key] for key in keys], np.intp)
 

@@ -54,8 +54,8 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
     Returns
     -------
     ExpectedF1Sizes
-        Sizes and expected scores: exact up to rounding, but where a row has more than 1,000 labels
-        that matter; of the others the expected number is then taken for the number.
+        Sizes and expected scores, exact up to rounding; of a row's labels beyond 1,000 that matter the
+        expected number is taken for the number.
 
     Raises
     ------
@@ -77,7 +77,13 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
     sizes, values = np.zeros(n_rows, np.int64), np.zeros(n_rows)
     for rows in panels(n_rows, max(1, _BLOCK_ENTRIES // max(1, n_labels))):
         block = table[rows].astype(np.float64)
-        _refuse_outside(block, rows.start)
+        outside = np.argwhere((block < 0) | (block > 1))
+        if len(outside):
+            row, label = outside[0]
+            raise ValueError(
+                f"The probability at row {rows.start + row}, label {label} is {block[row, label]}; "
+                "probabilities are from 0 to 1."
+            )
         ranked, used, rest = _told_apart(block)
         best_sizes(ranked, used, rest, float(empty_value), sizes[rows], values[rows])
     return ExpectedF1Sizes(sizes, values)
@@ -90,13 +96,3 @@ def _told_apart(block: Array) -> tuple[Array, Array, Array]:
     used = np.clip((tails > _LEFT_OUT).sum(axis=1), 1, _MOST_LABELS)
     rest = np.append(tails, np.zeros((len(tails), 1)), axis=1)[np.arange(len(tails)), used]
     return np.ascontiguousarray(ranked[:, : used.max(initial=1)]), used, rest
-
-
-def _refuse_outside(block: Array, start: int) -> None:
-    outside = (block < 0) | (block > 1)
-    if outside.any():
-        row, label = np.argwhere(outside)[0]
-        raise ValueError(
-            f"The probability at row {start + row}, label {label} is {block[row, label]}; probabilities are "
-            "from 0 to 1."
-        )

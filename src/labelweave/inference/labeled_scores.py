@@ -68,16 +68,14 @@ class LabeledScores:
         for columns in panels(n_labels, max(1, BLOCK_ENTRIES // max(1, n_rows))):
             chosen = np.arange(columns.start, columns.stop)
             signs = np.ascontiguousarray(self.labels.select_labels(chosen).to_signs().T)
-            scores = np.where(signs == 0, -np.inf, self.scores[:, columns].T)
-            yield ScoreLines(columns, scores.astype(self.scores.dtype, copy=False), signs)
+            yield ScoreLines(columns, _where_seen(signs, self.scores[:, columns].T), signs)
 
     def row_blocks(self) -> Iterator[ScoreLines]:
         """Hand out some rows at a time."""
         n_rows, n_labels = self.shape
         for rows in panels(n_rows, max(1, BLOCK_ENTRIES // max(1, n_labels))):
             signs = self.labels[rows].to_signs()
-            scores = np.where(signs == 0, -np.inf, self.scores[rows])
-            yield ScoreLines(rows, scores.astype(self.scores.dtype, copy=False), signs)
+            yield ScoreLines(rows, _where_seen(signs, self.scores[rows]), signs)
 
     def row_positives(self) -> PerRow:
         """Count the positive labels of every row."""
@@ -86,6 +84,10 @@ class LabeledScores:
     def positive_weights(self) -> PerLabel:
         """Add the weights of every label's positive rows."""
         return np.asarray(self.labels.positives.T @ self.weights, dtype=np.float64)
+
+
+def _where_seen(signs: Array, scores: Array) -> Array:
+    return np.where(signs == 0, -np.inf, scores).astype(scores.dtype, copy=False)
 
 
 def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> LabeledScores:

@@ -1,20 +1,28 @@
-"""Probabilities of classes, one row an example, as decisions and metrics take them: checked once."""
+"""Classes, and probabilities of classes, one row an example, as decisions and metrics take them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, RowsByClasses
+from labelweave.sklearn_compat import is_pandas_na
 
-__all__ = ["probability_blocks", "read_class_probabilities"]
+__all__ = ["is_missing", "probability_blocks", "read_class_probabilities"]
 
 
 _BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
 _SUM_TOLERANCE = 1e-3  # half precision and printed tables are off by this much
+
+
+def is_missing(entry: Any) -> bool:
+    """Say whether a class was not observed: None, NaN or pandas.NA."""
+    return entry is None or is_pandas_na(entry) or (isinstance(entry, Real) and math.isnan(entry))
 
 
 def read_class_probabilities(probabilities: Any) -> RowsByClasses:

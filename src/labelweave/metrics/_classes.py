@@ -7,30 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array, Floats
 from labelweave.labels import Taxonomy
-from labelweave.labels.class_probabilities import probability_blocks, read_class_probabilities
+from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
 from labelweave.labels.label_matrix import frame_names
 from labelweave.metrics._inputs import read_weights
 
-__all__ = [
-    "NOT_A_CLASS",
-    "UNOBSERVED",
-    "ClassRows",
-    "as_text",
-    "class_codes",
-    "read_class_rows",
-    "read_predicted",
-    "read_values",
-]
+Classes: TypeAlias = Sequence[Any] | Array | None
+Codes: TypeAlias = npt.NDArray[np.intp]
 
-
-Statistic = Callable[[Array, npt.NDArray[np.intp]], Array]
 UNOBSERVED = -1
 NOT_A_CLASS = -2
 
@@ -45,40 +35,24 @@ class ClassRows:
 
     table: Array
     classes: Sequence[Any]
-    numbers: npt.NDArray[np.intp]
+    numbers: Codes
     values: Array
-    codes: npt.NDArray[np.intp]
+    codes: Codes
     weights: Floats
 
     def where(self, kept: npt.NDArray[np.bool_]) -> ClassRows:
         """Keep some of the rows."""
-        return replace(
-            self,
-            numbers=self.numbers[kept],
-            values=self.values[kept],
-            codes=self.codes[kept],
-            weights=self.weights[kept],
-        )
+        columns = {name: getattr(self, name)[kept] for name in ("numbers", "values", "codes", "weights")}
+        return replace(self, **columns)
 
-    def of_known_class(self) -> ClassRows:
-        """Leave out the rows whose truth is an inner node."""
-        return self if (self.codes >= 0).all() else self.where(self.codes >= 0)
-
-    def per_row(self, statistic: Statistic) -> Array:
+    def per_row(self, statistic: Callable[[Array, Codes], Array]) -> Array:
         """Compute a number a row, block by block, from its probabilities and the code of its class."""
-        blocks = probability_blocks(self.table)
-        starts = np.searchsorted(self.numbers, [rows.start for rows, _ in blocks])
-        bounds = [*starts.tolist(), len(self.numbers)]
-        parts = [slice(bounds[k], bounds[k + 1]) for k in range(len(starts))]
-        return np.concatenate([statistic(self.table[self.numbers[p]], self.codes[p]) for p in parts])
+        blocks = [rows for rows, _ in probability_blocks(self.table)]
+        return np.concatenate([statistic(self.table[self.numbers[b]], self.codes[b]) for b in blocks])
 
 
 def read_class_rows(
-    y_true: Any,
-    probabilities: Any,
-    classes: Sequence[Any] | Array | None,
-    sample_weight: Any | None,
-    taxonomy: Taxonomy | None = None,
+    y_true: Any, probabilities: Any, classes: Classes, sample_weight: Any, taxonomy: Taxonomy | None = None
 ) -> ClassRows:
     """Read truths, probabilities, classes and weights; only with a taxonomy may truths be no classes."""
     table = read_class_probabilities(probabilities)
@@ -93,18 +67,21 @@ def read_class_rows(
     codes = class_codes(values, names)
     _refuse_other_values(values, codes, names, taxonomy)
     everything = ClassRows(table, names, np.arange(len(values)), values, codes, weights)
-    counted = everything.where((codes != UNOBSERVED) & (weights > 0))
-    if not len(counted.numbers):
+    return everything.where(observed_rows(codes != UNOBSERVED, weights))
+
+
+def observed_rows(is_observed: Array, weights: Floats) -> Array:
+    """Mark the rows that count; refuse if there are none."""
+    counted = is_observed & (weights > 0)
+    if not counted.any():
         raise ValueError(
-            f"y_true of {len(values)} rows has no observed class in a row with a positive weight, so there "
+            f"y_true of {len(weights)} rows has no observed class in a row with a positive weight, so there "
             "is nothing to score; give at least one."
         )
-    return counted
+    return np.asarray(counted)
 
 
-def _read_classes(
-    classes: Sequence[Any] | Array | None, columns: list[str] | None, n_classes: int
-) -> list[Any]:
+def _read_classes(classes: Classes, columns: list[str] | None, n_classes: int) -> list[Any]:
     if classes is None:
         return columns or list(range(n_classes))
     names: list[Any] = np.asarray(classes, dtype=None if hasattr(classes, "dtype") else object).tolist()
@@ -123,9 +100,7 @@ def _read_classes(
     return names
 
 
-def _refuse_other_values(
-    values: Array, codes: npt.NDArray[np.intp], classes: list[Any], taxonomy: Taxonomy | None
-) -> None:
+def _refuse_other_values(values: Array, codes: Codes, classes: list[Any], taxonomy: Taxonomy | None) -> None:
     for row in np.flatnonzero(codes == NOT_A_CLASS):
         if taxonomy is None or as_text(values[row]) not in taxonomy:
             shown = ", ".join(map(repr, classes[:3])) + (", ..." if len(classes) > 3 else "")
@@ -143,7 +118,7 @@ def read_values(values: Any, given: str) -> Array:
     if array.ndim != 1:
         raise ValueError(f"{given} has shape {array.shape}; give one class a row, as a vector.")
     read = np.empty(len(array), object)
-    read[:] = [None if _is_missing(value) else value for value in array.tolist()]
+    read[:] = [None if is_missing(value) else value for value in array.tolist()]
     for row in np.flatnonzero([value.__hash__ is None for value in read]):
         raise ValueError(f"{given} at row {row} is {read[row]!r}; give one class, a name or a number.")
     return read
@@ -163,7 +138,7 @@ def read_predicted(values: Any, n_rows: int) -> Array:
     return read
 
 
-def class_codes(values: Array, classes: Sequence[Any] | Array) -> npt.NDArray[np.intp]:
+def class_codes(values: Array, classes: Sequence[Any] | Array) -> Codes:
     """Number values by their place among the classes, -1 where missing and -2 where they are no class.
 
     Numbers and texts are compared as texts, so that the nodes of a taxonomy match numeric classes.
@@ -171,8 +146,7 @@ def class_codes(values: Array, classes: Sequence[Any] | Array) -> npt.NDArray[np
     names = [name.item() if isinstance(name, np.generic) else name for name in classes]
     if _are_texts(names) != _are_texts(values):
         names, values = [as_text(name) for name in names], np.asarray([as_text(v) for v in values], object)
-    number = {name: k for k, name in enumerate(names)}
-    number[None] = UNOBSERVED
+    number = {name: k for k, name in enumerate(names)} | {None: UNOBSERVED}
     return np.asarray([number.get(value, NOT_A_CLASS) for value in values], np.intp)
 
 
@@ -185,9 +159,3 @@ def as_text(value: Any) -> str | None:
 
 def _are_texts(values: Any) -> bool:
     return all(isinstance(value, str) for value in values if value is not None)
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return True
-    return type(value).__name__ == "NAType"  # pandas.NA, without importing pandas

@@ -1,18 +1,20 @@
 """What the metrics are given, checked once: targets, predictions, scores, weights and k.
 
-Every reader returns one type, so that the metrics hold no case distinctions
-but dense scores against sparse ones.
+Every reader returns one type, so that metrics tell nothing apart but dense scores from sparse ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Sized
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.array_types import Array, Floats
+from labelweave.arrays import panels
 from labelweave.labels import LabelMatrix
 
 # dense or CSR; mypy sees scipy's types as Any
@@ -42,8 +44,8 @@ def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
     _check_shape("Y_pred", predictions.shape, targets)
     _check_names("Y_pred", predictions.names, targets)
     if predictions.has_missing:
-        row = int(np.flatnonzero(row_observed_counts(predictions) < predictions.n_labels)[0])
-        label = int(np.flatnonzero(predictions[row].to_signs()[0] == 0)[0])
+        row = int(np.argmax(row_observed_counts(predictions) < predictions.n_labels))
+        label = int(np.argmin(np.abs(predictions[row].to_signs()[0])))
         raise ValueError(
             f"Y_pred at row {row}, label {label} is NaN or unobserved. A prediction must be 0/1 or -1/1; "
             "only Y_true may have missing entries."
@@ -58,13 +60,26 @@ def read_scores(scores: Any, targets: LabelMatrix) -> Scores:
         return _read_sparse_scores(scores, targets)
     table = _as_floating(np.asarray(scores))
     _check_shape("scores", table.shape, targets)
-    if np.isnan(table).any():
-        row, label = np.argwhere(np.isnan(table))[0]
-        _refuse_nan_score(int(row), int(label))
+    _refuse_nan(*np.nonzero(np.isnan(table)))
     return table
 
 
-def read_weights(sample_weight: Any | None, targets: Sized) -> npt.NDArray[np.float64]:
+def _read_sparse_scores(scores: Any, targets: LabelMatrix) -> sp.csr_array:
+    csr = sp.csr_array(scores)
+    _check_shape("scores", csr.shape, targets)
+    csr = sp.csr_array((_as_floating(csr.data), csr.indices, csr.indptr), shape=csr.shape)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    rows, is_nan = stored_rows(csr), np.isnan(csr.data)
+    _refuse_nan(rows[is_nan], csr.indices[is_nan])
+    offered = csr.data > -np.inf
+    if offered.all():
+        return csr
+    return sp.csr_array((csr.data[offered], (rows[offered], csr.indices[offered])), shape=csr.shape)
+
+
+def read_weights(sample_weight: Any | None, targets: Sized) -> Floats:
     """Read one weight a row, by default ones."""
     if sample_weight is None:
         return np.ones(len(targets))
@@ -76,7 +91,7 @@ def read_weights(sample_weight: Any | None, targets: Sized) -> npt.NDArray[np.fl
         )
     bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+        row = int(np.argmax(bad))
         raise ValueError(
             f"sample_weight at row {row} is {weights[row]}; weights must be finite and not negative."
         )
@@ -87,8 +102,7 @@ def read_weights(sample_weight: Any | None, targets: Sized) -> npt.NDArray[np.fl
 
 def check_k(k: Any, targets: LabelMatrix) -> int:
     """Refuse a k that is not a whole number from 1 to the number of labels."""
-    whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
-    if not whole or not 1 <= k <= targets.n_labels:
+    if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= int(k) <= targets.n_labels:
         raise ValueError(
             f"k is {k!r} but there are {targets.n_labels} labels; "
             "k must be a whole number from 1 to the number of labels."
@@ -100,8 +114,7 @@ def row_observed_counts(targets: LabelMatrix) -> npt.NDArray[np.int64]:
     """Count the observed entries of every row."""
     if targets.observed is None:
         return np.full(len(targets), targets.n_labels, np.int64)
-    counts: npt.NDArray[np.int64] = np.diff(targets.observed.indptr).astype(np.int64)
-    return counts
+    return np.asarray(np.diff(targets.observed.indptr), np.int64)
 
 
 def stored_rows(matrix: sp.csr_array) -> npt.NDArray[np.int64]:
@@ -109,9 +122,7 @@ def stored_rows(matrix: sp.csr_array) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
 
 
-def signs_at(
-    targets: LabelMatrix, rows: npt.NDArray[np.int64], labels: npt.NDArray[Any]
-) -> npt.NDArray[np.int8]:
+def signs_at(targets: LabelMatrix, rows: npt.NDArray[np.int64], labels: Array) -> npt.NDArray[np.int8]:
     """Look up +1, -1 or, for what is unobserved, 0 at the given places."""
     known = targets.positives if targets.observed is None else targets.observed
     absent = np.int8(-1 if targets.observed is None else 0)
@@ -123,44 +134,21 @@ def signs_at(
     return np.where(known_keys[place] == keys, known.data[place], absent).astype(np.int8)
 
 
-def row_blocks(scores: Scores) -> Iterator[slice]:
-    """Cut the rows of a score matrix into blocks of about ``BLOCK_ENTRIES`` entries."""
+def row_blocks(scores: Scores) -> list[slice]:
+    """Cut the rows of a table into blocks of about ``BLOCK_ENTRIES`` entries."""
     n_rows, n_columns = scores.shape
     per_row = scores.nnz // max(n_rows, 1) if sp.issparse(scores) else n_columns
-    step = max(1, BLOCK_ENTRIES // max(1, per_row))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    return panels(n_rows, max(1, BLOCK_ENTRIES // max(1, per_row)))
 
 
-def mean_of_defined(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:
+def mean_of_defined(values: Floats, weights: Floats) -> float:
     """Average what is not NaN; NaN when nothing with a positive weight is left."""
     defined = ~np.isnan(values)
     total = weights[defined].sum()
     return float(values[defined] @ weights[defined] / total) if total > 0 else float("nan")
 
 
-def _read_sparse_scores(scores: Any, targets: LabelMatrix) -> sp.csr_array:
-    csr = sp.csr_array(scores)
-    _check_shape("scores", csr.shape, targets)
-    csr = sp.csr_array((_as_floating(csr.data), csr.indices, csr.indptr), shape=csr.shape)
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    if np.isnan(csr.data).any():
-        position = int(np.flatnonzero(np.isnan(csr.data))[0])
-        _refuse_nan_score(int(stored_rows(csr)[position]), int(csr.indices[position]))
-    offered = csr.data > -np.inf
-    return csr if offered.all() else keep_stored(csr, offered)
-
-
-def keep_stored(matrix: sp.csr_array, kept: npt.NDArray[np.bool_]) -> sp.csr_array:
-    """Keep some of the stored entries of a CSR array, explicit zeros among them."""
-    counts = np.bincount(stored_rows(matrix)[kept], minlength=matrix.shape[0])
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    return sp.csr_array((matrix.data[kept], matrix.indices[kept], indptr), shape=matrix.shape)
-
-
-def _as_floating(table: npt.NDArray[Any]) -> npt.NDArray[np.floating[Any]]:
+def _as_floating(table: Array) -> npt.NDArray[np.floating[Any]]:
     if table.dtype.kind == "f":
         return table
     if table.dtype.kind not in "iubO":
@@ -173,11 +161,12 @@ def _as_floating(table: npt.NDArray[Any]) -> npt.NDArray[np.floating[Any]]:
         ) from None
 
 
-def _refuse_nan_score(row: int, label: int) -> None:
-    raise ValueError(
-        f"scores at row {row}, label {label} is NaN. Scores must be numbers; "
-        "use -inf, or a sparse matrix, for a label that is not offered."
-    )
+def _refuse_nan(rows: Array, labels: Array) -> None:
+    if len(rows):
+        raise ValueError(
+            f"scores at row {rows[0]}, label {labels[0]} is NaN. Scores must be numbers; "
+            "use -inf, or a sparse matrix, for a label that is not offered."
+        )
 
 
 def _check_shape(given: str, shape: tuple[int, ...], targets: LabelMatrix) -> None:

@@ -5,36 +5,39 @@ Scores of Seeger (2008), sections 6.1 and 6.2, and Cai and Hofmann (2004).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave.array_types import Array, Floats
 from labelweave.labels import Taxonomy
-from labelweave.metrics._classes import ClassRows, as_text, read_class_rows, read_predicted, read_values
+from labelweave.metrics._classes import (
+    Classes,
+    ClassRows,
+    Codes,
+    as_text,
+    observed_rows,
+    read_class_rows,
+    read_predicted,
+    read_values,
+)
 from labelweave.metrics._inputs import mean_of_defined, read_weights
 
 __all__ = ["error_reject_curve", "mean_reciprocal_rank", "parent_accuracy", "taxonomic_loss"]
 
 
 def mean_reciprocal_rank(
-    y_true: Any,
-    probabilities: Any,
-    classes: Sequence[Any] | Array | None = None,
-    *,
-    sample_weight: Any | None = None,
+    y_true: Any, probabilities: Any, classes: Classes = None, *, sample_weight: Any = None
 ) -> float:
     """Compute the mean of 1 / rank of the true class among the classes by falling probability.
 
     Called precision by Seeger (2008, section 6.1).  Ties count against the model: the rank is the number of
-    classes that are at least as probable as the true one. Rows whose class was not observed are left out.
+    classes that are at least as probable as the true one.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        True classes, None or NaN where not observed.
+        True classes, None or NaN where not observed; such rows are left out.
     probabilities : DataFrame or array-like of shape (n, C)
         Probabilities of the classes; every row sums to 1.
     classes : sequence of length C or None, default=None
@@ -50,8 +53,8 @@ def mean_reciprocal_rank(
     Raises
     ------
     ValueError
-        If the shapes disagree, a row is no distribution, a truth is not among the
-        classes or nothing was observed.
+        If the shapes disagree, a row is no distribution, a truth is not among the classes or nothing was
+        observed.
 
     Examples
     --------
@@ -65,28 +68,26 @@ def mean_reciprocal_rank(
 
 def reciprocal_ranks(given: ClassRows) -> Floats:
     """Compute 1 / rank of the true class of every row, whose truth is one of the classes."""
-    return np.asarray(1.0 / given.per_row(_worst_ranks))
+
+    def worst_ranks(block: Array, codes: Codes) -> Array:
+        return np.asarray((block >= np.take_along_axis(block, codes[:, None], axis=1)).sum(axis=1))
+
+    return np.asarray(1.0 / given.per_row(worst_ranks))
 
 
 def error_reject_curve(
-    y_true: Any,
-    probabilities: Any,
-    classes: Sequence[Any] | Array | None = None,
-    *,
-    sample_weight: Any | None = None,
+    y_true: Any, probabilities: Any, classes: Classes = None, *, sample_weight: Any = None
 ) -> tuple[Floats, Floats]:
     """Compute the error on the rows that are predicted as ever more uncertain rows are rejected.
 
     Rows are rejected in the order of their largest probability (Seeger 2008, section 6.2, figures 3 and 4),
     equally certain ones together; the prediction is the most probable class, ties going to the lower column.
-    Rows whose class was not observed are left out.  For parameters and errors see
-    :func:`mean_reciprocal_rank`.
+    For parameters and errors see :func:`mean_reciprocal_rank`.
 
     Returns
     -------
     rejected_fraction : ndarray of float64, shape (points,)
-        The share of rejected rows, by weight, rising from 0; below 1, for the last point keeps the most
-        certain rows.
+        The share of rejected rows, by weight, rising from 0; the last point keeps the most certain rows.
     error : ndarray of float64, shape (points,)
         The share of wrong predictions among the other rows.
 
@@ -95,10 +96,8 @@ def error_reject_curve(
     >>> from labelweave.metrics import error_reject_curve
     >>> probabilities = [[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.3, 0.7]]
     >>> rejected_fraction, error = error_reject_curve([0, 0, 1, 1], probabilities)
-    >>> rejected_fraction.tolist()
-    [0.0, 0.25, 0.5, 0.75]
-    >>> error.tolist()
-    [0.25, 0.0, 0.0, 0.0]
+    >>> rejected_fraction.tolist(), error.tolist()
+    ([0.0, 0.25, 0.5, 0.75], [0.25, 0.0, 0.0, 0.0])
     """
     given = read_class_rows(y_true, probabilities, classes, sample_weight)
     certainty = given.per_row(lambda block, _: block.max(axis=1))
@@ -111,25 +110,17 @@ def error_reject_curve(
     return np.maximum(0.0, 1.0 - kept / kept[0]), kept_errors / kept
 
 
-def _worst_ranks(block: Array, codes: npt.NDArray[np.intp]) -> Array:
-    own = np.take_along_axis(block, codes[:, None], axis=1)
-    return np.asarray((block >= own).sum(axis=1))
-
-
-def taxonomic_loss(
-    y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any | None = None
-) -> float:
+def taxonomic_loss(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any = None) -> float:
     """Compute the mean of half the path length between the true and the predicted node.
 
     Between two leaves of the same parent it is 1, between two leaves of equal depth the number of levels up
-    to their common ancestor.  Truths and predictions may be inner nodes, by the same formula: a prediction m
-    levels below a truth that is known down to an inner node only costs m / 2, whichever it is.  Rows whose
-    truth was not observed are left out.
+    to their common ancestor.  A prediction m levels below a truth that is known down to an inner node only
+    costs m / 2, whichever it is.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Names of nodes, None or NaN where not observed.
+        Names of nodes, None or NaN where not observed; such rows are left out.
     y_pred : array-like of shape (n,)
         Names of nodes.
     taxonomy : Taxonomy
@@ -162,15 +153,12 @@ def taxonomic_loss(
     return mean_of_defined(distances[rows, columns], weights)
 
 
-def parent_accuracy(
-    y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any | None = None
-) -> float:
+def parent_accuracy(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any = None) -> float:
     """Compute the share of rows whose prediction has the same parent as the truth.
 
     A class without a parent is a group of its own.  A truth at an inner node tells the parent if all leaves
-    below it have the same one; if it does not, the parent was not observed and the row is left out, like rows
-    without a truth.  A prediction at an inner node is read likewise, and is wrong if it tells none. For
-    parameters and errors see :func:`taxonomic_loss`.
+    below it have the same one; else the row is left out.  A prediction at an inner node is read likewise, and
+    is wrong if it tells none.  For parameters and errors see :func:`taxonomic_loss`.
 
     Returns
     -------
@@ -203,22 +191,15 @@ def _told_parent(name: str, taxonomy: Taxonomy) -> str | None:
 
 
 def _read_nodes(
-    y_true: Any, y_pred: Any, taxonomy: Taxonomy, sample_weight: Any | None
+    y_true: Any, y_pred: Any, taxonomy: Taxonomy, sample_weight: Any
 ) -> tuple[Array, Array, Floats]:
     """Read names of nodes and weights, of the rows with a truth only."""
     truths = read_values(y_true, "y_true")
     predictions = read_predicted(y_pred, len(truths))
     weights = read_weights(sample_weight, truths)
-    seen = (truths != None) & (weights > 0)  # noqa: E711
-    if not seen.any():
-        raise ValueError(
-            f"y_true of {len(truths)} rows has no observed class in a row with a positive weight, so "
-            "there is nothing to score; give at least one."
-        )
-    names = [
-        _as_nodes(column, given, taxonomy) for column, given in ((truths, "y_true"), (predictions, "y_pred"))
-    ]
-    return names[0][seen], names[1][seen], weights[seen]
+    seen = observed_rows(truths != None, weights)  # noqa: E711
+    truths, predictions = _as_nodes(truths, "y_true", taxonomy), _as_nodes(predictions, "y_pred", taxonomy)
+    return truths[seen], predictions[seen], weights[seen]
 
 
 def _as_nodes(values: Array, given: str, taxonomy: Taxonomy) -> Array:

@@ -5,13 +5,14 @@ All are made of counts over observed entries: hits, predicted and actual positiv
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from typing import Any, Literal, cast
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Floats
+from labelweave.array_types import Array, Floats
+from labelweave.arrays import ratios
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import (
     mean_of_defined,
@@ -30,12 +31,10 @@ Average = Literal["micro", "macro", "example", "samples"] | None
 def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) -> float:
     """Compute the share of observed entries that are predicted wrongly.
 
-    An unobserved entry is counted neither as right nor as wrong.
-
     Parameters
     ----------
     Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
+        True labels, 0/1 or -1/1, NaN where not observed; such entries are neither right nor wrong.
     Y_pred : DataFrame, sparse matrix or array-like of shape (n, L)
         Predicted labels, 0/1 or -1/1, without missing entries.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -61,8 +60,7 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
 def subset_accuracy(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) -> float:
     """Compute the share of examples whose observed entries are all predicted correctly.
 
-    An unobserved entry is not compared; examples without an observed entry are left out of the mean.  For
-    parameters and errors see :func:`hamming_loss`.
+    Examples without an observed entry are left out.  For parameters and errors see :func:`hamming_loss`.
 
     Returns
     -------
@@ -90,11 +88,10 @@ def precision_score(
     Returns
     -------
     float or ndarray of float64, shape (L,)
-        The precision, from 0 to 1 (best); an array, NaN at labels without an observed entry, if average is
-        None.
+        The precision, from 0 to 1 (best).
     """
-    counts, weights = _counts_for(Y_true, Y_pred, average, sample_weight)
-    return _averaged(counts.hit, counts.predicted, counts, weights, average, zero_division)
+    given = (Y_true, Y_pred, sample_weight)
+    return _share(lambda c: (c.hit, c.predicted), given, average, zero_division)
 
 
 def recall_score(
@@ -112,10 +109,9 @@ def recall_score(
     Returns
     -------
     float or ndarray of float64, shape (L,)
-        The recall, from 0 to 1 (best); an array, NaN at labels without an observed entry, if average is None.
+        The recall, from 0 to 1 (best).
     """
-    counts, weights = _counts_for(Y_true, Y_pred, average, sample_weight)
-    return _averaged(counts.hit, counts.positive, counts, weights, average, zero_division)
+    return _share(lambda c: (c.hit, c.positive), (Y_true, Y_pred, sample_weight), average, zero_division)
 
 
 def f1_score(
@@ -126,10 +122,7 @@ def f1_score(
     zero_division: float = 0.0,
     sample_weight: Any | None = None,
 ) -> float | Floats:
-    """Compute the harmonic mean of precision and recall.
-
-    An unobserved entry is in no count.  Labels (macro) and examples (example)
-    without an observed entry are left out of the mean.
+    """Compute the harmonic mean of precision and recall over observed entries.
 
     Parameters
     ----------
@@ -138,7 +131,8 @@ def f1_score(
     Y_pred : DataFrame, sparse matrix or array-like of shape (n, L)
         Predicted labels, 0/1 or -1/1, without missing entries.
     average : {"micro", "macro", "example", "samples"} or None, default="micro"
-        Over all entries, over labels, over examples ("samples" is the same), or one value a label.
+        Over all entries; over labels or examples ("samples" is the same), without those that have no observed
+        entry; or one value a label.
     zero_division : {0.0, 1.0, nan}, default=0.0
         The value where nothing is positive or predicted; NaN leaves it out of the mean.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -147,57 +141,47 @@ def f1_score(
     Returns
     -------
     float or ndarray of float64, shape (L,)
-        The F1 score, from 0 to 1 (best); an array, NaN at labels without an
-        observed entry, if average is None.
+        The F1 score, from 0 to 1 (best); an array, NaN at labels without an observed entry, if average is
+        None.
 
     Raises
     ------
     ValueError
         If the shapes disagree, Y_pred has missing entries or nothing was observed.
     """
-    counts, weights = _counts_for(Y_true, Y_pred, average, sample_weight)
-    named = counts.predicted + counts.positive
-    return _averaged(2 * counts.hit, named, counts, weights, average, zero_division)
+    given = (Y_true, Y_pred, sample_weight)
+    return _share(lambda c: (2 * c.hit, c.predicted + c.positive), given, average, zero_division)
 
 
-def _counts_for(
-    Y_true: Any, Y_pred: Any, average: Average, sample_weight: Any | None
-) -> tuple[EntryCounts, Floats]:
-    """Count by example or by label, with the weights of the lines in a mean."""
+def _share(
+    fraction: Callable[[EntryCounts], tuple[Floats, Floats]],
+    given: tuple[Any, Any, Any],
+    average: Average,
+    zero_division: float,
+) -> float | Floats:
+    """Divide counts, and average over lines: all entries as one, labels, or examples."""
     if average not in ("micro", "macro", "example", "samples", None):
         raise ValueError(
             f"average is {average!r}; it must be 'micro', 'macro', 'example' (or 'samples') or None."
         )
+    if zero_division not in (0, 1) and not (isinstance(zero_division, float) and np.isnan(zero_division)):
+        raise ValueError(f"zero_division is {zero_division!r}; it must be 0.0, 1.0 or nan.")
+    Y_true, Y_pred, sample_weight = given
     targets = read_targets(Y_true)
     weights = read_weights(sample_weight, targets)
     if average in ("example", "samples"):
-        return row_counts(targets, Y_pred), weights
-    counts = label_counts(targets, Y_pred, weights)
-    if average == "micro":
-        counts = counts.total()
-    return counts, np.ones(len(counts.hit))
-
-
-def _averaged(
-    numerator: Floats,
-    denominator: Floats,
-    counts: EntryCounts,
-    weights: Floats,
-    average: Average,
-    zero_division: float,
-) -> float | Floats:
-    if not isinstance(zero_division, (int, float)) or not (
-        zero_division in (0, 1) or np.isnan(zero_division)
-    ):
-        raise ValueError(f"zero_division is {zero_division!r}; it must be 0.0, 1.0 or nan.")
-    values = np.full(len(numerator), float(zero_division))
-    np.divide(numerator, denominator, out=values, where=denominator > 0)
+        counts = row_counts(targets, Y_pred)
+    else:
+        counts = label_counts(targets, Y_pred, weights)
+        if average == "micro":
+            counts = EntryCounts(*(column.sum(keepdims=True) for column in counts))
+        weights = np.ones(len(counts.hit))
+    values = ratios(*fraction(counts), zero_division)
     values[counts.observed == 0] = np.nan
-    return cast(Floats, values) if average is None else mean_of_defined(values, weights)
+    return values if average is None else mean_of_defined(values, weights)
 
 
-@dataclass(frozen=True)
-class EntryCounts:
+class EntryCounts(NamedTuple):
     """Observed entries that are hit, predicted, positive, and all of them, one number a line."""
 
     hit: Floats
@@ -210,16 +194,11 @@ class EntryCounts:
         """Count the entries predicted wrongly."""
         return self.predicted + self.positive - 2 * self.hit
 
-    def total(self) -> EntryCounts:
-        """Add up all lines into one."""
-        return EntryCounts(*(counts.sum(keepdims=True) for counts in astuple(self)))
-
 
 def row_counts(targets: LabelMatrix, Y_pred: Any) -> EntryCounts:
     """Count by example."""
-    hit, predicted, positive = (np.diff(pattern.indptr) for pattern in _patterns(targets, Y_pred))
-    counts = (hit, predicted, positive, row_observed_counts(targets))
-    return EntryCounts(*(count.astype(np.float64) for count in counts))
+    counts: list[Array] = [np.diff(pattern.indptr) for pattern in _patterns(targets, Y_pred)]
+    return EntryCounts(*(count.astype(np.float64) for count in [*counts, row_observed_counts(targets)]))
 
 
 def label_counts(targets: LabelMatrix, Y_pred: Any, weights: Floats) -> EntryCounts:

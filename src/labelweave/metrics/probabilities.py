@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,8 +11,9 @@ import scipy.sparse as sp
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from labelweave.array_types import Array, Floats
+from labelweave.arrays import ratios
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.metrics._classes import NOT_A_CLASS, ClassRows, as_text, read_class_rows
+from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows
 from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, read_weights, row_blocks
 
 __all__ = ["expected_calibration_error", "log_loss"]
@@ -22,16 +22,15 @@ __all__ = ["expected_calibration_error", "log_loss"]
 def log_loss(
     y_true: Any,
     probabilities: Any,
-    classes: Sequence[Any] | Array | None = None,
+    classes: Classes = None,
     *,
     taxonomy: Taxonomy | None = None,
     sample_weight: Any | None = None,
 ) -> float:
     """Compute the mean negative log likelihood of the observed classes or labels, in nats.
 
-    With one class a row it is the mean of -log P(true class) over the rows whose class was observed.  With
-    many labels a row it is the mean of the binary log loss over all observed entries.  As in scikit-learn,
-    probabilities are clipped to the smallest step of their floating type away from 0 and 1.
+    The mean of -log P(true class) over rows, or with many labels a row of the binary log loss over entries.
+    As in scikit-learn, probabilities are clipped to the smallest step of their type away from 0 and 1.
 
     Parameters
     ----------
@@ -42,8 +41,7 @@ def log_loss(
     classes : sequence of length C or None, default=None
         The class of each column, by default a frame's columns, else 0, 1, ...; only for one class a row.
     taxonomy : Taxonomy or None, default=None
-        With it a true class may be an inner node, whose probability is that of all
-        classes below it; only for one class a row.
+        With it a true class may be an inner node, as probable as all classes below it together.
     sample_weight : array-like of shape (n,) or None, default=None
         One weight a row, by default ones.
 
@@ -55,8 +53,7 @@ def log_loss(
     Raises
     ------
     ValueError
-        If the shapes disagree, the probabilities are none, a truth is not among the
-        classes or nothing was observed.
+        If the shapes disagree, the probabilities are none, a truth is no class or nothing was observed.
 
     Examples
     --------
@@ -67,9 +64,8 @@ def log_loss(
     0.6931
     """
     if not _has_many_labels(y_true):
-        return class_log_loss(
-            read_class_rows(y_true, probabilities, classes, sample_weight, taxonomy), taxonomy
-        )
+        rows = read_class_rows(y_true, probabilities, classes, sample_weight, taxonomy)
+        return class_log_loss(rows, taxonomy)
     if classes is not None or taxonomy is not None:
         raise ValueError(
             "classes or a taxonomy were given with a y_true of many labels a row; they are for a vector of "
@@ -82,10 +78,16 @@ def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
     """Compute the log loss of one class a row; refuse an inner node with no class below it."""
     masses = given.per_row(lambda block, codes: block[np.arange(len(codes)), np.maximum(codes, 0)])
     if taxonomy is not None:
+        names = [str(as_text(name)) for name in given.classes]
         for node in dict.fromkeys(given.values[given.codes == NOT_A_CLASS].tolist()):
+            below = taxonomy.under([str(as_text(node))], names).indices
+            if not len(below):
+                raise ValueError(
+                    f"No class lies below the inner node {node!r} that y_true names, so it has no "
+                    "probability; give None for such rows."
+                )
             rows = np.flatnonzero(given.values == node)
-            columns = _columns_below(node, given.classes, taxonomy)
-            masses[rows] = given.table[np.ix_(given.numbers[rows], columns)].sum(axis=1)
+            masses[rows] = given.table[np.ix_(given.numbers[rows], below)].sum(axis=1)
     return float(_binary_losses(np.ones(len(masses), bool), masses, given.weights) / given.weights.sum())
 
 
@@ -95,37 +97,19 @@ def _has_many_labels(y_true: Any) -> bool:
     return np.ndim(y_true if hasattr(y_true, "dtype") else np.asarray(y_true, dtype=object)) == 2
 
 
-def _columns_below(node: Any, classes: Sequence[Any], taxonomy: Taxonomy) -> npt.NDArray[np.intp]:
-    names = [str(as_text(name)) for name in classes]
-    below = np.asarray(taxonomy.under([str(as_text(node))], names).indices, np.intp)
-    if not len(below):
-        raise ValueError(
-            f"No class lies below the inner node {node!r} that y_true names, so it has no probability; give "
-            "None for such rows."
-        )
-    return below
-
-
-def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any | None) -> float:
+def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> float:
     targets = read_targets(Y_true)
     weights = read_weights(sample_weight, targets)
     table = _read_label_probabilities(probabilities, targets)
     losses, total = 0.0, 0.0
-    for positive, values, entry_weights in _observed_entries(targets, table, weights):
-        losses += _binary_losses(positive, values, entry_weights)
-        total += float(entry_weights.sum())
-    return losses / total if total > 0 else float("nan")
-
-
-def _observed_entries(
-    targets: LabelMatrix, table: Array, weights: npt.NDArray[np.float64]
-) -> Iterator[tuple[Array, Array, Array]]:
-    """List the observed entries block by block: whether positive, the probability, the row's weight."""
     for rows in row_blocks(table):
         signs = targets[rows].to_signs()
         seen = signs != 0
         if seen.any():
-            yield signs[seen] > 0, table[rows][seen], np.repeat(weights[rows], seen.sum(axis=1))
+            entry_weights = np.repeat(weights[rows], seen.sum(axis=1))
+            losses += _binary_losses(signs[seen] > 0, table[rows][seen], entry_weights)
+            total += float(entry_weights.sum())
+    return losses / total if total > 0 else float("nan")
 
 
 def _read_label_probabilities(probabilities: Any, targets: LabelMatrix) -> Array:
@@ -140,16 +124,14 @@ def _read_label_probabilities(probabilities: Any, targets: LabelMatrix) -> Array
                 f"The probability at row {rows.start + row}, label {label} is {values[rows][row, label]}; "
                 "probabilities must be numbers from 0 to 1."
             )
-    table: Array = read_scores(probabilities, targets)
-    return table
+    return np.asarray(read_scores(probabilities, targets))
 
 
 def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
     """Sum the losses of yes-or-no answers, by scikit-learn; a class is answered by its own probability."""
     values = np.minimum(values, 1)  # sums of a row are 1 up to rounding
-    return float(
-        sklearn_log_loss(positive, values, normalize=False, sample_weight=weights, labels=[False, True])
-    )
+    weighted = {"sample_weight": weights, "normalize": False}
+    return float(sklearn_log_loss(positive, values, labels=[False, True], **weighted))
 
 
 def expected_calibration_error(
@@ -157,9 +139,9 @@ def expected_calibration_error(
 ) -> float | Floats:
     """Compute the mean distance between probabilities and the frequencies of what they announce.
 
-    Entries are sorted into bins of equal width by their probability.  In each bin the mean probability is
-    compared with the share of positive entries; the distances are averaged with the bins' sizes
-    as weights (Naeini, Cooper and Hauskrecht, AAAI 2015).  An unobserved entry is in no bin.
+    Observed entries are sorted into bins of equal width by their probability.  The distances between the mean
+    probability and the share of positives in each bin are averaged with the bins' sizes as weights (Naeini,
+    Cooper and Hauskrecht, AAAI 2015).
 
     Parameters
     ----------
@@ -201,8 +183,9 @@ def expected_calibration_error(
     for rows in row_blocks(table):
         _add_to_bins(sums, table[rows].astype(np.float64), targets[rows].to_signs())
     if average == "micro":
-        return float(_error(sums.sum(axis=1, keepdims=True))[0])
-    errors = _error(sums)
+        sums = sums.sum(axis=1, keepdims=True)
+    counts, announced, positives = sums
+    errors = ratios(np.abs(announced - positives).sum(axis=1), counts.sum(axis=1), np.nan)
     return errors if average is None else mean_of_defined(errors, np.ones(len(errors)))
 
 
@@ -214,13 +197,3 @@ def _add_to_bins(sums: Floats, block: Floats, signs: npt.NDArray[np.int8]) -> No
     for number, weights in enumerate((seen, seen * block, signs > 0)):
         found = np.bincount(flat, weights.ravel(), minlength=sums[number].size)
         sums[number] += found.reshape(sums[number].shape)
-
-
-def _error(sums: Floats) -> Floats:
-    """Add up the bins' distances of every line: shape (lines,)."""
-    counts, probabilities, positives = sums
-    total = counts.sum(axis=1)
-    distances = np.abs(probabilities - positives).sum(axis=1)
-    errors = np.full(len(total), np.nan)
-    np.divide(distances, total, out=errors, where=total > 0)
-    return errors

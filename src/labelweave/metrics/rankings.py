@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Floats
+from labelweave.array_types import Array, Floats
+from labelweave.arrays import ratios
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import (
     Scores,
@@ -36,11 +37,10 @@ __all__ = ["average_auc", "coverage_error", "label_ranking_average_precision", "
 Counts = npt.NDArray[np.int64]
 
 
-def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any | None = None) -> float:
-    """Compute the mean share of (positive, negative) label pairs that are not in order.
+def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
+    """Compute the mean share of (positive, negative) pairs of observed labels that are not in order.
 
-    A tie counts as not in order.  Only pairs of observed labels are counted;
-    an example whose observed labels are all positive or all negative counts 0,
+    A tie counts as not in order.  An example whose observed labels are all positive or all negative counts 0,
     as in scikit-learn; one with no observed label is left out of the mean.
 
     Parameters
@@ -66,7 +66,7 @@ def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any | None = None) 
     return _row_mean(Y_true, scores, sample_weight, pairs_out_of_order)
 
 
-def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any | None = None) -> float:
+def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     """Compute how far down the ranking one must go, on average, to meet every positive.
 
     A rank is the number of observed labels with the same or a higher score.  An example with no observed
@@ -81,7 +81,7 @@ def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any | None = None
     return _row_mean(Y_true, scores, sample_weight, coverage)
 
 
-def label_ranking_average_precision(Y_true: Any, scores: Any, *, sample_weight: Any | None = None) -> float:
+def label_ranking_average_precision(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     """Compute the mean, over an example's positives, of the precision down to that positive's rank.
 
     A rank is the number of observed labels with the same or a higher score.  An example with no observed
@@ -96,36 +96,7 @@ def label_ranking_average_precision(Y_true: Any, scores: Any, *, sample_weight: 
     return _row_mean(Y_true, scores, sample_weight, average_precision)
 
 
-def pairs_out_of_order(groups: ScoreGroups) -> Floats:
-    """Compute the ranking loss of every line, NaN where nothing was observed."""
-    pairs = groups.line_sums(groups.positives) * groups.line_sums(groups.negatives)
-    lost = groups.line_sums(groups.positives * groups.at_or_above(groups.negatives))
-    loss = np.divide(lost, pairs, out=np.zeros(len(pairs)), where=pairs > 0)
-    return _where_observed(groups, loss)
-
-
-def coverage(groups: ScoreGroups) -> Floats:
-    """Compute the worst rank of a positive of every line: 0 without any, NaN where nothing was observed."""
-    ranks = groups.at_or_above(groups.positives + groups.negatives)
-    worst = np.maximum.reduceat(np.where(groups.positives > 0, ranks, 0), groups.line_starts)
-    return _where_observed(groups, worst.astype(np.float64))
-
-
-def average_precision(groups: ScoreGroups) -> Floats:
-    """Compute the mean precision at the positives of every line: 1 without any, NaN if nothing was seen."""
-    ranks = groups.at_or_above(groups.positives + groups.negatives)
-    precision = groups.at_or_above(groups.positives) / np.maximum(ranks, 1)
-    totals = groups.line_sums(groups.positives)
-    sums = groups.line_sums(groups.positives * precision)
-    mean = np.divide(sums, totals, out=np.ones(len(totals)), where=totals > 0)
-    return _where_observed(groups, mean)
-
-
-def _where_observed(groups: ScoreGroups, values: Floats) -> Floats:
-    return np.where(groups.line_sums(groups.positives + groups.negatives) > 0, values, np.nan)
-
-
-def _row_mean(Y_true: Any, scores: Any, sample_weight: Any | None, statistic: Statistic) -> float:
+def _row_mean(Y_true: Any, scores: Any, sample_weight: Any, statistic: Statistic) -> float:
     targets = read_targets(Y_true)
     weights = read_weights(sample_weight, targets)
     return mean_of_defined(per_line(targets, read_scores(scores, targets), statistic)[0], weights)
@@ -134,15 +105,11 @@ def _row_mean(Y_true: Any, scores: Any, sample_weight: Any | None, statistic: St
 def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] = "label") -> float:
     """Average the area under the ROC curve over labels or over examples.
 
-    Only pairs of observed entries are counted.  Labels (or examples) without an observed positive or without
-    an observed negative have no area and are left out of the mean.
+    Labels (or examples) without an observed positive or without an observed negative have no area and are
+    left out of the mean.  For Y_true, scores and errors see :func:`ranking_loss`.
 
     Parameters
     ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, as for :func:`ranking_loss`.
-    scores : DataFrame, sparse matrix or array-like of shape (n, L)
-        The higher the better, as for :func:`ranking_loss`.
     average : {"label", "example"}, default="label"
         Rank the examples for each label, or the labels for each example.
 
@@ -150,11 +117,6 @@ def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] =
     -------
     float
         The mean area, from 0 to 1 (best); NaN if no label (example) has one.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, scores hold NaN or nothing was observed.
     """
     if average not in ("label", "example"):
         raise ValueError(f"average is {average!r}; it must be 'label' or 'example'.")
@@ -164,15 +126,6 @@ def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] =
         targets, values = transposed(targets, values)
     areas = per_line(targets, values, area_under_curve)[0]
     return mean_of_defined(areas, np.ones(len(areas)))
-
-
-def area_under_curve(groups: ScoreGroups) -> npt.NDArray[np.float64]:
-    """Compute the area of every line, NaN where there is no pair."""
-    pairs = groups.line_sums(groups.positives) * groups.line_sums(groups.negatives)
-    won = groups.line_sums(groups.positives * (2 * groups.below(groups.negatives) + groups.negatives))
-    areas = np.full(len(pairs), np.nan)
-    np.divide(won, 2 * pairs, out=areas, where=pairs > 0)
-    return areas
 
 
 @dataclass(frozen=True)
@@ -186,7 +139,7 @@ class ScoreGroups:
     positives: Counts
     negatives: Counts
 
-    def line_sums(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def line_sums(self, values: Array) -> Array:
         """Sum over the groups of every line."""
         return np.add.reduceat(values, self.line_starts)
 
@@ -201,11 +154,46 @@ class ScoreGroups:
         sizes = np.diff(self.line_starts, append=len(values))
         return np.repeat(self.line_sums(values), sizes) - self.below(values)
 
+    def pairs(self) -> Counts:
+        """Count the pairs of a positive and a negative of every line."""
+        return self.line_sums(self.positives) * self.line_sums(self.negatives)
 
-Statistic = Callable[[ScoreGroups], npt.NDArray[np.float64]]
+    def where_observed(self, values: Floats) -> Floats:
+        """Put NaN where nothing of a line was observed."""
+        return np.where(self.line_sums(self.positives + self.negatives) > 0, values, np.nan)
 
 
-def per_line(targets: LabelMatrix, scores: Scores, *statistics: Statistic) -> list[npt.NDArray[np.float64]]:
+Statistic = Callable[[ScoreGroups], Floats]
+
+
+def pairs_out_of_order(groups: ScoreGroups) -> Floats:
+    """Compute the ranking loss of every line."""
+    lost = groups.line_sums(groups.positives * groups.at_or_above(groups.negatives))
+    return groups.where_observed(ratios(lost, groups.pairs()))
+
+
+def coverage(groups: ScoreGroups) -> Floats:
+    """Compute the worst rank of a positive of every line, 0 without any."""
+    ranks = groups.at_or_above(groups.positives + groups.negatives)
+    worst = np.maximum.reduceat(np.where(groups.positives > 0, ranks, 0), groups.line_starts)
+    return groups.where_observed(worst.astype(np.float64))
+
+
+def average_precision(groups: ScoreGroups) -> Floats:
+    """Compute the mean precision at the positives of every line, 1 without any."""
+    ranks = groups.at_or_above(groups.positives + groups.negatives)
+    precision = groups.at_or_above(groups.positives) / np.maximum(ranks, 1)
+    sums = groups.line_sums(groups.positives * precision)
+    return groups.where_observed(ratios(sums, groups.line_sums(groups.positives), 1.0))
+
+
+def area_under_curve(groups: ScoreGroups) -> Floats:
+    """Compute the area of every line, NaN where there is no pair."""
+    won = groups.line_sums(groups.positives * (2 * groups.below(groups.negatives) + groups.negatives))
+    return ratios(won, 2 * groups.pairs(), np.nan)
+
+
+def per_line(targets: LabelMatrix, scores: Scores, *statistics: Statistic) -> list[Floats]:
     """Compute statistics of every row, block by block, from one sort."""
     build = _sparse_groups if sp.issparse(scores) else _dense_groups
     blocks = (build(targets[rows], scores[rows]) for rows in row_blocks(scores))
@@ -220,7 +208,7 @@ def transposed(targets: LabelMatrix, scores: Scores) -> tuple[LabelMatrix, Score
     return LabelMatrix(targets.positives.T.tocsr(), observed), turned
 
 
-def _dense_groups(targets: LabelMatrix, scores: npt.NDArray[Any]) -> ScoreGroups:
+def _dense_groups(targets: LabelMatrix, scores: Array) -> ScoreGroups:
     order = np.argsort(scores, axis=1)
     ordered = np.take_along_axis(scores, order, axis=1)
     # what is unobserved has sign 0 and adds to no count, wherever it is sorted to
@@ -237,8 +225,10 @@ def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array) -> ScoreGroups:
     signs = signs_at(targets, lines, scores.indices)
     positive_totals = np.diff(targets.positives.indptr)
     negative_totals = row_observed_counts(targets) - positive_totals
-    positives = _below_stored(signs > 0, lines, positive_totals)
-    negatives = _below_stored(signs < 0, lines, negative_totals)
+    counts = []
+    for kind, totals in ((signs > 0, positive_totals), (signs < 0, negative_totals)):
+        not_stored = totals - np.bincount(lines[kind], minlength=n_lines)
+        counts.append(np.concatenate([not_stored, kind]).astype(np.int64))
     lines = np.concatenate([np.arange(n_lines), lines])
     values = np.concatenate([np.full(n_lines, -np.inf), scores.data])
     order = np.lexsort((values, lines))
@@ -246,21 +236,11 @@ def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array) -> ScoreGroups:
     opens = np.ones(len(lines), bool)
     opens[1:] = (lines[1:] != lines[:-1]) | (values[1:] != values[:-1])
     line_ends = np.cumsum(np.bincount(lines[opens], minlength=n_lines))
-    return _grouped(opens, line_ends, positives[order], negatives[order])
+    return _grouped(opens, line_ends, *(count[order] for count in counts))
 
 
-def _below_stored(kind: npt.NDArray[np.bool_], lines: Counts, totals: npt.NDArray[Any]) -> Counts:
-    """Put, before the stored entries, what each line has left at entries not stored."""
-    left = totals - np.bincount(lines[kind], minlength=len(totals))
-    return np.concatenate([left, kind]).astype(np.int64)
-
-
-def _grouped(
-    opens: npt.NDArray[np.bool_], line_ends: Counts, positives: npt.NDArray[Any], negatives: npt.NDArray[Any]
-) -> ScoreGroups:
+def _grouped(opens: Array, line_ends: Counts, positives: Array, negatives: Array) -> ScoreGroups:
     starts = np.flatnonzero(opens)
-    return ScoreGroups(
-        line_starts=np.concatenate([[0], line_ends[:-1]]).astype(np.int64),
-        positives=np.add.reduceat(positives, starts, dtype=np.int64),
-        negatives=np.add.reduceat(negatives, starts, dtype=np.int64),
-    )
+    line_starts = np.concatenate([[0], line_ends[:-1]]).astype(np.int64)
+    counts = (np.add.reduceat(kind, starts, dtype=np.int64) for kind in (positives, negatives))
+    return ScoreGroups(line_starts, *counts)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.metrics import accuracy_score
 
-from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.metrics._classes import NOT_A_CLASS, ClassRows, class_codes, read_class_rows, read_predicted
+from labelweave.metrics._classes import (
+    NOT_A_CLASS,
+    Classes,
+    ClassRows,
+    Codes,
+    class_codes,
+    read_class_rows,
+    read_predicted,
+)
 from labelweave.metrics._inputs import (
     Scores,
     check_k,
@@ -22,7 +27,7 @@ from labelweave.metrics._inputs import (
     read_targets,
 )
 from labelweave.metrics.class_metrics import parent_accuracy, reciprocal_ranks, taxonomic_loss
-from labelweave.metrics.label_sets import f1_score, hamming_loss, subset_accuracy
+from labelweave.metrics.label_sets import Average, f1_score, hamming_loss, subset_accuracy
 from labelweave.metrics.probabilities import class_log_loss
 from labelweave.metrics.rankings import (
     area_under_curve,
@@ -42,8 +47,6 @@ def score_table(
 ) -> dict[str, float]:
     """Collect the usual metrics of scores, of predicted label sets, or of both.
 
-    Unobserved entries are never counted; each metric states its own rule.
-
     Parameters
     ----------
     Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
@@ -58,10 +61,9 @@ def score_table(
     Returns
     -------
     dict of str to float
-        From the label sets "hamming_loss", "subset_accuracy", "micro_f1", "macro_f1" and "example_f1"; with
-        scores also "precision@1", "ndcg@1" and so on for each k, "auc_label", "auc_example", "ranking_loss",
-        "coverage_error" and "label_ranking_average_precision".  NaN where no label or example defines the
-        metric.
+        "hamming_loss", "subset_accuracy", "micro_f1", "macro_f1" and "example_f1"; of scores also
+        "precision@1", "ndcg@1" and so on for each k, "auc_label", "auc_example", "ranking_loss",
+        "coverage_error" and "label_ranking_average_precision".  NaN where nothing defines the metric.
 
     Raises
     ------
@@ -75,27 +77,24 @@ def score_table(
     if scores is None:
         return _set_table(targets, Y_pred)
     values = read_scores(scores, targets)
-    predicted = _positive_scores(values) if Y_pred is None else Y_pred
-    return _set_table(targets, predicted) | _top_table(targets, values, k) | _rank_table(targets, values)
-
-
-def _positive_scores(scores: Scores) -> Any:
-    return scores > 0 if not sp.issparse(scores) else (scores > 0).astype(np.int8)
+    if Y_pred is None:
+        Y_pred = values > 0 if not sp.issparse(values) else (values > 0).astype(np.int8)
+    return _set_table(targets, Y_pred) | _top_table(targets, values, k) | _rank_table(targets, values)
 
 
 def _set_table(targets: LabelMatrix, Y_pred: Any) -> dict[str, float]:
     Y_pred = read_predictions(Y_pred, targets)
-    return {
+    table = {
         "hamming_loss": hamming_loss(targets, Y_pred),
         "subset_accuracy": subset_accuracy(targets, Y_pred),
-        "micro_f1": float(f1_score(targets, Y_pred, average="micro")),
-        "macro_f1": float(f1_score(targets, Y_pred, average="macro")),
-        "example_f1": float(f1_score(targets, Y_pred, average="example")),
     }
+    averages: tuple[Average, ...] = ("micro", "macro", "example")
+    return table | {f"{name}_f1": float(f1_score(targets, Y_pred, average=name)) for name in averages}
 
 
 def _top_table(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[str, float]:
-    sizes = [check_k(size, targets) for size in k if not _exceeds(size, targets.n_labels)]
+    n_labels = targets.n_labels
+    sizes = [check_k(j, targets) for j in k if not (isinstance(j, (int, np.integer)) and j > n_labels)]
     if not sizes:
         return {}
     hits = top_hits(targets, scores, max(sizes))
@@ -104,60 +103,46 @@ def _top_table(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[s
     return table | {f"ndcg@{j}": mean_of_defined(row_gains(targets, hits, j), weights) for j in sizes}
 
 
-def _exceeds(size: Any, n_labels: int) -> bool:
-    return isinstance(size, (int, np.integer)) and int(size) > n_labels
-
-
 def _rank_table(targets: LabelMatrix, scores: Scores) -> dict[str, float]:
     """Compute the metrics of whole rankings; those of examples share one sort."""
-    statistics = (area_under_curve, pairs_out_of_order, coverage, average_precision)
-    by_row = per_line(targets, scores, *statistics)
-    names = ("auc_example", "ranking_loss", "coverage_error", "label_ranking_average_precision")
+    statistics = {
+        "auc_example": area_under_curve,
+        "ranking_loss": pairs_out_of_order,
+        "coverage_error": coverage,
+        "label_ranking_average_precision": average_precision,
+    }
+    by_row = per_line(targets, scores, *statistics.values())
     weights = np.ones(len(targets))
-    means = {name: mean_of_defined(row, weights) for name, row in zip(names, by_row, strict=True)}
+    means = {name: mean_of_defined(row, weights) for name, row in zip(statistics, by_row, strict=True)}
     return {"auc_label": average_auc(targets, scores, average="label")} | means
 
 
 def class_summary(
     y_true: Any,
     probabilities: Any,
-    classes: Sequence[Any] | Array | None = None,
+    classes: Classes = None,
     *,
     taxonomy: Taxonomy | None = None,
-    y_pred: Any | None = None,
-    sample_weight: Any | None = None,
+    y_pred: Any = None,
+    sample_weight: Any = None,
 ) -> dict[str, float]:
     """Collect the usual metrics of class probabilities and of the classes predicted from them.
 
-    Rows whose class was not observed are left out of all; with a taxonomy, rows whose truth is an inner node
-    are left out of the accuracy and the mean reciprocal rank.
+    Rows whose truth is an inner node are left out of the accuracy and the mean reciprocal rank.  For the
+    other parameters and errors see :func:`log_loss`.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        True classes, None or NaN where not observed; with a taxonomy also inner nodes.
-    probabilities : DataFrame or array-like of shape (n, C)
-        Probabilities of the classes; every row sums to 1.
-    classes : sequence of length C or None, default=None
-        The class of each column, by default a frame's columns, else 0, 1, ...
     taxonomy : Taxonomy or None, default=None
         A tree in which every class is a node.
     y_pred : array-like of shape (n,) or None, default=None
         Predicted classes, by default the most probable ones.
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
 
     Returns
     -------
     dict of str to float
-        "accuracy", "mean_reciprocal_rank" and "log_loss", with a taxonomy also
-        "taxonomic_loss" and "parent_accuracy".  NaN where no row defines the metric.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, a row is no distribution, a truth is neither among the classes nor a node, a
-        prediction is not among the classes or nothing was observed.
+        "accuracy", "mean_reciprocal_rank" and "log_loss", with a taxonomy also "taxonomic_loss" and
+        "parent_accuracy".  NaN where no row defines the metric.
 
     Examples
     --------
@@ -167,23 +152,24 @@ def class_summary(
     """
     given = read_class_rows(y_true, probabilities, classes, sample_weight, taxonomy)
     predicted = _predicted_codes(given, y_pred)
-    exact = given.of_known_class()
+    known = given.codes >= 0
+    exact = given.where(known)
+    right = given.codes[known] == predicted[known]
     table = {
-        "accuracy": _accuracy(given, predicted),
+        "accuracy": float(np.average(right, weights=exact.weights)) if len(right) else np.nan,
         "mean_reciprocal_rank": mean_of_defined(reciprocal_ranks(exact), exact.weights),
         "log_loss": class_log_loss(given, taxonomy),
     }
     if taxonomy is None:
         return table
-    names = [given.classes[code] for code in predicted]
-    by_tree = {"taxonomic_loss": taxonomic_loss, "parent_accuracy": parent_accuracy}
-    weights = given.weights
+    names, weights = [given.classes[code] for code in predicted], given.weights
     return table | {
-        name: metric(given.values, names, taxonomy, sample_weight=weights) for name, metric in by_tree.items()
+        "taxonomic_loss": taxonomic_loss(given.values, names, taxonomy, sample_weight=weights),
+        "parent_accuracy": parent_accuracy(given.values, names, taxonomy, sample_weight=weights),
     }
 
 
-def _predicted_codes(given: ClassRows, y_pred: Any | None) -> npt.NDArray[np.intp]:
+def _predicted_codes(given: ClassRows, y_pred: Any) -> Codes:
     """Number the predicted classes of the counted rows."""
     if y_pred is None:
         return given.per_row(lambda block, _: block.argmax(axis=1))
@@ -196,10 +182,3 @@ def _predicted_codes(given: ClassRows, y_pred: Any | None) -> npt.NDArray[np.int
             "classes; give one of them."
         )
     return codes[given.numbers]
-
-
-def _accuracy(given: ClassRows, predicted: npt.NDArray[np.intp]) -> float:
-    known = given.codes >= 0
-    if not known.any():
-        return float("nan")
-    return float(accuracy_score(given.codes[known], predicted[known], sample_weight=given.weights[known]))

@@ -8,14 +8,14 @@ normalisation is the Extreme Classification Repository's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Floats
+from labelweave.array_types import Array, Floats
+from labelweave.arrays import largest_columns, ratios
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import (
     Scores,
@@ -36,12 +36,12 @@ __all__ = ["ndcg_at_k", "precision_at_k", "propensities", "propensity_scored_pre
 Integers = npt.NDArray[np.int64]
 
 
-def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any | None = None) -> float:
+def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any = None) -> float:
     """Compute the mean share of positives among the k best-scored labels of an example.
 
-    Unobserved labels are removed from an example's ranking before its top k is taken; an example with fewer
-    than k observed labels is divided by their number, one with none is left out of the mean.  Ties go to the
-    lower label index.  A place for which no label is offered counts as a miss.
+    Unobserved labels are taken out of a ranking first; an example with fewer than k observed labels is
+    divided by their number, one with none is left out of the mean.  Ties go to the lower label index.  A
+    place for which no label is offered counts as a miss.
 
     Parameters
     ----------
@@ -71,13 +71,12 @@ def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any |
     return mean_of_defined(row_precisions(targets, hits, k), read_weights(sample_weight, targets))
 
 
-def ndcg_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any | None = None) -> float:
+def ndcg_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any = None) -> float:
     """Compute the mean discounted gain of the k best-scored labels over the best possible one.
 
-    A positive at place i = 1, ..., k gains 1 / log2(i + 1).  Unobserved labels are removed from an example's
-    ranking before its top k is taken; an example with no observed positive counts 0, as in scikit-learn, one
-    with no observed label is left out of the mean.  Ties go to the lower label index (scikit-learn averages
-    over them by default).  For parameters and errors see :func:`precision_at_k`.
+    A positive at place i = 1, ..., k gains 1 / log2(i + 1).  An example with no observed positive counts 0,
+    as in scikit-learn.  Ties go to the lower label index (scikit-learn averages over them by default).  For
+    the rest see :func:`precision_at_k`.
 
     Returns
     -------
@@ -128,30 +127,18 @@ def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, 
     """Compute precision at k with rare labels weighted up, over the best possible value.
 
     Every positive in the top k gains 1 / p_l; the sum over all examples is divided by the sum that the best
-    ranking reaches, as in the Extreme Classification Repository.  Unobserved labels are removed from an
-    example's ranking before its top k is taken, and from the best ranking.  Ties go to the lower label index.
+    ranking reaches, as in the Extreme Classification Repository.  For the other parameters and errors see
+    :func:`precision_at_k`.
 
     Parameters
     ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, as for :func:`precision_at_k`.
-    scores : DataFrame, sparse matrix or array-like of shape (n, L)
-        The higher the better, as for :func:`precision_at_k`.
     propensity : array-like of shape (L,)
-        The labels' propensities, as :func:`propensities` gives them from the training labels.
-    k : int, default=5
-        How many labels are taken, from 1 to L.
+        Above 0 and at most 1, as :func:`propensities` estimates them from the training labels.
 
     Returns
     -------
     float
         The score, from 0 to 1 (best); NaN if there is no observed positive.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, scores hold NaN, k is out of range, a propensity is not above 0 and at most 1,
-        or nothing was observed.
     """
     targets = read_targets(Y_true)
     k = check_k(k, targets)
@@ -164,10 +151,7 @@ def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, 
 def row_precisions(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
     """Compute precision at k of every row from hits at k or more places, NaN where nothing was observed."""
     seen = np.minimum(row_observed_counts(targets), k)
-    correct = hits.first(k).row_sums(len(targets))
-    precisions = np.full(len(targets), np.nan)
-    np.divide(correct, seen, out=precisions, where=seen > 0)
-    return precisions
+    return ratios(hits.first(k).row_sums(len(targets)), seen, np.nan)
 
 
 def row_gains(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
@@ -177,8 +161,7 @@ def row_gains(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
     gains = hits.row_sums(len(targets), discounts[hits.places])
     positives = np.minimum(np.diff(targets.positives.indptr), k)
     best = np.concatenate([[0.0], np.cumsum(discounts)])[positives]
-    ratio = np.divide(gains, best, out=np.zeros(len(targets)), where=best > 0)
-    return np.where(row_observed_counts(targets) > 0, ratio, np.nan)
+    return np.where(row_observed_counts(targets) > 0, ratios(gains, best), np.nan)
 
 
 def _best_gain(targets: LabelMatrix, gains: Floats, k: int) -> float:
@@ -191,7 +174,7 @@ def _best_gain(targets: LabelMatrix, gains: Floats, k: int) -> float:
 
 
 def _read_propensity(propensity: Any, targets: LabelMatrix) -> Floats:
-    values = np.asarray(propensity, dtype=np.float64)
+    values: Floats = np.asarray(propensity, dtype=np.float64)
     if values.shape != (targets.n_labels,):
         raise ValueError(
             f"propensity has shape {values.shape} but there are {targets.n_labels} labels; "
@@ -199,15 +182,14 @@ def _read_propensity(propensity: Any, targets: LabelMatrix) -> Floats:
         )
     bad = ~((values > 0) & (values <= 1))
     if bad.any():
-        label = int(np.flatnonzero(bad)[0])
+        label = int(np.argmax(bad))
         raise ValueError(
             f"propensity of label {label} is {values[label]}; propensities must be above 0 and at most 1."
         )
     return values
 
 
-@dataclass(frozen=True)
-class TopHits:
+class TopHits(NamedTuple):
     """The positives among the top k: row, label and place (0 is the best) of each."""
 
     rows: Integers
@@ -216,10 +198,9 @@ class TopHits:
 
     def first(self, k: int) -> TopHits:
         """Keep the hits at the first k places."""
-        kept = self.places < k
-        return TopHits(self.rows[kept], self.labels[kept], self.places[kept])
+        return TopHits(*(column[self.places < k] for column in self))
 
-    def row_sums(self, n_rows: int, gains: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float64]:
+    def row_sums(self, n_rows: int, gains: Floats | None = None) -> Floats:
         """Add up the gains of every row's hits, by default one a hit."""
         return np.bincount(self.rows, weights=gains, minlength=n_rows).astype(np.float64)
 
@@ -227,43 +208,21 @@ class TopHits:
 def top_hits(targets: LabelMatrix, scores: Scores, k: int) -> TopHits:
     """Find the positives among the k best-scored observed labels of every row."""
     find = _top_of_sparse if sp.issparse(scores) else _top_of_dense
-    blocks = [_hits(targets[rows], *find(targets[rows], scores[rows], k)) for rows in row_blocks(scores)]
-    starts = [rows.start for rows in row_blocks(scores)]
-    return TopHits(
-        np.concatenate([block.rows + start for block, start in zip(blocks, starts, strict=True)]),
-        np.concatenate([block.labels for block in blocks]),
-        np.concatenate([block.places for block in blocks]),
-    )
+    parts = []
+    for block in row_blocks(scores):
+        rows, labels, places = find(targets[block], scores[block], k)
+        positive = signs_at(targets[block], rows, labels) > 0
+        parts.append((rows[positive] + block.start, labels[positive], places[positive]))
+    return TopHits(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _hits(targets: LabelMatrix, rows: Integers, labels: Integers, places: Integers) -> TopHits:
-    positive = signs_at(targets, rows, labels) > 0
-    return TopHits(rows[positive], labels[positive], places[positive])
-
-
-def _top_of_dense(
-    targets: LabelMatrix, scores: npt.NDArray[Any], k: int
-) -> tuple[Integers, Integers, Integers]:
+def _top_of_dense(targets: LabelMatrix, scores: Array, k: int) -> tuple[Integers, Integers, Integers]:
     if targets.has_missing:
         scores = np.where(targets.to_signs() == 0, -np.inf, scores)
-    labels = largest_labels(scores, k)
+    labels = largest_columns(scores, k)
     offered = np.take_along_axis(scores, labels, axis=1) > -np.inf
     rows, places = np.nonzero(offered)
     return rows, labels[offered], places
-
-
-def largest_labels(scores: npt.NDArray[Any], k: int) -> Integers:
-    """Find the k largest of every row in falling order, ties by rising index."""
-    n_labels = scores.shape[1]
-    # a partition breaks ties as it likes, so take only the k-th value from it
-    threshold = np.partition(scores, n_labels - k, axis=1)[:, [n_labels - k]]
-    chosen = scores > threshold
-    tied = scores == threshold
-    places = k - chosen.sum(axis=1, keepdims=True)
-    chosen |= tied & (np.cumsum(tied, axis=1, dtype=np.int32) <= places)
-    labels = np.nonzero(chosen)[1].reshape(len(scores), k)
-    order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(labels, order, axis=1)
 
 
 def _top_of_sparse(targets: LabelMatrix, scores: sp.csr_array, k: int) -> tuple[Integers, Integers, Integers]:

@@ -15,11 +15,9 @@ from labelweave.sklearn_compat import _num_samples, _safe_indexing
 from labelweave.splits.stratification import (
     check_order,
     checked_count,
-    even_sizes,
     make_generator,
     read_columns,
     row_parts,
-    stated_sizes,
     train_and_test_rows,
 )
 
@@ -45,8 +43,8 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
     random_state : int, RandomState instance or None, default=None
         Fixes chance; only with ``shuffle=True``.
     order : {1, 2}, default=1
-        With 2 every pair of labels that rows have in common is spread as well,
-        at some cost for single labels (Szymański and Kajdanowicz 2017).
+        With 2 every pair of labels that rows have in common is spread as well, at some cost for single
+        labels (Szymański and Kajdanowicz 2017).
 
     See Also
     --------
@@ -55,9 +53,8 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
     Notes
     -----
     Time and memory are of the order of the positive entries (and the observed ones of labels with gaps) plus
-    labels times folds; Y is not densified.  A label with fewer positives than folds has at most one in each
-    fold, as far as rows that share rare labels allow. Rows without a positive label fill the folds up.  One
-    class a row, instead of labels, is spread class by class.
+    labels times folds.  Rows without a positive label fill the folds up.  One class a row, instead of labels,
+    is spread class by class.
 
     Examples
     --------
@@ -116,8 +113,10 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
             )
         columns = read_columns(y, n_rows, self.order)
         generator = make_generator(self.random_state) if self.shuffle else None
-        folds = row_parts(columns, even_sizes(n_rows, self.n_splits), generator)
-        for fold in range(self.n_splits):
+        parts = self.n_splits
+        sizes, shares = np.full(parts, n_rows // parts), np.ones(parts, np.int64)
+        folds = row_parts(columns, sizes, n_rows % parts, shares, generator)
+        for fold in range(parts):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
@@ -128,18 +127,16 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
 class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
     """Random training and test rows in which every label is about as frequent as in all rows.
 
-    The splits are those of :class:`IterativeStratifiedKFold` with two parts of different sizes (and a
-    third one of rows that are left out, if the sizes leave any).  The sizes are kept exactly.
+    The splits are those of :class:`IterativeStratifiedKFold` with parts of different sizes, kept exactly.
 
     Parameters
     ----------
     n_splits : int, default=10
         How many splits.
     test_size : float, int or None, default=None
-        A share of all rows, rounded up, or a number of rows; None for the rows that
-        are not for training, or a tenth if no size is given.
+        A share of all rows, rounded up, or a number of rows; None for the rest, or a tenth without any size.
     train_size : float, int or None, default=None
-        A share of all rows, rounded down, or a number of rows; None for the rows that are not for testing.
+        A share of all rows, rounded down, or a number of rows; None for the rest.
     random_state : int, RandomState instance or None, default=None
         Fixes chance.
     order : {1, 2}, default=1
@@ -189,10 +186,10 @@ class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
         n_rows = _num_samples(X)
         train, test = train_and_test_rows(n_rows, self.train_size, self.test_size, self._default_test_size)
         columns = read_columns(y, n_rows, self.order)
-        sizes = stated_sizes([train, test, n_rows - train - test])
+        sizes = np.array([train, test, n_rows - train - test], np.int64)
         generator = make_generator(self.random_state)
         for _ in range(self.n_splits):
-            parts = row_parts(columns, sizes, generator)
+            parts = row_parts(columns, sizes, 0, sizes, generator)
             train_rows, test_rows = (generator.permutation(np.flatnonzero(parts == part)) for part in (0, 1))
             yield train_rows, test_rows
 
@@ -243,17 +240,13 @@ def stratified_train_test_split(
         raise ValueError("There is nothing to split; give at least one array, the labels last.")
     tables = indexable(*arrays)
     labels = tables[-1] if stratify is None else stratify
-    train, test = train_and_test_rows(_length(tables[0]), train_size, test_size, _TEST_SHARE)
+    train, test = train_and_test_rows(_num_samples(tables[0]), train_size, test_size, _TEST_SHARE)
     splitter = IterativeStratifiedShuffleSplit(
         1, test_size=test, train_size=train, random_state=random_state, order=order
     )
     parts = next(splitter.split(tables[0], labels))
-    return [_rows(table, part) for table in tables for part in parts]
-
-
-def _length(table: Any) -> int:
-    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
-
-
-def _rows(table: Any, rows: Any) -> Any:
-    return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
+    return [
+        table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
+        for table in tables
+        for rows in parts
+    ]

@@ -17,8 +17,7 @@ perspective on stratification of multi-label data", 2017).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,48 +28,18 @@ from sklearn.utils import check_random_state
 from labelweave._loops.stratification import pair_codes, spread_rows
 from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix
-
-__all__ = [
-    "check_order",
-    "checked_count",
-    "even_sizes",
-    "make_generator",
-    "read_columns",
-    "row_parts",
-    "stated_sizes",
-    "train_and_test_rows",
-]
+from labelweave.labels.class_probabilities import is_missing
 
 
-@dataclass(frozen=True)
-class PartSizes:
-    """How many rows each part gets, and its share of every group.
-
-    extras: so many parts get one row more.
-    """
-
-    rows: Array
-    extras: int
-    shares: Array
-
-
-def even_sizes(n_rows: int, parts: int) -> PartSizes:
-    """Make parts of one size, or of two sizes that differ by one row."""
-    return PartSizes(np.full(parts, n_rows // parts), n_rows % parts, np.ones(parts, np.int64))
-
-
-def stated_sizes(rows: Sequence[int]) -> PartSizes:
-    """Make parts of the given sizes, which get shares in proportion."""
-    sizes = np.array(rows, np.int64)
-    return PartSizes(sizes, 0, sizes)
-
-
-def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Generator | None) -> PerRow:
+def row_parts(
+    columns: sp.csr_array, sizes: Array, extras: int, shares: Array, generator: np.random.Generator | None
+) -> PerRow:
     """Give every row a part.
 
     columns (n, groups): which rows are in each group.
-    generator: puts rows and groups in random order and settles ties; without it the order is that of the
-    columns.
+    sizes (parts,): rows of each part; ``extras`` parts get one more.
+    shares (parts,): every group is shared out in proportion to these.
+    generator: puts rows and groups in random order and settles ties.
     """
     n_rows, n_groups = columns.shape
     order, draws = np.arange(n_rows), np.zeros(n_rows, np.int64)
@@ -80,7 +49,7 @@ def row_parts(columns: sp.csr_array, sizes: PartSizes, generator: np.random.Gene
     order = order[np.argsort(-np.diff(columns.indptr)[order], kind="stable")]
     by_row = columns[order]
     parts, by_group = np.empty(n_rows, np.int64), sp.csc_array(by_row)
-    parts[order] = spread_rows(by_row, by_group, sizes.rows, sizes.extras, sizes.shares, draws)
+    parts[order] = spread_rows(by_row, by_group, sizes, extras, shares, draws)
     return parts
 
 
@@ -119,7 +88,7 @@ def _as_array(Y: Any) -> Array:
 def _class_columns(classes: Array) -> sp.csr_array:
     """Mark the rows of every class; a row whose class is not observed has none."""
     if classes.dtype.kind == "O":
-        observed = np.array([not (entry is None or _is_nan(entry)) for entry in classes], dtype=bool)
+        observed = np.array([not is_missing(entry) for entry in classes], dtype=bool)
         classes = classes.astype(str)
     else:
         observed = ~np.isnan(classes) if classes.dtype.kind == "f" else np.ones(len(classes), bool)
@@ -129,21 +98,15 @@ def _class_columns(classes: Array) -> sp.csr_array:
     return sp.csr_array((marks, (rows, codes)), shape=(len(classes), len(names)))
 
 
-def _is_nan(entry: Any) -> bool:
-    return isinstance(entry, Real) and math.isnan(entry)
-
-
 def spread_columns(labels: LabelMatrix, order: int = 1) -> sp.csr_array:
     """Mark the groups of rows to spread, (n, groups): labels and, in the second order, pairs of labels."""
     positive, observed = labels.positive_counts(), labels.observed_counts()
     has_gaps = observed < len(labels)
     is_frequent = 2 * positive > observed
-    blocks = []
+    blocks = [labels.positives]
     if has_gaps.any() or is_frequent.any():
-        blocks.append(labels.positives[:, np.flatnonzero(has_gaps | ~is_frequent)])
-        blocks.append(_negatives(labels, np.flatnonzero(has_gaps | is_frequent)))
-    else:
-        blocks.append(labels.positives)
+        rare = labels.positives[:, np.flatnonzero(has_gaps | ~is_frequent)]
+        blocks = [rare, _negatives(labels, np.flatnonzero(has_gaps | is_frequent))]
     if order == 2:
         blocks.append(_pairs(labels.positives))
     return blocks[0] if len(blocks) == 1 else sp.hstack(blocks, format="csr")

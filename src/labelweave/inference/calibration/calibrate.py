@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from numbers import Integral
 from typing import Any, Literal, Protocol
 
@@ -67,11 +65,10 @@ def calibrate_labels(
         Logistic curves (Platt 1999), or rising maps that are linear between knots; "auto" takes those with
         the lower log loss in a cross-validation on these rows.
     pooling : bool, default=True
-        Whether rare labels lean on the others.  The parameters of the logistic curves then have a normal
-        prior that is learned from all labels; else Platt's smoothed targets keep them finite.  Labels with
-        fewer than ``min_positives`` positive rows share one isotonic map of the log-odds of their curves.
+        Whether rare labels lean on the others: by a normal prior of the logistic curves, learned from all
+        labels, in the place of Platt's smoothed targets; by one isotonic map that they share.
     min_positives : int, default=500
-        For isotonic maps with pooling.
+        Positive rows of a label below which it shares the isotonic map, which is of log-odds.
     sample_weight : array-like of shape (n,) or None, default=None
         Weights of the rows.
 
@@ -101,27 +98,23 @@ def calibrate_labels(
     table = read_labeled_scores(labels, scores, sample_weight)
     fewest = int(min_positives) if pooling else 1
     if method == "auto":
-        kinds = partial(_both_kinds, pooled=pooling, min_positives=fewest)
-        method = ("sigmoid", "isotonic")[best_kind(table.drawn_labels(_MOST_ENTRIES), kinds)]
+        method = _better_method(table.drawn_labels(_MOST_ENTRIES), pooling, fewest)
     return fit_sigmoid(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
 
 
-def _both_kinds(table: LabeledScores, *, pooled: bool, min_positives: int) -> list[LabelCalibration]:
-    steps = fit_isotonic(table, min_positives)
-    return [steps.curves if pooled else fit_sigmoid(table, pooled=False), steps]
-
-
-def best_kind(table: LabeledScores, fit_kinds: Callable[[LabeledScores], Sequence[LabelCalibration]]) -> int:
-    """Number the kind of maps of the least log loss in three-fold cross-validation; 0 for under ten rows."""
+def _better_method(table: LabeledScores, pooled: bool, fewest: int) -> Literal["sigmoid", "isotonic"]:
+    """Choose the maps of the lower log loss in three-fold cross-validation; curves for under ten rows."""
     n_rows = len(table.weights)
     if n_rows < _FEWEST_ROWS:
-        return 0
+        return "sigmoid"
     part = np.random.default_rng(0).permutation(n_rows) % _PARTS
-    losses = []
+    losses = np.zeros(2)
     for number in range(_PARTS):
         rest, held = table.rows(np.flatnonzero(part != number)), table.rows(np.flatnonzero(part == number))
-        losses.append([_log_loss(held, kind.probabilities(held.scores)) for kind in fit_kinds(rest)])
-    return int(np.sum(losses, axis=0).argmin())
+        steps = fit_isotonic(rest, fewest)
+        curves = steps.curves if pooled else fit_sigmoid(rest, pooled=False)
+        losses += [_log_loss(held, maps.probabilities(held.scores)) for maps in (curves, steps)]
+    return "isotonic" if losses[1] < losses[0] else "sigmoid"
 
 
 def _log_loss(table: LabeledScores, probabilities: Array) -> float:

@@ -73,11 +73,11 @@ def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibratio
     """Fit a rising map to every label by least squares, and one to all labels with too few positive rows.
 
     min_positives: labels with fewer positive, or fewer negative, rows share a map of the log-odds of their
-    logistic
-        curves, which are comparable between labels as scores may not be.
+    logistic curves, which are comparable between labels as scores may not be.
     """
     curves = fit_sigmoid(table, pooled=True)
-    knots, counts = [], np.zeros((2, len(_LOG_ODDS_BINS) + 1))
+    knots = []
+    counts = np.zeros((2, len(_LOG_ODDS_BINS) + 1))  # of rows and of positive rows
     for lines in table.label_blocks():
         for number, label in enumerate(range(lines.which.start, lines.which.stop)):
             seen = (lines.signs[number] != 0) & (table.weights > 0)
@@ -88,18 +88,13 @@ def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibratio
             else:
                 knots.append((np.empty(0), np.empty(0)))
                 log_odds = curves.slopes[label] * scores + curves.intercepts[label]
-                _count(counts, log_odds, hit, weights)
+                place = np.searchsorted(_LOG_ODDS_BINS, log_odds)
+                counts[0] += np.bincount(place, weights, minlength=counts.shape[1])
+                counts[1] += np.bincount(place, weights * hit, minlength=counts.shape[1])
     knots.append(_shared_map(counts))
     starts = np.concatenate([[0], np.cumsum([len(scores) for scores, _ in knots])])
     scores, values = (np.concatenate(column) for column in zip(*knots, strict=True))
     return IsotonicCalibration(starts, scores, values, curves)
-
-
-def _count(counts: Array, log_odds: Array, hit: Array, weights: Array) -> None:
-    """Count rows and positive rows in bins of the log-odds."""
-    place = np.searchsorted(_LOG_ODDS_BINS, log_odds)
-    for number, kept in enumerate((weights, weights * hit)):
-        counts[number] += np.bincount(place, kept, minlength=counts.shape[1])
 
 
 def _shared_map(counts: Array) -> tuple[Array, Array]:

@@ -12,8 +12,7 @@ common one, and how much "few" is follows from how much the labels differ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -76,7 +75,8 @@ def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
     """
     center, size = scale = _center_and_size(table)
     common = _targets_of_all(table)
-    prior = _learn_prior(table, scale, common) if pooled else CurvePrior.flat()
+    flat = CurvePrior(np.zeros(2), np.zeros((2, 2)))
+    prior = _learn_prior(table, scale, common) if pooled else flat
     curves = np.empty((table.shape[1], 2))
     for lines in table.label_blocks():
         targets = np.tile(common, (len(lines.signs), 1))
@@ -121,25 +121,14 @@ def _targets_of_all(table: LabeledScores) -> Array:
     return _smoothed_targets(*counts)
 
 
-@dataclass(frozen=True)
-class CurvePrior:
-    """A normal distribution of (slope, intercept).
-
-    precision (2, 2): the inverse of its covariance; zeros for no prior.
-    Shapes: mean (2,).
-    """
+class CurvePrior(NamedTuple):
+    """A normal distribution of (slope, intercept): mean (2,), inverse of the covariance (2, 2) or zeros."""
 
     mean: Array
     precision: Array
 
-    @classmethod
-    def flat(cls) -> CurvePrior:
-        """Make a prior that says nothing."""
-        return cls(np.zeros(2), np.zeros((2, 2)))
 
-
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(NamedTuple):
     """The penalised loss of the curves of a block of labels."""
 
     lines: ScoreLines
@@ -149,7 +138,7 @@ class _Fit:
 
     def part(self, which: Array) -> _Fit:
         lines = ScoreLines(self.lines.which, self.lines.scores[which], self.lines.signs[which])
-        return _Fit(lines, self.weights, self.targets[which], self.prior)
+        return self._replace(lines=lines, targets=self.targets[which])
 
     def derivatives(self, curves: Array) -> tuple[Array, Array, Array]:
         """Compute losses (b,), gradients (b, 2) and Hessians (b, 2, 2)."""
@@ -174,7 +163,6 @@ def fit_curves(
     """Minimise the penalised log loss of every label, whose scores should be of the size of 1.
 
     targets (b, 2): the probabilities to ask for in negative and in positive rows.
-    start (b, 2): slopes and intercepts to start from.
     Returns curves (b, 2), and the second derivatives of the penalised loss there, (b, 2, 2).
     """
     whole = _Fit(lines, weights, targets, prior)
@@ -220,7 +208,10 @@ def _line_search(fit: _Fit, curves: Array, losses: Array, directions: Array, slo
 
 def _learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Array) -> CurvePrior:
     """Learn the common distribution of the curves of standardised scores, from at most 1,000 labels."""
-    lines = _drawn_labels(table, scale)
+    part = table.drawn_labels(min(_MOST_ENTRIES, _MOST_LABELS * table.shape[0]), _FEWEST_LABELS)
+    blocks = list(part.label_blocks())
+    scores, signs = np.concatenate([b.scores for b in blocks]), np.concatenate([b.signs for b in blocks])
+    lines = _standardised(ScoreLines(slice(0, len(scores)), scores, signs), scale)
     mean, covariance = _common_curve(lines, table.weights, targets), np.eye(2)
     curves, targets = (np.tile(one, (len(lines.scores), 1)) for one in (mean, targets))
     for _ in range(_MOST_ROUNDS):
@@ -240,13 +231,6 @@ def _standardised(lines: ScoreLines, scale: tuple[float, float]) -> ScoreLines:
     center, size = scale
     scores = np.where(lines.signs == 0, 0.0, (lines.scores - center) / size)
     return ScoreLines(lines.which, scores, lines.signs)
-
-
-def _drawn_labels(table: LabeledScores, scale: tuple[float, float]) -> ScoreLines:
-    part = table.drawn_labels(min(_MOST_ENTRIES, _MOST_LABELS * table.shape[0]), _FEWEST_LABELS)
-    blocks = list(part.label_blocks())
-    scores, signs = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("scores", "signs"))
-    return _standardised(ScoreLines(slice(0, len(scores)), scores, signs), scale)
 
 
 def _common_curve(lines: ScoreLines, weights: Array, targets: Array) -> Array:

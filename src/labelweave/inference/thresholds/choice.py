@@ -39,8 +39,7 @@ class ThresholdChoice(NamedTuple):
     value : float
         The measure on the rows they were chosen on.
     pooling : float
-        How strongly labels with few positive rows were drawn to the best threshold for all labels; 0
-        where that is not for labels, or for a target.
+        How strongly labels with few positive rows were drawn to the best threshold for all; 0 where not.
     """
 
     thresholds: Array
@@ -82,18 +81,16 @@ def choose_thresholds(
     scores : array-like of shape (n, L)
         Finite scores of rows that the model was not fitted to.
     objective : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"}
-        What is to be best.  With "precision" the target is to be reached with as many hits as can be, with
-        "recall" with as few predictions; by every label for itself, or by all entries together
-        with one threshold.  A label that cannot reach the precision is not predicted.
+        What is to be best.  The target precision is to be reached with the most hits, the target recall with
+        the fewest predictions, by every label or with one threshold by all entries together.
     scope : {"label", "global"}, default="label"
         A threshold a label, or one for all.
     target : float or None, default=None
         The precision or recall to be reached.
     pooling : float or "auto", default=0.0
-        How strongly labels with few positive rows are drawn to the best threshold for all labels: with p
-        positive rows a label's own threshold has the weight p / (p + pooling).  "auto" is 50, or 0, 10 or
-        200 if that is clearly better on halves of the rows, with thresholds from the other halves.  Not for
-        a target.
+        With p positive rows a label's own threshold has the weight p / (p + pooling), the best one for all
+        labels the rest.  "auto" is 50, or 0, 10 or 200 if that is clearly better on halves of the rows, with
+        thresholds from the other halves.  Not for a target.
     sample_weight : array-like of shape (n,) or None, default=None
         Weights of the rows.
 
@@ -101,8 +98,8 @@ def choose_thresholds(
     -------
     ThresholdChoice
         Thresholds and the value of the measure.  Unpooled ones lie half way between two scores.  A label
-        without positive rows gets the best threshold for all labels; if no label has one, nothing is
-        predicted.
+        without positive rows gets the best threshold for all labels; if no label has one, or a label cannot
+        reach the precision, nothing is predicted.
 
     Raises
     ------
@@ -112,9 +109,8 @@ def choose_thresholds(
     Notes
     -----
     Without pooling all are exact but for "example_f1" with a threshold a label, where no single threshold can
-    be improved; labels without positive rows are left out of what a threshold a label is best for.  On the
-    rows they were chosen on, a threshold a label is never worse than one for all; on other rows it often is,
-    unless labels with few positive rows are pooled.
+    be improved.  On the rows they were chosen on, a threshold a label is never worse than one for all; on
+    other rows it often is, unless labels with few positive rows are pooled.
 
     Examples
     --------
@@ -137,8 +133,7 @@ def choose_thresholds(
         thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
     else:
         thresholds = find_label_thresholds(table, wanted).pooled(strength)
-    counts = count_sets(table, lambda rows, block: block > thresholds)
-    return ThresholdChoice(thresholds, counts.measure(wanted.name), strength)
+    return ThresholdChoice(thresholds, _counts_above(table, thresholds).measure(wanted.name), strength)
 
 
 def choose_top_k(
@@ -161,7 +156,7 @@ def choose_top_k(
     wanted = read_objective(objective, target)
     table = read_labeled_scores(labels, scores, sample_weight)
     k = best_top_k(table, wanted)
-    counts = count_sets(table, lambda rows, block: scores_above_top_k(block, k) > 0)
+    counts = count_sets(table, lambda block: scores_above_top_k(block, k) > 0)
     return TopKChoice(k, counts.measure(wanted.name))
 
 
@@ -196,15 +191,13 @@ def _cross_fitted(table: LabeledScores, objective: Objective, generator: np.rand
     """Measure every strength, the greater the better, on halves that its thresholds were not chosen on."""
     order = generator.permutation(len(table.weights))
     one, other = (table.rows(np.sort(half)) for half in np.array_split(order, 2))
-    counts = [_half_counts(one, other, objective), _half_counts(other, one, objective)]
+    counts = []
+    for chosen_on, rest in ((one, other), (other, one)):
+        found = find_label_thresholds(chosen_on, objective)
+        counts.append([_counts_above(rest, found.pooled(strength)) for strength in _STRENGTHS])
     values = [SetCounts.together(pair).measure(objective.name) for pair in zip(*counts, strict=True)]
     return np.asarray(values) * (-1.0 if objective.name == "hamming_loss" else 1.0)
 
 
-def _half_counts(chosen_on: LabeledScores, other: LabeledScores, objective: Objective) -> list[SetCounts]:
-    found = find_label_thresholds(chosen_on, objective)
-    return [_counts_above(other, found.pooled(strength)) for strength in _STRENGTHS]
-
-
 def _counts_above(table: LabeledScores, thresholds: Array) -> SetCounts:
-    return count_sets(table, lambda rows, block: block > thresholds)
+    return count_sets(table, lambda block: block > thresholds)

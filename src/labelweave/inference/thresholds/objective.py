@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from labelweave.array_types import Array, PerRow
+from labelweave.arrays import ratios
 from labelweave.inference.labeled_scores import LabeledScores
 
 __all__ = ["Objective", "ObjectiveName", "SetCounts", "count_sets", "f1_of_counts", "read_objective"]
@@ -20,8 +21,7 @@ _ROUNDING = 1e-12
 
 def f1_of_counts(hits: Array, predicted: Array, positives: Array | float) -> Array:
     """Compute F1 = 2 hits / (predicted + positives), 0 where there is nothing."""
-    total = np.asarray(predicted + positives, dtype=np.float64)
-    return np.divide(2.0 * hits, total, out=np.zeros_like(total), where=total > 0)
+    return ratios(2.0 * hits, predicted + positives)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Objective:
 def read_objective(name: Any, target: Any) -> Objective:
     """Check an objective and its target."""
     if name not in get_args(ObjectiveName):
-        known = ", ".join(repr(one) for one in get_args(ObjectiveName))
+        known = ", ".join(map(repr, get_args(ObjectiveName)))
         raise ValueError(f"objective is {name!r}; it must be one of {known}.")
     if name not in ("precision", "recall"):
         if target is not None:
@@ -91,7 +91,7 @@ class SetCounts:
     def measure(self, name: ObjectiveName) -> float:
         """Compute a measure, 0 where a ratio divides by nothing; precision and recall are of all entries."""
         if name == "macro_f1":
-            return _mean(f1_of_counts(*self.of_labels[:3]), (self.of_labels[3] > 0).astype(float))
+            return _mean(f1_of_counts(*self.of_labels[:3]), self.of_labels[3] > 0)
         if name == "example_f1":
             return _mean(f1_of_counts(*self.of_rows[:3]), (self.of_rows[3] > 0) * self.weights)
         hits, predicted, positives, observed = self.of_labels.sum(axis=1).tolist()
@@ -101,22 +101,20 @@ class SetCounts:
             "precision": (hits, predicted),
             "recall": (hits, positives),
         }
-        above, below = over[name]
-        return above / below if below > 0 else 0.0
+        return float(ratios(*over[name]))
 
 
 def _mean(values: Array, weights: Array) -> float:
-    total = float(weights.sum())
-    return float(values @ weights / total) if total > 0 else 0.0
+    return float(ratios(values @ weights, weights.sum()))
 
 
-def count_sets(table: LabeledScores, is_predicted: Callable[[slice, Array], Array]) -> SetCounts:
+def count_sets(table: LabeledScores, is_predicted: Callable[[Array], Array]) -> SetCounts:
     """Count predicted label sets, some rows at a time."""
     n_rows, n_labels = table.shape
     by_label, by_row = np.zeros((4, n_labels)), np.zeros((4, n_rows))
     for lines in table.row_blocks():
         seen, positive = lines.signs != 0, lines.signs > 0
-        predicted = is_predicted(lines.which, table.scores[lines.which])
+        predicted = is_predicted(table.scores[lines.which])
         for number, entries in enumerate((predicted & positive, predicted & seen, positive, seen)):
             by_label[number] += table.weights[lines.which] @ entries
             by_row[number, lines.which] = entries.sum(axis=1)

@@ -25,10 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from labelweave.array_types import Array, PerLabel, PerRow
+from labelweave.arrays import ratios
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
-__all__ = ["find_label_thresholds", "ranked_groups", "shared_threshold"]
+__all__ = ["changes_on_lines", "find_label_thresholds", "ranked_groups", "shared_threshold"]
 
 NO_CUT = -1
 _MOST_PASSES = 20
@@ -78,7 +79,8 @@ def _micro_f1_cuts(cuts: LabelCuts) -> Array:
     chosen = np.full(len(cuts.positives), NO_CUT)
     while True:
         found = cuts.best(2.0 * cuts.hits - max(reached, 0.0) * cuts.predicted)
-        hits, predicted = (counts.sum() for counts in cuts.counts(found))
+        # NO_CUT, the last place, predicts nothing
+        hits, predicted = (np.append(counts, 0.0)[found].sum() for counts in (cuts.hits, cuts.predicted))
         ratio = float(f1_of_counts(hits, predicted, positives))
         if ratio <= reached:
             return chosen
@@ -104,15 +106,14 @@ class LabelCuts:
     positives: PerLabel
     highest: PerLabel
 
-    def best(self, values: Array, without: Array | float = 0.0) -> PerLabel:
+    def best(self, values: Array, without: float = 0.0) -> PerLabel:
         """Find the cut of the greatest value of every label, the highest one among equals.
 
         without: what it is worth to predict no row.
         """
         greatest = np.full(len(self.positives), without, dtype=np.float64)
         np.maximum.at(greatest, self.label, values)
-        worse = np.broadcast_to(without, greatest.shape)
-        places = np.flatnonzero((values == greatest[self.label]) & (values > worse[self.label]))
+        places = np.flatnonzero((values == greatest[self.label]) & (values > without))
         chosen = np.full(len(greatest), NO_CUT)
         chosen[self.label[places[::-1]]] = places[::-1]
         return chosen
@@ -123,11 +124,6 @@ class LabelCuts:
         cut = chosen != NO_CUT
         thresholds[cut] = threshold_between(self.lower[chosen[cut]], self.upper[chosen[cut]])
         return thresholds
-
-    def counts(self, chosen: PerLabel) -> tuple[Array, Array]:
-        """Count the hits and the predicted rows of the chosen cuts."""
-        hits, predicted = (np.append(counts, 0.0)[chosen] for counts in (self.hits, self.predicted))
-        return hits, predicted
 
 
 def threshold_between(lower: Array, upper: Array) -> Array:
@@ -150,8 +146,7 @@ def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Arr
     """Sort every line by score and count from the top; equal scores go together.
 
     Returns, each of shape (b, n), the scores, the weights of the positive and of the observed entries up to
-    here, and
-        whether the next score is lower, or there is none, and this one was observed.
+    here, and whether this score was observed and the next is lower, or there is none.
     """
     order = np.argsort(lines.scores, axis=1)[:, ::-1]
     ranked = np.take_along_axis(lines.scores, order, axis=1)
@@ -165,12 +160,17 @@ def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Arr
     return ranked, hits, predicted, is_end & (signs != 0)
 
 
+def changes_on_lines(line: Array, values: Array) -> Array:
+    """Take from every value the one before on the same line, from the first nothing."""
+    is_first = np.diff(line, prepend=-1) != 0
+    return values - np.where(is_first, 0.0, np.roll(values, 1))
+
+
 def _cuts_of(lines: ScoreLines, weights: Array) -> tuple[Array, ...]:
     ranked, hits, predicted, is_end = ranked_groups(lines, weights)
     label, place = np.nonzero(is_end)
     found = hits[label, place]
-    before = np.where(np.append(True, label[1:] != label[:-1])[: len(label)], 0.0, np.roll(found, 1))
-    keep = found > before
+    keep = changes_on_lines(label, found) > 0
     label, place = label[keep], place[keep]
     below = np.pad(ranked, ((0, 0), (0, 1)), constant_values=-np.inf)[label, place + 1]
     return (
@@ -185,30 +185,25 @@ def _cuts_of(lines: ScoreLines, weights: Array) -> tuple[Array, ...]:
 
 def shared_threshold(table: LabeledScores, objective: Objective) -> float:
     """Find the best threshold for all labels; the highest score if nothing is to be predicted."""
-    candidates = _positive_scores(table)
+    rows = np.repeat(np.arange(len(table.weights)), table.row_positives())
+    scores = table.scores[rows, table.labels.positives.indices]
+    candidates = np.unique(scores[table.weights[rows] > 0].astype(np.float64))
     values = _values(table, objective, candidates) if len(candidates) else np.full(1, -np.inf)
     best = len(values) - 1 - int(np.argmax(values[::-1]))  # the highest among equals
     if values[best] <= objective.of_nothing:
         return float(table.scores.max())
-    lower = max(_highest_below(lines.scores, candidates[best]) for lines in table.row_blocks())
-    return float(threshold_between(np.asarray(lower), np.asarray(candidates[best])))
-
-
-def _positive_scores(table: LabeledScores) -> Array:
-    """List the distinct scores of positive entries, in ascending order."""
-    positives = table.labels.positives
-    rows = np.repeat(np.arange(len(table.weights)), table.row_positives())
-    scores = table.scores[rows, positives.indices]
-    return np.unique(scores[table.weights[rows] > 0].astype(np.float64))
+    upper = candidates[best]
+    lower = max(np.max(b.scores, where=b.scores < upper, initial=-np.inf) for b in table.row_blocks())
+    return float(threshold_between(np.asarray(lower, np.float64), np.asarray(upper)))
 
 
 def _values(table: LabeledScores, objective: Objective, candidates: Array) -> Array:
+    ones = np.ones(table.shape[1])
     if objective.name == "macro_f1":
-        lines, weights, each = table.label_blocks(), table.weights, np.ones(table.shape[1])
-        return _summed_f1(lines, weights, (table.positive_weights(), each), candidates)
+        per_line = (table.positive_weights(), ones)
+        return _summed_f1(table.label_blocks(), table.weights, per_line, candidates)
     if objective.name == "example_f1":
-        lines, weights = table.row_blocks(), np.ones(table.shape[1])
-        return _summed_f1(lines, weights, (table.row_positives(), table.weights), candidates)
+        return _summed_f1(table.row_blocks(), ones, (table.row_positives(), table.weights), candidates)
     hits, predicted = np.zeros((2, len(candidates)))
     for block in table.row_blocks():
         weights = np.broadcast_to(table.weights[block.which][:, None], block.signs.shape)
@@ -229,9 +224,8 @@ def _summed_f1(
         line, place = np.nonzero(is_end)
         number = line + lines.which.start
         f1 = f1_of_counts(hits[line, place], predicted[line, place], positives[number])
-        is_first = np.diff(line, prepend=-1) != 0
-        change = f1 - np.where(is_first, 0.0, np.roll(f1, 1))
-        _add_steps(steps, candidates, ranked[line, place], change * line_weights[number])
+        changes = changes_on_lines(line, f1) * line_weights[number]
+        _add_steps(steps, candidates, ranked[line, place], changes)
     return _from_above(steps)
 
 
@@ -244,10 +238,6 @@ def _add_steps(steps: Array, candidates: Array, scores: Array, changes: Array) -
 
 def _from_above(steps: Array) -> Array:
     return np.asarray(np.cumsum(steps[::-1])[::-1])
-
-
-def _highest_below(scores: Array, bound: float) -> float:
-    return float(np.max(scores, where=scores < bound, initial=-np.inf))
 
 
 class _Ranked(NamedTuple):
@@ -270,8 +260,7 @@ class _RowCounts(NamedTuple):
 
     def total(self) -> float:
         """Add the weighted F1 scores of all rows."""
-        ratio = np.divide(self.hits, self.labels, out=np.zeros_like(self.hits), where=self.labels > 0)
-        return float(self.weights @ ratio)
+        return float(self.weights @ ratios(self.hits, self.labels))
 
 
 def best_for_example_f1(table: LabeledScores, starts: Iterable[PerLabel]) -> PerLabel:

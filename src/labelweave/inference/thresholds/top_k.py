@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from labelweave.array_types import Array, RowsByLabels
+from labelweave.array_types import Array
+from labelweave.arrays import largest_columns
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
@@ -14,18 +15,6 @@ __all__ = ["best_top_k", "scores_above_top_k"]
 
 
 _MOST_LABELS = 200  # considered for a row
-
-
-def ranked_labels(scores: RowsByLabels, k: int) -> Array:
-    """Rank the k labels with the highest scores of every row; ties go to the lower number."""
-    least = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]
-    # all above the k-th score, and of those equal to it the first that still fit
-    above, equal = scores > least, scores == least
-    room = k - above.sum(axis=1, keepdims=True)
-    chosen = above | (equal & (np.cumsum(equal, axis=1) <= room))
-    labels = np.nonzero(chosen)[1].reshape(len(scores), k)
-    order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1, kind="stable")
-    return np.asarray(np.take_along_axis(labels, order, axis=1))
 
 
 def scores_above_top_k(scores: Array, k: Array | int) -> Array:
@@ -80,10 +69,10 @@ def best_top_k(table: LabeledScores, objective: Objective) -> int:
     return 1 + int(np.argmax(values))
 
 
-def _ranked_signs(table: LabeledScores, most: int) -> Any:
+def _ranked_signs(table: LabeledScores, most: int) -> Iterator[tuple[slice, Array, Array]]:
     """Hand out rows, their best labels and their signs."""
     for lines in table.row_blocks():
-        labels = ranked_labels(table.scores[lines.which], most)
+        labels = largest_columns(table.scores[lines.which], most)
         yield lines.which, labels, np.take_along_axis(lines.signs, labels, axis=1)
 
 
@@ -112,6 +101,5 @@ def _label_values(table: LabeledScores, most: int) -> Array:
         weights = table.weights[rows][:, None]
         np.add.at(hits, (labels, places), weights * (signs > 0))
         np.add.at(predicted, (labels, places), weights * (signs != 0))
-    for counts in (hits, predicted):
-        np.cumsum(counts, axis=1, out=counts)
+    hits, predicted = np.cumsum(hits, axis=1), np.cumsum(predicted, axis=1)
     return np.asarray(f1_of_counts(hits, predicted, table.positive_weights()[:, None]).sum(axis=0))
