@@ -7,8 +7,7 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from labelweave.inference import calibrate_labels
-from labelweave.inference.calibration import IsotonicCalibration, SigmoidCalibration
+from labelweave.inference import IsotonicCalibration, SigmoidCalibration, calibrate_labels
 from labelweave.metrics import expected_calibration_error
 
 

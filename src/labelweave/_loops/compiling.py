@@ -1,9 +1,8 @@
 """Numba's ``njit`` with a cache that never stands in the way.
 
-Numba keeps compiled loops in the folder ``NUMBA_CACHE_DIR``, beside their source, or in the user's cache
-folder, the first that can be written, and refuses to make a loop where none can: with a library that an
-administrator installed and an account without a home.  There they go to a private folder for temporary
-files, and where that cannot be had, each process compiles its own.
+Numba refuses to make a loop where no folder can be written, neither ``NUMBA_CACHE_DIR`` nor beside the source
+nor the user's: with a library that an administrator installed and an account without a home.  There loops go
+to a private folder for temporary files, and where that cannot be had, each process compiles its own.
 """
 
 from __future__ import annotations

@@ -54,12 +54,10 @@ def _best_size(probabilities, rest, counts, inverse, empty_value):  # type: igno
 def best_sizes(ranked, used, rest, empty_value, sizes, values):  # type: ignore[no-untyped-def]
     """Find the best k of every row.
 
-    ranked (n, m): the greatest probabilities of every row, descending.
-    used (n,): how many of them count, at least 1.
+    ranked (n, m): the greatest probabilities of every row, descending, of which ``used`` (n,) count.
     rest (n,): the sum of those that do not, whose number of true labels is taken for that.
     empty_value: the score of an empty set where nothing is true.
-    values (n,): gets the expected F1 scores.
-    Shapes: sizes (n,).
+    sizes (n,), values (n,): get the best k and their expected F1 scores.
     """
     most = ranked.shape[1]
     counts = np.zeros((most + 1, most + 1))

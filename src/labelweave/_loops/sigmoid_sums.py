@@ -39,13 +39,11 @@ def _line_sums(scores, signs, weights, curve, targets):  # type: ignore[no-untyp
 def sigmoid_sums(scores, signs, weights, curves, targets, sums):  # type: ignore[no-untyped-def]
     """Add up loss, gradient and second derivatives of the curve of every label.
 
-    scores (b, n): scores; those of unobserved entries are not read.
-    signs (b, n): +1, -1 and, for what is unobserved, 0.
+    signs (b, n): +1, -1 and, for what is unobserved, whose scores (b, n) are not read, 0.
     curves (b, 2): slope and intercept of the log-odds.
     targets (b, 2): the probabilities asked for in negative and in positive rows.
     sums (b, 6): gets the loss, its gradient by slope and intercept, and the second derivatives by slope
         twice, slope and intercept, intercept twice.
-    Shapes: weights (n,).
     """
     for line in range(len(scores)):
         curve = (curves[line, 0], curves[line, 1])

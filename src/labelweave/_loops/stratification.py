@@ -35,10 +35,9 @@ def spread_rows(
 ) -> Array:
     """Return the part of every row.
 
-    The tables have an entry where a row has a label; a label's rows are taken in order.  Part j gets
-    ``sizes[j]`` rows, and ``extras`` parts one more; the rows of every label are shared out in proportion to
-    ``shares``, of which only those of parts without rows may be 0.  ``draws[r]``, 0 or more, settles the ties
-    of row r.
+    Part j gets ``sizes[j]`` rows, and ``extras`` parts one more; the rows of every label are taken in order
+    and shared out in proportion to ``shares``, of which only those of parts without rows may be 0.
+    ``draws[r]``, 0 or more, settles the ties of row r.
     """
     n_rows, n_labels = by_row.shape
     tables = (by_row.indptr, by_row.indices, by_label.indptr, by_label.indices)
@@ -84,9 +83,13 @@ def _best_part(label, own, starts, taken, shares, room, draw, tied):  # type: ig
     n_tied, total = 0, shares.sum()
     least, fullness, fewest = np.int64(0), 0.0, 0.0
     for part in range(len(shares)):
-        if not _has_room(part, room):
+        # the last entry of room counts parts that may have one extra
+        if not (room[part] > 0 or (room[part] == 0 and room[-1] > 0)):
             continue
-        excess = _excess(label, part, starts, taken, shares[part], total)
+        excess = np.int64(0)  # of one more row over the part's share of the label, times the sum of shares
+        if label < len(starts) - 1:
+            wanted = (starts[label + 1] - starts[label]) * shares[part]
+            excess = max(excess, (taken[label, part] + 1) * total - wanted)
         if n_tied and excess > least:
             continue
         of_own = _fullness(own, part, starts, taken, shares[part])
@@ -102,26 +105,12 @@ def _best_part(label, own, starts, taken, shares, room, draw, tied):  # type: ig
 
 
 @njit(nogil=True, cache=True)
-def _excess(label, part, starts, taken, share, total):  # type: ignore[no-untyped-def]
-    """Count by how much one more row exceeds a part's share of a label, times the sum of shares; 0 if not."""
-    if label == len(starts) - 1:
-        return 0
-    return max(0, (taken[label, part] + 1) * total - (starts[label + 1] - starts[label]) * share)
-
-
-@njit(nogil=True, cache=True)
 def _fullness(own, part, starts, taken, share):  # type: ignore[no-untyped-def]
     """Add up what a part has of a row's labels, each relative to its share of the rows that have it."""
     total = 0.0
     for label in own:
         total += (taken[label, part] + 0.5) / share / (starts[label + 1] - starts[label])
     return total
-
-
-@njit(nogil=True, cache=True)
-def _has_room(part, room):  # type: ignore[no-untyped-def]
-    """Say whether a part takes another row; the last entry of room counts parts that may have one extra."""
-    return room[part] > 0 or (room[part] == 0 and room[-1] > 0)
 
 
 @njit(nogil=True, cache=True)

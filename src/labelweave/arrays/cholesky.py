@@ -1,8 +1,4 @@
-"""A Cholesky factorisation in tiles, and solves with it.
-
-The factor is kept as blocks of columns whose diagonal tiles are inverted, so a
-solve is nothing but matrix products.
-"""
+"""A Cholesky factorisation in tiles whose diagonal ones are inverted, so that solves are matrix products."""
 
 from __future__ import annotations
 
@@ -19,9 +15,8 @@ _TILE = 256
 
 
 class CholeskyFactor:
-    """The lower triangular C of ``matrix = C C^T``, made in the place of the matrix.
+    """The lower triangular C of ``matrix = C C^T`` (n, n), which overwrites its lower triangle.
 
-    matrix (n, n): symmetric and positive definite; its lower triangle is overwritten.
     Raises numpy.linalg.LinAlgError if the matrix is not positive definite.
     """
 
@@ -38,8 +33,7 @@ class CholeskyFactor:
         corner = sl.cholesky(table[tile, tile], lower=True, check_finite=False)
         inverse = sl.solve_triangular(corner, np.eye(len(corner), dtype=table.dtype), lower=True)
         self.inverses.append(inverse)
-        below = panels(len(table) - tile.stop, 2 * _TILE)
-        below = [slice(part.start + tile.stop, part.stop + tile.stop) for part in below]
+        below = _panels_from(tile.stop, len(table), 2 * _TILE)
 
         def column(part: slice) -> None:
             table[part, tile] = table[part, tile] @ inverse.T
@@ -52,26 +46,24 @@ class CholeskyFactor:
         self.workers.each(trailing, below[::-1])  # the longest first
 
     def solve(self, right: Array) -> Array:
-        """Solve ``matrix @ X = right``.
-
-        right (n, p): the right-hand sides; not changed.
-        Shapes: result (n, p).
-        """
+        """Solve ``matrix @ X = right`` for (n, p) right-hand sides, which do not change."""
         solution = right.copy()
         for tile, inverse in zip(self.tiles, self.inverses, strict=True):
             solution[tile] = inverse @ solution[tile]
-            self._take_off(solution, tile, slice(tile.stop, len(solution)), transposed=False)
+            self._take_off(solution, tile, (tile.stop, len(solution)), transposed=False)
         for tile, inverse in zip(self.tiles[::-1], self.inverses[::-1], strict=True):
             solution[tile] = inverse.T @ solution[tile]
-            self._take_off(solution, tile, slice(0, tile.start), transposed=True)
+            self._take_off(solution, tile, (0, tile.start), transposed=True)
         return solution
 
-    def _take_off(self, solution: Array, tile: slice, others: slice, *, transposed: bool) -> None:
+    def _take_off(self, solution: Array, tile: slice, others: tuple[int, int], *, transposed: bool) -> None:
         known, table = solution[tile], self.table
 
         def one(part: slice) -> None:
-            where = slice(part.start + others.start, part.stop + others.start)
-            block = table[tile, where].T if transposed else table[where, tile]
-            solution[where] -= block @ known
+            solution[part] -= (table[tile, part].T if transposed else table[part, tile]) @ known
 
-        self.workers.each(one, panels(others.stop - others.start, 4 * _TILE))
+        self.workers.each(one, _panels_from(*others, 4 * _TILE))
+
+
+def _panels_from(start: int, stop: int, size: int) -> list[slice]:
+    return [slice(part.start + start, part.stop + start) for part in panels(stop - start, size)]

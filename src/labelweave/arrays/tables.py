@@ -90,7 +90,7 @@ def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
         return sums
 
     parts = workers.map(one, _runs(left))
-    return np.reshape(parts, (len(parts), left.shape[1])).sum(axis=0)
+    return np.asarray(np.reshape(parts, (len(parts), left.shape[1])).sum(axis=0))
 
 
 def row_inner(left: Array, right: Array, workers: Workers) -> Floats:

@@ -1,8 +1,7 @@
 """Threads over panels.
 
-A library's own threads change the order of additions, and so the last bits, with
-their number.  Here the work is cut into panels that depend on the sizes alone;
-each panel is one product on one thread, whichever thread that is.
+A library's own threads change the order of additions, and so the last bits, with their number.  Here panels
+depend on the sizes alone; each is one product on one thread, whichever thread that is.
 """
 
 from __future__ import annotations
@@ -110,7 +109,8 @@ class Workers:
         kind = np.dtype(right.dtype if dtype is None else dtype)
 
         def one(rows: slice) -> Array:
-            return left[rows].T.astype(kind, copy=False) @ right[rows].astype(kind, copy=False)
+            turned = left[rows].T.astype(kind, copy=False)
+            return np.asarray(turned @ right[rows].astype(kind, copy=False))
 
         total = np.zeros((left.shape[1], right.shape[1]), kind)
         # in order, so that the sum does not depend on the threads

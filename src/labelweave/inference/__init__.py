@@ -1,22 +1,19 @@
 """From scores and probabilities to decisions: classes, label sets, and rows left to a person."""
 
-from labelweave.inference.calibration import (
-    IsotonicCalibration,
-    LabelCalibration,
-    SigmoidCalibration,
-    calibrate_labels,
-)
+from labelweave.inference.calibration.calibrate import LabelCalibration, calibrate_labels
+from labelweave.inference.calibration.isotonic import IsotonicCalibration
+from labelweave.inference.calibration.sigmoid import SigmoidCalibration
 from labelweave.inference.conformal import ConformalThreshold, control_mistakes
 from labelweave.inference.decisions import best_parent, least_expected_loss, most_probable, rejected
 from labelweave.inference.expected_f1 import ExpectedF1Sizes, expected_f1_sizes
 from labelweave.inference.map import MapInference, MapResult
-from labelweave.inference.thresholds import (
+from labelweave.inference.thresholds.choice import (
     ThresholdChoice,
     TopKChoice,
     choose_thresholds,
     choose_top_k,
-    scores_above_top_k,
 )
+from labelweave.inference.thresholds.top_k import scores_above_top_k
 
 __all__ = [
     "ConformalThreshold",

@@ -2,21 +2,17 @@
 
 The risk at a threshold t is the expectation, over rows, of the share of a row's true labels whose scores are
 not above t ("false negatives"), or of the share of its predicted labels that are wrong ("false
-discoveries"); a share of nothing is 0.  It is estimated on n calibration rows, which the model did not see
-and which are exchangeable with the rows to come.
+discoveries"); a share of nothing is 0.  It is estimated on n calibration rows, which the model did not see.
 
-*In expectation* (Angelopoulos, Bates, Fisch, Lei and Schuster, "Conformal risk control", ICLR 2024): the
-share of false negatives never falls as t rises, so with the greatest t at which ``(sum of losses + 1) /
-(n + 1) <= level``, the expected loss of the next row is at most the level.
+*In expectation* (Angelopoulos, Bates, Fisch, Lei and Schuster, "Conformal risk control", ICLR 2024): false
+negatives never fall as t rises, so at the greatest t with ``(sum of losses + 1) / (n + 1) <= level`` the
+expected loss of the next row is at most the level.
 
 *With probability* (Bates et al., "Distribution-free, risk-controlling prediction sets", J. ACM 2021;
 Angelopoulos, Bates, Candes, Jordan and Lei, "Learn then test", 2021): every t has a p-value for "the risk
 at t exceeds the level", valid by Hoeffding and Bentkus.  From the safe end of all thresholds one moves on
-while p-values stay below ``1 - confidence``.  Let t* be the first threshold on this way whose risk is too
-great (or a sequence that tends to it): to go past it, its own p-value must have been small, which has at
-most that probability.  The argument needs no order among risks, so that it serves the share of false
-discoveries, which goes up and down.  And it holds for the continuum of thresholds, so that no grid has to be
-fixed beforehand: the estimate, and so the p-value, changes at scores of calibration rows only.
+while p-values stay below ``1 - confidence``.  To go past the first t whose risk is too great its own p-value
+must have been small, which has at most that probability; no order among risks and no grid is needed.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 A decision should minimise the loss that is expected under the probabilities: for accuracy that is the most
 probable class, for the loss on a taxonomy the class at the least expected distance, for parent accuracy a
 child of the most probable parent (Seeger 2008, section 6.1 and footnote 11).  A row may also be left
-undecided (section 6.2).  Rows are worked on in blocks, so that temporary arrays stay small however many rows
-there are.
+undecided (section 6.2).  Rows are worked on in blocks.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> I
     def decide(block: Array) -> Array:
         masses = block.astype(np.float64) @ membership
         best = (masses >= masses.max(axis=1, keepdims=True) - _ROUNDING).argmax(axis=1)
-        return np.where(groups == best[:, None], block, -1.0).argmax(axis=1)
+        return np.asarray(np.where(groups == best[:, None], block, -1.0).argmax(axis=1))
 
     return _by_row(table, decide)
 
@@ -163,8 +162,7 @@ def rejected(
     Raises
     ------
     ValueError
-        If a row is no distribution, or not exactly one of ``confidence`` and
-        ``fraction`` is given as a number from 0 to 1.
+        If a row is no distribution, or not exactly one number from 0 to 1 is given.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 For independent labels the best set of a row has its k most probable labels (Lewis, "Evaluating and optimizing
 autonomous text classification systems", SIGIR 1995), and the best k is found in time L^2 (Ye et al., ICML
-2012, section 4).  The set need not be that of all probabilities above any fixed number.
+2012, section 4).
 """
 
 from __future__ import annotations

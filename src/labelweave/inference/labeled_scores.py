@@ -1,14 +1,9 @@
-"""Scores together with the labels they should tell, checked once and handed out in blocks.
-
-Decisions are chosen on scores of rows that the model did not see.  Temporary arrays are of the size of a
-block, so that 100,000 labels need little more than their scores.
-"""
+"""Scores together with the labels they should tell, checked once and handed out in blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,12 +18,10 @@ __all__ = ["LabeledScores", "ScoreLines", "read_labeled_scores", "read_score_tab
 BLOCK_ENTRIES = 2**20
 
 
-@dataclass(frozen=True)
-class ScoreLines:
+class ScoreLines(NamedTuple):
     """Some labels with all their rows, or some rows with all their labels; one a line.
 
-    scores (b, width): their scores; -inf where a label was not observed.
-    signs (b, width): +1, -1 and, for what is unobserved, 0.
+    scores (b, width), signs (b, width): of what is unobserved -inf and 0, of the rest finite and +1 or -1.
     """
 
     which: slice
@@ -36,8 +29,7 @@ class ScoreLines:
     signs: Array
 
 
-@dataclass(frozen=True)
-class LabeledScores:
+class LabeledScores(NamedTuple):
     """Labels (n, L), finite scores and weights of the same rows; unobserved entries count for nothing."""
 
     labels: LabelMatrix

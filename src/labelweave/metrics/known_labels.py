@@ -58,7 +58,13 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
     """
     classes = _as_classes(y, names, taxonomy)
     given = {entry for entry in classes if entry is not None}
-    strange = {entry for entry in given if entry not in names and not _is_above(entry, names, taxonomy)}
+
+    def is_known(entry: str) -> bool:
+        if taxonomy is None or entry in names or entry not in taxonomy:
+            return entry in names
+        return bool(taxonomy.under([entry], names).nnz)
+
+    strange = {entry for entry in given if not is_known(entry)}
     wrong = np.array([entry in strange for entry in classes], bool)
     if wrong.any() and unknown == "error":
         row = int(np.flatnonzero(wrong)[0])
@@ -105,7 +111,3 @@ def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy 
     classes = np.full(len(counts), None, object)
     classes[counts == 1] = names[labels.positives.indices]
     return classes
-
-
-def _is_above(name: str, names: list[str], taxonomy: Taxonomy | None) -> bool:
-    return taxonomy is not None and name in taxonomy and taxonomy.under([name], names).nnz > 0

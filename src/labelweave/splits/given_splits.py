@@ -21,9 +21,7 @@ def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
     """List the rows of both parts of every split that a splitter makes, or of those given.
 
     cv: what scikit-learn takes as ``cv``, but no number.
-    y: the targets, as the user has them; of a LabelMatrix other libraries' splitters get the positive
-    entries.
-    Raises ValueError if there is no split, one is no pair of rows that there are, or a part has none.
+    y: the targets; of a LabelMatrix other libraries' splitters get the positive entries.
     """
     own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
     if isinstance(y, LabelMatrix) and not own:

@@ -31,8 +31,7 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
     """Folds in which every label is about as frequent as in all rows.
 
     Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1) shares out the rows of the
-    rarest label first.  Sizes of folds differ by one row at most. An unobserved entry counts for nothing: of
-    a label that has some, the positives and the observed negatives are spread, each on their own.
+    rarest label first.  Sizes of folds differ by one row at most.  An unobserved entry counts for nothing.
 
     Parameters
     ----------
@@ -204,8 +203,8 @@ def stratified_train_test_split(
 ) -> list[Any]:
     """Split arrays into training and test rows in which every label is about equally frequent.
 
-    It is called like scikit-learn's ``train_test_split``, and keeps kinds: a LabelMatrix, a frame or a sparse
-    matrix gives two of its kind.  For sizes (without any a quarter is for testing), chance and order see
+    Like scikit-learn's ``train_test_split``; a LabelMatrix, a frame or a sparse matrix gives two of its kind.
+    For sizes (a quarter for testing by default), chance and order see
     :class:`IterativeStratifiedShuffleSplit`.
 
     Parameters
@@ -223,8 +222,7 @@ def stratified_train_test_split(
     Raises
     ------
     ValueError
-        If there is nothing to split, the arrays differ in length, the sizes are impossible, or the labels
-        cannot be read.
+        If arrays are missing or differ in length, sizes are impossible, or the labels cannot be read.
 
     Examples
     --------

@@ -2,16 +2,13 @@
 
 This follows the iterative stratification of Sechidis, Tsoumakas and Vlahavas (2011): the group with the
 fewest rows that wait goes first, and each of its rows goes to a part that has not got its share of the group.
-Three points differ from algorithm 1.  Sizes are kept exactly: a part that is full gets no more rows.  Among
-parts that have not got their share of the group, what they have of all groups of the row decides, before rows
-and chance do; in the paper it is what they have of the one group.  And of the rows of a group those in many
-groups come first, while there is a choice.
+Three points differ from algorithm 1.  Sizes are kept exactly.  Among parts that have not got their share of
+the group, what they have of all groups of the row decides, before rows and chance do.  And of the rows of a
+group those in many groups come first, while there is a choice.
 
-A label is spread by the fewer of its observed entries, the positive or the negative ones; as parts have fixed
-sizes, the others are then spread too.  That does not follow where entries are unobserved, so a label with
-such gaps is spread by its positives and by its observed negatives, each on their own.  In the second order
-every pair of labels that rows have in common is one more group (Szymański and Kajdanowicz, "A network
-perspective on stratification of multi-label data", 2017).
+A label is spread by the fewer of its observed entries, positive or negative; one with unobserved entries by
+both, each on their own.  In the second order every pair of labels that rows have in common is one more group
+(Szymański and Kajdanowicz, "A network perspective on stratification of multi-label data", 2017).
 """
 
 from __future__ import annotations

@@ -5,9 +5,7 @@ exp(-(a s + b)))`` with targets slightly inside 0 and 1.  All labels of a block 
 together (Lin, Lin and Weng, "A note on Platt's probabilistic outputs", 2007).
 
 Pooled, the curves (a, b) of the labels are draws from one normal distribution, whose mean and covariance are
-found by expectation maximisation with a normal approximation of every label's posterior (empirical
-Bayes).  A label with many positive rows then has its own curve, one with few hardly leaves the
-common one, and how much "few" is follows from how much the labels differ.
+found by expectation maximisation with a normal approximation of every label's posterior (empirical Bayes).
 """
 
 from __future__ import annotations

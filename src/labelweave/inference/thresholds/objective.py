@@ -32,11 +32,7 @@ class Objective:
     target: float
 
     def of_counts(self, hits: Array, predicted: Array, positives: Array | float) -> Array:
-        """Say what counts over all entries, or those of a label, are worth: the greater, the better.
-
-        A target that is missed is worth -inf; where it is reached, more hits are better with a target
-        precision, fewer predictions with a target recall.
-        """
+        """Say what counts over all entries, or those of a label, are worth; -inf where a target is missed."""
         if self.name == "hamming_loss":
             return 2.0 * hits - predicted
         if self.name == "precision":

@@ -1,16 +1,14 @@
 """The thresholds that are best for a measure, of every label and of all.
 
-Predicting one more row that is not positive raises none of the objectives.  So only cuts right below a
-positive row can be best, and there are no more of them than positive entries.
+Predicting one more row that is not positive raises none of the objectives, so only cuts right below a
+positive row can be best.
 
-Micro-averaged F1 with a threshold a label is a ratio of sums over labels, ``2 sum(hits) / sum(predicted +
-positives)``.  For a given value F of it, ``sum(2 hits - F (predicted + positives))`` falls apart into labels,
-each with an exact best cut, and the ratio is the greatest one when that best sum is 0 (Dinkelbach 1967).
-Setting F to the ratio of the cuts just found, and cutting again, raises F until it is the greatest one.
+Micro-averaged F1 with a threshold a label is a ratio of sums over labels.  For a given value F of it, ``sum(2
+hits - F (predicted + positives))`` falls apart into labels, each with an exact best cut.  Setting F to the
+ratio of the cuts just found, and cutting again, raises F until it is the greatest one (Dinkelbach 1967).
 
-A row's F1 score depends on all its labels, so for its mean labels cannot be cut one by one.  With the others
-fixed the best cut of a label is found exactly in one sweep over its sorted rows; labels take turns
-until none moves.  No turn lowers the mean.
+A row's F1 score depends on all its labels.  With the others fixed the best cut of a label is found exactly in
+one sweep over its sorted rows; labels take turns until none moves.
 
 One threshold for all labels: how an objective changes along candidates is added up over blocks, and nothing
 of the size of all scores is sorted.
@@ -19,7 +17,6 @@ of the size of all scores is sorted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,13 +34,8 @@ _LEAST_GAIN = 1e-6
 _KEPT_ENTRIES = 2**24  # sorted once and kept, about 200 MB; of more, labels are sorted anew in every pass
 
 
-@dataclass(frozen=True)
-class LabelThresholds:
-    """The labels' own thresholds and the one of all.
-
-    own: the best thresholds of the labels; the shared one where a label has no positive row.
-    positives: positive rows of every label, weighted.
-    """
+class LabelThresholds(NamedTuple):
+    """The labels' own thresholds, the one of all, and the weight of every label's positive rows."""
 
     own: PerLabel
     shared: float
@@ -87,15 +79,12 @@ def _micro_f1_cuts(cuts: LabelCuts) -> Array:
         chosen, reached = found, ratio
 
 
-@dataclass(frozen=True)
-class LabelCuts:
-    """The cuts of all labels, those of a label together and from high scores to low ones.
+class LabelCuts(NamedTuple):
+    """The cuts of all labels, those of a label together and from high scores to low ones; each (m,).
 
-    upper (m,): the lowest score above the cut.
-    lower (m,): the highest observed score below it; -inf if there is none.
-    positives: positive rows of every label, weighted.
-    highest: the highest observed score of every label; -inf if there is none.
-    Shapes: label (m,), hits (m,), predicted (m,).
+    upper, lower: the lowest score above the cut, the highest observed one below it (-inf without any).
+    highest (L,): the highest observed score of every label; -inf if there is none.
+    positives (L,): positive rows of every label, weighted.
     """
 
     label: Array
@@ -103,8 +92,8 @@ class LabelCuts:
     lower: Array
     hits: Array
     predicted: Array
-    positives: PerLabel
     highest: PerLabel
+    positives: PerLabel
 
     def best(self, values: Array, without: float = 0.0) -> PerLabel:
         """Find the cut of the greatest value of every label, the highest one among equals.
@@ -138,8 +127,7 @@ def find_label_cuts(table: LabeledScores) -> LabelCuts:
     """Sort the scores of every label once and keep the cuts below its positive rows."""
     parts = [_cuts_of(lines, table.weights) for lines in table.label_blocks()]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    label, upper, lower, hits, predicted, highest = columns
-    return LabelCuts(label, upper, lower, hits, predicted, table.positive_weights(), highest)
+    return LabelCuts(*columns, table.positive_weights())  # type: ignore[call-arg]
 
 
 def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Array, Array]:
@@ -259,7 +247,6 @@ class _RowCounts(NamedTuple):
     weights: PerRow
 
     def total(self) -> float:
-        """Add the weighted F1 scores of all rows."""
         return float(self.weights @ ratios(self.hits, self.labels))
 
 
@@ -289,7 +276,8 @@ def _ascend(table: LabeledScores, start: PerLabel, kept: list[_Ranked] | None) -
     total = counts.total()
     for _ in range(_MOST_PASSES):
         for ranked in kept or _ranked_blocks(table):
-            before = _rows_above(ranked, thresholds)
+            is_above = ranked.scores > np.repeat(thresholds[ranked.labels], np.diff(ranked.starts))
+            before = np.diff(np.append(0, np.cumsum(is_above))[ranked.starts])
             above = before.copy()
             move_cuts(*ranked[1:], above, *counts)
             moved = np.flatnonzero(above != before)
@@ -298,13 +286,6 @@ def _ascend(table: LabeledScores, start: PerLabel, kept: list[_Ranked] | None) -
         if total - last <= _LEAST_GAIN * max(total, 1.0):
             break
     return thresholds, total
-
-
-def _rows_above(ranked: _Ranked, thresholds: PerLabel) -> Array:
-    """Count the rows of each label that are above its threshold."""
-    is_above = ranked.scores > np.repeat(thresholds[ranked.labels], np.diff(ranked.starts))
-    ends = np.append(0, np.cumsum(is_above))[ranked.starts]
-    return np.diff(ends)
 
 
 def _cut_at(ranked: _Ranked, moved: Array, above: Array) -> Array:
