@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel
+from labelweave.arrays import largest_columns
 from labelweave.decisions.label_scores import (
     TrainingRows,
     decision_level,
@@ -26,7 +27,6 @@ from labelweave.decisions.label_scores import (
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.targets import TargetForm, check_lengths, read_targets
 from labelweave.metrics import subset_accuracy
-from labelweave.metrics.top_k import largest_labels
 from labelweave.model_files import save_object
 from labelweave.model_files.storable import storable_name
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight, _fit_context
@@ -227,7 +227,7 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
         labels, scores = [], []
         for block in self._blocks(X):
             ranked = self._decisions(block) + offsets
-            labels.append(largest_labels(ranked, k))
+            labels.append(largest_columns(ranked, k))
             scores.append(np.take_along_axis(ranked, labels[-1], axis=1))
         return np.concatenate(labels), np.concatenate(scores)
 
