@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.arrays import Workers, panels
-from labelweave.arrays.workers import PANEL
+from labelweave.arrays.linear_algebra import PANEL
 
 SIZES = [0, 1, 2, PANEL - 1, PANEL, PANEL + 1, 8 * PANEL - 1, 8 * PANEL, 8 * PANEL + 1]
 WIDTHS = [0, 1, 3]

@@ -1,8 +1,7 @@
-"""Dense linear algebra in fixed panels: the same bits for any number of threads."""
+"""Dense linear algebra of any array library, for NumPy in panels: the same bits for any number of threads."""
 
-from labelweave.arrays.cholesky import CholeskyFactor
+from labelweave.arrays.linear_algebra import CholeskyFactor, RowPanels, Workers, namespace, panels
 from labelweave.arrays.tables import aligned_empty, largest_columns, ratios
-from labelweave.arrays.workers import RowPanels, Workers, panels
 
 __all__ = [
     "CholeskyFactor",
@@ -10,6 +9,7 @@ __all__ = [
     "Workers",
     "aligned_empty",
     "largest_columns",
+    "namespace",
     "panels",
     "ratios",
 ]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from labelweave._loops import tables as loops
 from labelweave.array_types import Array, Floats, PerRow
-from labelweave.arrays.workers import Workers, panels
+from labelweave.arrays.linear_algebra import Workers, panels
 
 _AT_ONCE = 2**18  # entries: many enough for a thread, few enough that every thread gets some
 _LINE = 64  # bytes

@@ -181,7 +181,7 @@ class CrossValidationLikelihood(Criterion):
             np.negative(found.residuals, out=gradient[rows])
             return found.values
 
-        walked = RowPanels(self.workers, len(scores), scores[0].size)
+        walked = RowPanels(self.workers, scores)
         return float(walked.total(one).sum()), gradient
 
     def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:

@@ -12,9 +12,11 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, xlogy
+from scipy import special
 
 from labelweave.array_types import Array, Floats
+from labelweave.arrays import namespace
+from labelweave.arrays.linear_algebra import as_type, group_products, is_numpy, like
 from labelweave.losses.score_loss import Evaluation, Root
 
 __all__ = [
@@ -64,54 +66,75 @@ class SquaredEntryLoss(EntryLoss):
     threshold = 0.5
 
     def value(self, signs: Array, scores: Array) -> Array:
-        return np.asarray(0.5 * np.square(scores - (signs > 0)))
+        miss = self.slope(signs, scores)
+        return miss * miss / 2
 
     def slope(self, signs: Array, scores: Array) -> Array:
-        return np.asarray(scores - (signs > 0))
+        return scores - as_type(signs > 0, scores.dtype)
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        return np.ones_like(scores)
+        ones: Array = namespace(scores).ones_like(scores)
+        return ones
 
     def conjugate(self, signs: Array, slopes: Array) -> Array:
-        return np.asarray(slopes * (0.5 * slopes + (signs > 0)))
+        return slopes * (0.5 * slopes + as_type(signs > 0, slopes.dtype))
 
 
 class LogisticEntryLoss(EntryLoss):
     """``log(1 + exp(-sign * score))``."""
 
     def value(self, signs: Array, scores: Array) -> Array:
-        return np.asarray(np.logaddexp(0.0, -signs * scores))
+        return _log_one_plus_exp(-signs * scores)
 
     def slope(self, signs: Array, scores: Array) -> Array:
-        return np.asarray(-signs * expit(-signs * scores))
+        return -signs * _expit(-signs * scores)
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        return np.asarray(expit(scores) * expit(-scores))
+        return _expit(scores) * _expit(-scores)
 
     def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
         margins = signs * scores
-        miss = expit(-margins)  # the probability of the other sign
-        return np.logaddexp(0.0, -margins), -signs * miss, miss * (1.0 - miss)
+        miss = _expit(-margins)  # the probability of the other sign
+        return _log_one_plus_exp(-margins), -signs * miss, miss * (1.0 - miss)
 
     def conjugate(self, signs: Array, slopes: Array) -> Array:
         share = np.clip(-signs * slopes, 0.0, 1.0)
-        return np.asarray(xlogy(share, share) + xlogy(1.0 - share, 1.0 - share))
+        return np.asarray(special.xlogy(share, share) + special.xlogy(1.0 - share, 1.0 - share))
 
 
 class SquaredHingeEntryLoss(EntryLoss):
     """``1/2 max(0, 1 - sign * score)^2``."""
 
     def value(self, signs: Array, scores: Array) -> Array:
-        return np.asarray(0.5 * np.square(np.maximum(0.0, 1.0 - signs * scores)))
+        short = self._short(signs, scores)
+        return short * short / 2
 
     def slope(self, signs: Array, scores: Array) -> Array:
-        return np.asarray(-signs * np.maximum(0.0, 1.0 - signs * scores))
+        return -signs * self._short(signs, scores)
+
+    @staticmethod
+    def _short(signs: Array, scores: Array) -> Array:
+        short: Array = namespace(scores).maximum(0.0, 1.0 - signs * scores)
+        return short
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        return (signs * scores < 1.0).astype(scores.dtype)
+        return as_type(signs * scores < 1.0, scores.dtype)
 
     def conjugate(self, signs: Array, slopes: Array) -> Array:
-        return np.asarray(slopes * (0.5 * slopes + signs))
+        return slopes * (0.5 * slopes + signs)
+
+
+def _expit(values: Array) -> Array:
+    """Compute ``1 / (1 + exp(-values))``."""
+    if is_numpy(values):
+        return np.asarray(special.expit(values))
+    share: Array = namespace(values).exp(-_log_one_plus_exp(-values))
+    return share
+
+
+def _log_one_plus_exp(values: Array) -> Array:
+    logarithms: Array = namespace(values).logaddexp(0.0, values)
+    return logarithms
 
 
 ENTRY_LOSSES: dict[str, type[EntryLoss]] = {
@@ -146,26 +169,26 @@ class EntrywiseLoss:
         self.entry_weights, self.is_separate = entry_weights, is_separate
         self.shape = (n, fits * labels, 1) if is_separate else (n, fits, labels)
 
-    def _entries(self, rows: slice, groups: Array) -> tuple[Array, Array]:
-        """Give signs and weights, of shapes that broadcast to that of scores."""
+    def _entries(self, rows: slice, groups: Array, scores: Array) -> tuple[Array, Array]:
+        """Give signs and weights in the library of the scores, of shapes that broadcast to theirs."""
         signs = self._grouped(self.signs[rows], groups).astype(np.float64)
         fits = groups // self.signs.shape[1] if self.is_separate else groups
         weights = self.weights[rows][:, fits, None] * np.abs(signs)
         if self.entry_weights is not None:
             weights *= self._grouped(self.entry_weights[rows], groups)
-        return signs, weights
+        return like(signs, scores), like(weights, scores)
 
     def _grouped(self, table: Array, groups: Array) -> Array:
         return table[:, groups % table.shape[1], None] if self.is_separate else table[:, None, :]
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
-        signs, weights = self._entries(rows, groups)
+        signs, weights = self._entries(rows, groups, scores)
         losses, gradient, curvature = self.loss.evaluate(signs, scores)
-        return Evaluation(np.einsum("ngc,ngc->g", weights, losses), -weights * gradient, weights * curvature)
+        return Evaluation(group_products(weights, losses), -weights * gradient, weights * curvature)
 
     def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
-        signs, weights = self._entries(rows, groups)
-        return np.asarray(np.einsum("ngc,ngc->g", weights, self.loss.value(signs, scores)))
+        signs, weights = self._entries(rows, groups, scores)
+        return group_products(weights, self.loss.value(signs, scores))
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         return state * vectors

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave.array_types import Array, Floats
+from labelweave.arrays import namespace
+from labelweave.arrays.linear_algebra import group_products, is_numpy, like
 from labelweave.losses.score_loss import Evaluation, Root
 
 __all__ = ["SoftmaxLoss"]
@@ -42,7 +44,9 @@ class SoftmaxLoss:
 
     def _own(self, scores: Array, rows: slice) -> Array:
         """Give the scores of the rows' own classes: log-sums over allowed ones, shape (rows, groups)."""
-        own = np.take_along_axis(scores, self.codes[rows][:, None, None], axis=2)[:, :, 0]
+        xp = namespace(scores)
+        codes = xp.asarray(self.codes[rows][:, None, None], device=scores.device)
+        own: Array = xp.take_along_axis(scores, codes, axis=2)[:, :, 0]
         which, allowed = self._partial_of(rows)
         if len(which):
             own[which] = _log_sum(_restricted(scores[which], allowed))
@@ -53,10 +57,13 @@ class SoftmaxLoss:
         return self.partial[first:last] - rows.start, self.allowed[first:last]
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
-        weights = self.weights[rows][:, groups]
+        weights = like(self.weights[rows][:, groups], scores)
         probabilities, log_sums = _softmax(scores)
-        values = np.einsum("ng,ng->g", weights, log_sums - self._own(scores, rows))
+        values = group_products(weights, log_sums - self._own(scores, rows))
         residuals = probabilities * -weights[:, :, None]
+        if not is_numpy(scores):
+            own = np.arange(self.shape[2]) == self.codes[rows][:, None, None]
+            return Evaluation(values, residuals + weights[:, :, None] * like(own, scores), probabilities)
         numbers = np.arange(len(scores))
         which, allowed = self._partial_of(rows)
         whole = np.delete(numbers, which)
@@ -68,13 +75,13 @@ class SoftmaxLoss:
 
     def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
         losses = _log_sum(scores) - self._own(scores, rows)
-        return np.asarray(np.einsum("ng,ng->g", self.weights[rows][:, groups], losses))
+        return group_products(like(self.weights[rows][:, groups], scores), losses)
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         product = state * vectors
-        product -= state * product.sum(axis=2, keepdims=True)
-        product *= self.weights[rows][:, groups, None]
-        return np.asarray(product)
+        product -= state * namespace(product).sum(product, axis=2, keepdims=True)
+        product *= like(self.weights[rows][:, groups, None], product)
+        return product
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
         flat = state.reshape(-1, state.shape[2])
@@ -107,16 +114,19 @@ class SoftmaxLoss:
 
 def _softmax(scores: Array) -> tuple[Array, Array]:
     """Give probabilities and log-sums, in the form that no score overflows."""
-    largest = scores.max(axis=2, keepdims=True)
-    probabilities = np.exp(scores - largest)
-    sums = probabilities.sum(axis=2, keepdims=True)
+    xp = namespace(scores)
+    largest = xp.max(scores, axis=2, keepdims=True)
+    probabilities = xp.exp(scores - largest)
+    sums = xp.sum(probabilities, axis=2, keepdims=True)
     probabilities /= sums
-    return probabilities, (np.log(sums) + largest)[:, :, 0]
+    return probabilities, (xp.log(sums) + largest)[:, :, 0]
 
 
 def _log_sum(scores: Array) -> Array:
-    largest = scores.max(axis=2, keepdims=True)
-    return np.asarray((np.log(np.exp(scores - largest).sum(axis=2, keepdims=True)) + largest)[:, :, 0])
+    xp = namespace(scores)
+    largest = xp.max(scores, axis=2, keepdims=True)
+    sums: Array = xp.log(xp.sum(xp.exp(scores - largest), axis=2, keepdims=True)) + largest
+    return sums[:, :, 0]
 
 
 def _restricted(scores: Array, allowed: Array) -> Array:

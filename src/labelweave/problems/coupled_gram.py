@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array, RowsByLabels, RowsByRows
-from labelweave.arrays import Workers
+from labelweave.arrays import Workers, namespace
+from labelweave.arrays.linear_algebra import is_numpy, like
 from labelweave.features import Kernel
 from labelweave.features.gram import Gram
 from labelweave.labels import LabelCovariance
@@ -87,7 +88,10 @@ class GramTerm:
 
     def product(self, vectors: Array) -> Array:
         """Multiply an array of shape (n, ..., columns) by the kernel matrix."""
-        return self.gram.product(vectors.reshape(len(vectors), -1)).reshape(vectors.shape)
+        xp = namespace(vectors)
+        flat = self.gram.product(xp.reshape(vectors, (vectors.shape[0], -1)))
+        product: Array = xp.reshape(flat, vectors.shape)
+        return product
 
 
 class CoupledGram:
@@ -100,12 +104,7 @@ class CoupledGram:
     """
 
     def __init__(
-        self,
-        terms: list[GramTerm],
-        intercept_variance: float,
-        workers: Workers,
-        *,
-        is_separate: bool = False,
+        self, terms: list[GramTerm], intercept_variance: float, workers: Workers, *, is_separate: bool = False
     ) -> None:
         self.terms, self.intercept_variance, self.is_separate = terms, intercept_variance, is_separate
         self.workers = workers
@@ -122,10 +121,13 @@ class CoupledGram:
         total: Array | None = None
         for term in self.terms:
             part = self._part(term, vectors, groups)
-            total = part if total is None else np.add(total, part, out=total)
+            if total is None:
+                total = part
+            else:
+                total += part
         assert total is not None, "there is at least one term"
         if self.intercept_variance:
-            total += self.intercept_variance * vectors.sum(axis=0)
+            total += self.intercept_variance * namespace(vectors).sum(vectors, axis=0)
         return total
 
     def _part(self, term: GramTerm, vectors: Array, groups: Array | None) -> Array:
@@ -133,11 +135,12 @@ class CoupledGram:
             return term.covariance.around(term.product, vectors, self.workers)
         variances = term.covariance.diagonal()[groups % self.n_labels]
         used = np.flatnonzero(variances)  # labels without variance are left out of the kernel product
-        some = vectors if len(used) == len(variances) else np.ascontiguousarray(vectors[:, used])
-        part = term.product(some)
-        part *= variances[used][:, None]
-        if len(used) == len(variances):
+        if len(used) == len(variances) or not is_numpy(vectors):
+            part = term.product(vectors)
+            part *= like(variances[:, None], part)
             return part
+        part = term.product(np.ascontiguousarray(vectors[:, used]))
+        part *= variances[used][:, None]
         result = np.zeros_like(vectors)
         result[:, used] = part
         return result

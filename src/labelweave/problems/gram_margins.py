@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import namespace
+from labelweave.arrays.linear_algebra import as_type, copied, like, to_numpy
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.coupled_gram import CoupledGram
@@ -60,7 +62,7 @@ class MarginBox:
     def astype(self, dtype: npt.DTypeLike) -> MarginBox:
         """Give the box in another precision."""
         parts = (self.targets, self.lower, self.upper)
-        return MarginBox(*(part.astype(dtype, copy=False) for part in parts))
+        return MarginBox(*(as_type(part, dtype) for part in parts))
 
 
 @dataclass(frozen=True)
@@ -118,15 +120,15 @@ class GramMargins:
 
     def first_penalty(self) -> float:
         """Guess a penalty: scores are near the margins, variables near their bounds."""
-        bounds = np.maximum(self.box.upper, -self.box.lower)
+        bounds = to_numpy(namespace(self.box.upper).maximum(self.box.upper, -self.box.lower))
         widest = bounds[bounds > 0]
         guess = 2.0 / float(np.median(widest)) if widest.size else 1.0
         return max(guess, self.smallest_penalty)
 
     def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
         """Compute the operator's product with every B."""
-        products = self.operator.product(np.stack(variables, axis=1))
-        return tuple(products[:, part] for part in range(len(variables)))
+        products = self.operator.product(namespace(variables[0]).stack(variables, axis=1))
+        return tuple(products[:, part, :] for part in range(len(variables)))
 
     def coupled_labels(self) -> list[Array]:
         """Give the sets of labels that the covariances couple: one label each, or all together."""
@@ -180,9 +182,10 @@ class GramMargins:
         """
         if self._last is not None and self._last[0] is free and self._last[1] is boxed:
             return self._last[2]
-        dual = np.clip(boxed.astype(np.float64), self.box.lower, self.box.upper)
+        xp = namespace(boxed)
+        dual = xp.clip(as_type(boxed, np.float64), self.box.lower, self.box.upper)
         result = self._with_scores(free, dual)
-        if not (self.is_linear or boxed.any(axis=1).all()):
+        if not (self.is_linear or xp.all(xp.any(boxed, axis=1))):
             near = dual if self.only is None else on_support(self.only.gram, free, boxed)
             narrow = self._with_scores(near, dual)
             if narrow.gap <= max(tol, result.gap):
@@ -191,7 +194,7 @@ class GramMargins:
         return result
 
     def _with_scores(self, kept: Array, dual: Array) -> SettledMargins:
-        kept, box = kept.astype(np.float64), self.box
+        kept, box = as_type(kept, np.float64), self.box
         kept_scores, dual_scores = self.scores(kept, dual)
         return SettledMargins(box.targets, box.lower, box.upper, kept, kept_scores, dual, dual_scores)
 
@@ -205,30 +208,32 @@ def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLab
     boxed: V; a row supports it if it has an entry other than 0.
     Returns the point; rows outside the support are 0.
     """
-    support = boxed.any(axis=1)
-    if support.all():
+    xp = namespace(boxed)
+    support = xp.any(boxed, axis=1)
+    if xp.all(support):
         return free
-    found = np.zeros_like(free)
+    found = xp.zeros_like(free)
     residual = gram.product(free - boxed)
     residual[~support] = 0
-    direction, size = residual.copy(), _column_squares(residual)
+    direction, size = copied(residual), _column_sums(residual * residual)
     enough = _SUPPORT_SHARE * size
     for _ in range(_SUPPORT_STEPS):
         image = gram.product(direction)
         image[~support] = 0
-        curvature = (direction * image).sum(axis=0)
+        curvature = _column_sums(direction * image)
         # a label that is done has but rounding left, along which a singular K has no curvature
         going = (size > enough) & (curvature > 0)
         step = np.divide(size, curvature, out=np.zeros_like(size), where=going)
-        found += step * direction
-        residual -= step * image
-        new_size = _column_squares(residual)
+        found += like(step, direction) * direction
+        residual -= like(step, image) * image
+        new_size = _column_sums(residual * residual)
         if not (going & (new_size > enough)).any():
             break
-        direction = residual + (new_size / np.maximum(size, 1e-30)) * direction
+        direction = residual + like(new_size / np.maximum(size, 1e-30), direction) * direction
         size = new_size
-    return np.asarray(boxed + found)
+    near: Array = boxed + found
+    return near
 
 
-def _column_squares(table: Array) -> Array:
-    return np.asarray((table * table).sum(axis=0))
+def _column_sums(table: Array) -> Array:
+    return to_numpy(namespace(table).sum(table, axis=0))

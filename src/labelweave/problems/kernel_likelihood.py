@@ -11,13 +11,12 @@ them, and its rows outside a fit are that fit's predictions.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array
-from labelweave.arrays import RowPanels, panels
+from labelweave.arrays import RowPanels, namespace, panels
+from labelweave.arrays.linear_algebra import group_products, is_numpy
 from labelweave.features.gram.spectrum import leading_spectrum
 from labelweave.labels import LabelCovariance
 from labelweave.losses import ScoreLoss
@@ -53,21 +52,19 @@ class KernelLikelihood(NewtonProblem):
         return self.gram.product(vectors, groups, share=len(groups) / self.shape[1])
 
     def evaluate(self, scores: Array, groups: Array) -> tuple[npt.NDArray[np.float64], Array, Array]:
-        residuals, state = np.empty_like(scores), np.empty_like(scores)
+        xp = namespace(scores)
+        residuals, state = xp.empty_like(scores), xp.empty_like(scores)
 
         def one(rows: slice) -> Array:
-            found = self.loss.evaluate(scores[rows], rows, groups)
-            residuals[rows], state[rows] = found.residuals, found.state
+            found = self.loss.evaluate(scores[rows, ...], rows, groups)
+            residuals[rows, ...], state[rows, ...] = found.residuals, found.state
             return found.values
 
-        return self._panels(scores).total(one), residuals, state
-
-    def _panels(self, scores: Array) -> RowPanels:
-        return RowPanels(self.workers, len(scores), scores[0].size)
+        return RowPanels(self.workers, scores).total(one), residuals, state
 
     def along(self, scores: Array, direction: Array, groups: Array, rows: slice) -> tuple[Array, Array]:
         found = self.loss.evaluate(scores, rows, groups)
-        return found.values, -np.einsum("ngc,ngc->g", found.residuals, direction)
+        return found.values, -group_products(found.residuals, direction)
 
     def curve(self, curvature: Array, vectors: Array, groups: Array, rows: slice) -> Array:
         return self.loss.curve(curvature, vectors, rows, groups)
@@ -95,7 +92,7 @@ class KernelLikelihood(NewtonProblem):
         gram = self.gram
         is_apt = len(gram.terms) == 1 and not gram.is_separate
         is_apt = is_apt and _FEWEST_MODES <= gram.n_labels <= _MOST_MODES
-        if self.rank == 0 or not is_apt:
+        if self.rank == 0 or not (is_apt and is_numpy(curvature)):
             return None
         term = gram.terms[0]
         if self._leading is None:
@@ -124,18 +121,15 @@ class KernelLikelihood(NewtonProblem):
     def _mean_curvatures(self, curvature: Array, groups: Array) -> tuple[Array, Array]:
         """Compute S over the labels, of trace 1 on average, and a of shape (n, groups)."""
         of_rows = np.empty(curvature.shape[:2])
-        parts = panels(len(curvature), _ROWS_OF_SUM)
-        sums: list[Any] = [None] * len(parts)
 
         def traces(rows: slice) -> None:
             of_rows[rows] = self.loss.row_curvatures(curvature[rows], rows, groups)
 
-        def one(number: int) -> None:
-            rows = parts[number]
-            sums[number] = self.loss.mean_curvature(curvature[rows], rows, groups)
+        def one(rows: slice) -> Array:
+            return self.loss.mean_curvature(curvature[rows], rows, groups)
 
-        self._panels(curvature).each(traces)
-        self.workers.each(one, list(range(len(parts))))
+        RowPanels(self.workers, curvature).each(traces)
+        sums = self.workers.map(one, panels(len(curvature), _ROWS_OF_SUM))
         total = sum(sums[1:], sums[0])  # in order, so that the sum does not depend on the threads
         return total / max(float(of_rows.sum()), np.finfo(float).tiny), of_rows
 

@@ -10,15 +10,11 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.arrays.linear_algebra import as_type
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram import FeatureGram, Gram, StoredGram, StreamedGram
 from labelweave.features.gram.sources import GramSource
-from labelweave.features.gram.spectrum import (
-    GramSpectrum,
-    feature_spectrum,
-    full_spectrum,
-    leading_spectrum,
-)
+from labelweave.features.gram.spectrum import GramSpectrum, feature_spectrum, full_spectrum, leading_spectrum
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.gram_margins import GramMargins, MarginBox
@@ -96,10 +92,7 @@ def kernel_margins(
 
 
 def sum_margins(
-    box: MarginBox,
-    terms: Sequence[tuple[GramSource, LabelCovariance]],
-    constant: float,
-    resources: Resources,
+    box: MarginBox, terms: Sequence[tuple[GramSource, LabelCovariance]], constant: float, resources: Resources
 ) -> GramMargins:
     """State the dual on a sum of kernel matrices, each with a label covariance of its own.
 
@@ -153,4 +146,4 @@ def _require_identity(covariance: LabelCovariance) -> None:
 
 
 def _of_type(spectrum: GramSpectrum, dtype: npt.DTypeLike) -> GramSpectrum:
-    return replace(spectrum, vectors=np.ascontiguousarray(spectrum.vectors, dtype=dtype))
+    return replace(spectrum, vectors=as_type(spectrum.vectors, dtype))

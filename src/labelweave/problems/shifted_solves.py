@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import CholeskyFactor, Workers
+from labelweave.arrays import CholeskyFactor, Workers, namespace
+from labelweave.arrays.linear_algebra import add_to_diagonal, like
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.spectrum import GramSpectrum
 from labelweave.labels.covariance import LabelCovariance
@@ -53,8 +54,9 @@ class CholeskySolves:
 
     def __init__(self, gram: StoredGram, workers: Workers) -> None:
         self.gram, self.workers = gram, workers
-        self.buffer = np.empty_like(gram.table)
-        rounding = float(np.finfo(gram.table.dtype).eps) * gram.n_rows
+        xp = namespace(gram.table)
+        self.buffer = xp.empty_like(gram.table)
+        rounding = float(xp.finfo(gram.table.dtype).eps) * gram.n_rows
         self.smallest_penalty = rounding * float(gram.diagonal().max(initial=0.0))
         self._at: float | None = None
 
@@ -65,8 +67,8 @@ class CholeskySolves:
 
     def _factorize(self, penalty: float) -> None:
         self._at = None  # the factor takes the place of the last one
-        np.copyto(self.buffer, self.gram.table)
-        self.buffer[np.diag_indices(len(self.buffer))] += self.buffer.dtype.type(penalty)
+        self.buffer[...] = self.gram.table
+        add_to_diagonal(self.buffer, penalty)
         try:
             self.factor = CholeskyFactor(self.buffer, self.workers)
         except np.linalg.LinAlgError:
@@ -96,20 +98,17 @@ class SpectralSolves:
         self.workers, self.vectors, self.values = workers, spectrum.vectors, spectrum.values
         self.rest_product = covariance.matmul
         self.first_rest, self.is_exact = spectrum.rest, spectrum.is_exact
-        dtype = self.vectors.dtype
         self._at: tuple[float, float] | None = None
         if covariance.is_diagonal:
             self.label_values, self.turn = np.ones(1), None
         else:
             self.label_values, turn = covariance.spectrum()
-            self.turn = np.ascontiguousarray(turn.astype(dtype))
+            self.turn = like(np.ascontiguousarray(turn), self.vectors)
 
     def _damp(self, penalty: float, rest: float) -> None:
-        dtype = self.vectors.dtype
         own = self.label_values * rest + penalty
         inside = np.outer(self.values, self.label_values)
-        self.damping = (inside / (inside + own)).astype(dtype)
-        self.own = own.astype(dtype)
+        self.damping, self.own = like(inside / (inside + own), self.vectors), like(own, self.vectors)
         self._at = (penalty, rest)
 
     def solve(self, right: Array, penalty: float, rest: float) -> Array:
@@ -123,16 +122,16 @@ class SpectralSolves:
         if self.turn is None:
             return solution
         # directions that R leaves out have no operator but the penalty
-        own = right.dtype.type(penalty)
-        solution -= turned / own
-        return np.asarray(right / own + solution @ self.turn.T)
+        solution -= turned / float(penalty)
+        whole: Array = right / float(penalty) + solution @ self.turn.T
+        return whole
 
     def near_product(self, variables: Array) -> Array:
         turned = variables if self.turn is None else variables @ self.turn
         inside = self.workers.inner(self.vectors, turned)
-        inside *= self.values.astype(inside.dtype)[:, None]
+        inside *= like(self.values[:, None], inside)
         product = self.workers.matmul(self.vectors, inside)
         if self.turn is None:
             return product
-        product *= self.label_values.astype(product.dtype)
-        return np.asarray(product @ self.turn.T)
+        product *= like(self.label_values, product)
+        return product @ self.turn.T

@@ -25,6 +25,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labelweave.array_types import Array
+from labelweave.arrays import namespace
+from labelweave.arrays.linear_algebra import as_type, copied, inner_product, is_double, length
 from labelweave.solvers.box_dual import (
     BestPoints,
     Settled,
@@ -105,7 +107,7 @@ class Corrections:
     @classmethod
     def at_zero(cls, shape: Array, rest: float) -> Corrections:
         """Begin at 0, or at a point that the first renewal follows at once."""
-        zero = np.zeros_like(shape)
+        zero = namespace(shape).zeros_like(shape)
         point = _Point(zero, zero, zero)
         return cls(point, point, rest)
 
@@ -116,8 +118,8 @@ class Corrections:
         left_out = scores - problem.near_product(variables)
         point = _Point(variables, problem.rest_product(variables), left_out)
         step = point.variables - self.around.variables
-        size = _inner(step, point.rest_part - self.around.rest_part)
-        met = _inner(step, point.left_out - self.around.left_out)
+        size = inner_product(step, point.rest_part - self.around.rest_part)
+        met = inner_product(step, point.left_out - self.around.left_out)
         rest = _MARGIN * met / size if met > self.rest * size and size > 0 else self.rest
         fallen = dual < self.dual
         before = 1.0 if fallen else self.momentum
@@ -181,15 +183,15 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
 
     def start(self, problem: SplitDual, point: SplitState | None = None) -> SplitState:
         """Begin at 0, or at the best points, W and rho of another run, with its rounds and trace."""
-        zero = np.zeros_like(problem.targets)
-        dtype = zero.dtype
+        xp, dtype = namespace(problem.targets), problem.targets.dtype
+        zero = xp.zeros_like(problem.targets)
         state = SplitState(
             free=zero,
             boxed=zero,
-            shift=zero.copy(),
+            shift=copied(zero),
             penalty=problem.first_penalty(),
             target=problem.targets,
-            scores=np.zeros_like(zero),
+            scores=copied(zero),
             best=BestPoints.at_zero(problem),
             corrections=Corrections.at_zero(zero, problem.first_rest),
         )
@@ -197,9 +199,9 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             return state
         state = replace(
             state,
-            free=point.best.free.astype(dtype),
-            boxed=np.clip(point.best.boxed.astype(dtype), problem.lower, problem.upper),
-            shift=point.shift.astype(dtype),
+            free=as_type(point.best.free, dtype),
+            boxed=xp.clip(as_type(point.best.boxed, dtype), problem.lower, problem.upper),
+            shift=as_type(copied(point.shift), dtype),
             penalty=max(point.penalty, problem.smallest_penalty),
             rounds=point.rounds,
             begun=point.rounds,
@@ -214,7 +216,8 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         trace: of the solver that got there.
         """
         state = self.start(problem)
-        dual = np.clip(dual.astype(problem.targets.dtype), problem.lower, problem.upper)
+        dual = as_type(dual, problem.targets.dtype)
+        dual = namespace(dual).clip(dual, problem.lower, problem.upper)
         (scores,) = problem.scores(dual)
         shift = (problem.targets - scores) / state.penalty
         best = replace(state.best, free=dual, boxed=dual)
@@ -268,7 +271,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         record = _record(best.primal, best.dual, best.gap)
         if record.gap <= self.tol:
             record, settled = self._settled(problem, best)
-        is_coarse = problem.targets.dtype != np.float64
+        is_coarse = not is_double(problem.targets)
         if record.gap > self.tol and not is_coarse and state.passed >= state.polish_from:
             state, record, settled = self._polished(problem, state, record)
         return self._planned(problem, state, record.gap, hoped, before), record, settled
@@ -277,7 +280,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         self, problem: SplitDual, state: SplitState, gap: float, hoped: float, before: float
     ) -> SplitState:
         """Decide after a check when to look again, and whether single precision has done what it can."""
-        passed, is_coarse = state.passed, problem.targets.dtype != np.float64
+        passed, is_coarse = state.passed, not is_double(problem.targets)
         in_vain = gap > max(self.tol, _PROGRESS * before)
         failed = state.failed + 1 if in_vain and is_coarse and gap < _ROUNDING else 0
         if is_coarse and self.hands_over and gap > self.tol:
@@ -338,10 +341,10 @@ def _step(problem: SplitDual, state: SplitState) -> SplitState:
         scores -= state.target - problem.targets
     moved = _RELAXATION * free + (1 - _RELAXATION) * state.boxed
     moved += state.shift
-    boxed = np.clip(moved, problem.lower, problem.upper)
+    boxed = namespace(moved).clip(moved, problem.lower, problem.upper)
     residuals = (
-        _norm(free - boxed) / max(_norm(boxed), _TINY),
-        penalty * _norm(boxed - state.boxed) / max(_norm(scores), _TINY),
+        length(free - boxed) / max(length(boxed), _TINY),
+        penalty * length(boxed - state.boxed) / max(length(scores), _TINY),
     )
     moved -= boxed
     return replace(state, free=free, boxed=boxed, shift=moved, scores=scores, residuals=residuals)
@@ -381,7 +384,7 @@ def _balanced(problem: SplitDual, state: SplitState) -> SplitState:
         return state
     factor = float(np.clip(np.sqrt(off), 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
     factor = max(factor, problem.smallest_penalty / state.penalty)
-    state.shift[...] /= problem.targets.dtype.type(factor)
+    state.shift[...] /= factor
     # the method converges at any one penalty, but need not while it keeps changing
     later = max(passed + _FIRST_BALANCE, int(_BALANCE_GROWTH * passed))
     return replace(state, penalty=state.penalty * factor, next_balance=later)
@@ -407,11 +410,3 @@ def _interior_points_pay(problem: SplitDual, passed: int) -> bool:
 
 def _record(primal: float, dual: float, gap: float) -> TraceRecord:
     return TraceRecord(0, 0.0, primal, dual, gap, active_share=1.0)
-
-
-def _norm(table: Array) -> float:
-    return float(np.linalg.norm(table))
-
-
-def _inner(left: Array, right: Array) -> float:
-    return float((left * right).sum(dtype=np.float64))

@@ -17,6 +17,8 @@ from typing import Protocol
 import numpy as np
 
 from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import namespace
+from labelweave.arrays.linear_algebra import column_products, inner_product, like
 
 __all__ = [
     "BestPoints",
@@ -154,7 +156,7 @@ class BestPoints:
     @classmethod
     def at_zero(cls, terms: BoxTerms) -> BestPoints:
         """Begin."""
-        zero = np.zeros_like(terms.targets)
+        zero = namespace(terms.targets).zeros_like(terms.targets)
         return cls(zero, zero, primal_value(terms, zero, zero), 0.0)
 
     @property
@@ -171,8 +173,7 @@ class BestPoints:
         self, terms: FreeSystems, boxed: RowsByLabels, scores: RowsByLabels
     ) -> tuple[BestPoints, float]:
         """Take note of a dual point, and give the dual value at V itself."""
-        linear = (terms.targets * boxed).sum(axis=0, dtype=np.float64)
-        quadratic = (boxed * scores).sum(axis=0, dtype=np.float64)
+        linear, quadratic = column_products(terms.targets, boxed), column_products(boxed, scores)
         shares = np.ones(len(linear))
         for group in terms.coupled_labels():
             up, down = linear[group].sum(), quadratic[group].sum()
@@ -182,20 +183,21 @@ class BestPoints:
         dual = float((shares * linear - shares * shares * quadratic / 2).sum())
         if dual <= self.dual:
             return self, value
-        shrunk = boxed if (shares == 1).all() else boxed * shares.astype(boxed.dtype)
+        shrunk = boxed if (shares == 1).all() else boxed * like(shares, boxed)
         return replace(self, dual=dual, boxed=shrunk), value
 
 
 def primal_value(terms: BoxTerms, variables: RowsByLabels, scores: RowsByLabels) -> float:
     """Compute the primal objective, an upper bound of the optimum."""
     short = terms.targets - scores
-    loss = np.maximum(terms.lower * short, terms.upper * short)
-    return _inner(variables, scores) / 2 + float(loss.sum(dtype=np.float64))
+    xp = namespace(short)
+    loss = xp.maximum(terms.lower * short, terms.upper * short)
+    return inner_product(variables, scores) / 2 + float(xp.sum(loss, dtype=xp.float64))
 
 
 def dual_value(terms: BoxTerms, boxed: RowsByLabels, scores: RowsByLabels) -> float:
     """Compute the dual objective, a lower bound of the optimum."""
-    return _inner(terms.targets, boxed) - _inner(boxed, scores) / 2
+    return inner_product(terms.targets, boxed) - inner_product(boxed, scores) / 2
 
 
 def dual_value_above(terms: BoxTerms, near: RowsByLabels, scores: RowsByLabels, boxed: RowsByLabels) -> float:
@@ -203,13 +205,9 @@ def dual_value_above(terms: BoxTerms, near: RowsByLabels, scores: RowsByLabels, 
 
     near: the point B, whose scores are given.
     """
-    return _inner(terms.targets - scores, boxed) + _inner(near, scores) / 2
+    return inner_product(terms.targets - scores, boxed) + inner_product(near, scores) / 2
 
 
 def relative_gap(primal: float, dual: float) -> float:
     """Relate a duality gap to the size of the objective."""
     return (primal - dual) / max(1.0, abs(primal))
-
-
-def _inner(left: Array, right: Array) -> float:
-    return float((left * right).sum(dtype=np.float64))

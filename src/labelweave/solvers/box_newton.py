@@ -17,6 +17,8 @@ import numpy as np
 import scipy.linalg as sl
 
 from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import namespace
+from labelweave.arrays.linear_algebra import add_to_diagonal, like, to_numpy
 from labelweave.solvers.box_dual import FreeSystems, LocalEnd, dual_value, primal_value, relative_gap
 
 __all__ = ["newton_steps"]
@@ -43,16 +45,18 @@ def newton_steps(
     point, in_vain = boxed, 0
     (scores,) = problem.scores(point)
     # a singular system without a solution ends far away, where objectives are nothing but rounding
-    farthest = _FARTHEST * max(problem.upper.max(initial=0.0), -problem.lower.min(initial=0.0))
+    xp = namespace(boxed)
+    farthest = _FARTHEST * max(0.0, float(xp.max(problem.upper)), -float(xp.min(problem.lower)))
     for _ in range(_MOST_STEPS):
         free = _free(problem, point, scores, penalty)
-        allowance -= problem.newton_work([int(free[:, group].sum()) for group in problem.coupled_labels()])
+        counts = to_numpy(free).sum(axis=0)
+        allowance -= problem.newton_work([int(counts[group].sum()) for group in problem.coupled_labels()])
         if allowance < 0:
             break
         point = _step(problem, point, scores, free)
-        if not (np.abs(point) <= farthest).all():
+        if not xp.all(xp.abs(point) <= farthest):
             break
-        inside = np.clip(point, problem.lower, problem.upper)
+        inside = xp.clip(point, problem.lower, problem.upper)
         scores, inside_scores = problem.scores(point, inside)
         gap = relative_gap(primal_value(problem, point, scores), dual_value(problem, inside, inside_scores))
         in_vain = 0 if best is None or gap < best.gap else in_vain + 1
@@ -66,25 +70,27 @@ def newton_steps(
 def _free(problem: FreeSystems, point: Array, scores: Array, penalty: float) -> Array:
     """Guess which variables are free."""
     wanted = point + (problem.targets - scores) / penalty
-    return np.asarray((wanted > problem.lower) & (wanted < problem.upper))
+    return (wanted > problem.lower) & (wanted < problem.upper)
 
 
 def _step(problem: FreeSystems, point: Array, scores: Array, free: Array) -> Array:
     """Put the others at the bounds to which their gradient point and solve for the free ones."""
-    bounds = np.where(problem.targets > scores, problem.upper, problem.lower)
-    aim = np.where(free, point, bounds)
+    xp, is_free = namespace(point), to_numpy(free)
+    aim = xp.where(free, point, xp.where(problem.targets > scores, problem.upper, problem.lower))
     (aim_scores,) = problem.scores(aim)
-    gradient = problem.targets - aim_scores
+    gradient = to_numpy(problem.targets - aim_scores)
+    change = np.zeros(aim.shape)
     for group in problem.coupled_labels():
-        rows, places = np.nonzero(free[:, group])
+        rows, places = np.nonzero(is_free[:, group])
         labels = group[places]
         if len(rows):
-            aim[rows, labels] += _solution(problem.system(rows, labels), gradient[rows, labels])
-    return aim
+            change[rows, labels] = _solution(problem.system(rows, labels), gradient[rows, labels])
+    moved: Array = xp.where(free, aim + like(change, aim), aim)
+    return moved
 
 
 def _solution(matrix: Array, right: Array) -> Array:
-    matrix[np.diag_indices(len(matrix))] += _RIDGE * matrix.trace() / len(matrix) + np.finfo(float).tiny
+    add_to_diagonal(matrix, _RIDGE * matrix.trace() / len(matrix) + np.finfo(float).tiny)
     try:
         factor = sl.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from labelweave.array_types import Array
+from labelweave.arrays.linear_algebra import add_to_diagonal
 from labelweave.solvers.newton_system import NewtonPoint, NewtonProblem, NewtonSystem
 
 __all__ = ["ExactDirections"]
@@ -77,7 +78,7 @@ class _Inverse:
             matrix = self.problem.dense_prior(self.group, column)
             matrix *= scale[:, None]
             matrix *= scale
-            matrix[np.diag_indices_from(matrix)] += 1.0
+            add_to_diagonal(matrix, 1.0)
             factor = self.factors[column] = _cholesky(matrix.T)
             if total is not None and self.shares is not None:
                 share = self.shares[:, column]

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from labelweave.array_types import Array, PerRow
+from labelweave.arrays.linear_algebra import add_to_diagonal
 from labelweave.solvers.box_dual import BoxTerms, LocalEnd, dual_value, primal_value, relative_gap
 
 __all__ = ["interior_point", "interior_steps", "interior_work"]
@@ -109,7 +110,7 @@ class _System:
     def __init__(self, factor: Array, weight: Array) -> None:
         self.factor, self.weight = factor, weight
         inner = factor.T @ (factor / weight[:, None])
-        inner[np.diag_indices(len(inner))] += 1
+        add_to_diagonal(inner, 1.0)
         try:
             self.root = sl.cholesky(inner, check_finite=False)
         except np.linalg.LinAlgError:

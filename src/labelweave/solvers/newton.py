@@ -24,6 +24,8 @@ from typing import Any, Self
 import numpy as np
 
 from labelweave.array_types import Array, GroupedColumns
+from labelweave.arrays import namespace
+from labelweave.arrays.linear_algebra import columns_of, contiguous, copied, like, put_columns
 from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.newton_system import (
     FunctionGradients,
@@ -77,12 +79,12 @@ class NewtonState(State):
         unknown = np.full(groups, np.inf)
         return cls(
             dual=dual,
-            scores=np.zeros_like(dual),
+            scores=namespace(dual).zeros_like(dual),
             values=unknown,
             gaps=unknown,
             last_gaps=unknown,
             active=np.arange(groups),
-            is_fresh=not dual.any(),
+            is_fresh=not namespace(dual).any(dual),
         )
 
 
@@ -155,7 +157,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         active = state.active
         needed = (state.gaps > self._targets(state))[active]
         if not needed.all():
-            active, parts = active[needed], tuple(np.ascontiguousarray(part[:, needed]) for part in parts)
+            active, parts = active[needed], tuple(contiguous(columns_of(part, needed)) for part in parts)
         residual, image, curvature = parts
         dual, scores = _of_groups(state.dual, active), _of_groups(state.scores, active)
         system = NewtonSystem(problem, curvature, active)
@@ -163,11 +165,12 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         forcing = self._forcing(state, active)
         direction, along = self.directions.direction(system, point, forcing, self.max_inner)
         lengths = search_along(system, point, direction, along)
+        step = like(lengths[:, None], direction)
         moved = replace(
             state,
             rounds=state.rounds + 1,
-            dual=_with_groups(state.dual, active, dual + lengths[:, None] * direction),
-            scores=_with_groups(state.scores, active, scores + lengths[:, None] * along),
+            dual=_with_groups(state.dual, active, dual + step * direction),
+            scores=_with_groups(state.scores, active, scores + step * along),
             active=active,
             is_fresh=False,
         )
@@ -221,14 +224,14 @@ def _record(state: NewtonState) -> TraceRecord:
 
 
 def _of_groups(array: Array, groups: Array) -> Array:
-    return array if len(groups) == array.shape[1] else array[:, groups]
+    return array if len(groups) == array.shape[1] else columns_of(array, groups)
 
 
 def _with_groups(array: Array, groups: Array, part: Array) -> Array:
     if len(groups) == array.shape[1]:
         return part
-    array = array.copy()
-    array[:, groups] = part
+    array = copied(array)
+    put_columns(array, groups, part)
     return array
 
 
@@ -283,11 +286,13 @@ class _Search:
 
     def _evaluate(self) -> tuple[Array, Array]:
         """Compute objectives and derivatives at the present lengths."""
-        lengths, along, scores = self.lengths[:, None], self.along, self.point.scores
+        along, scores = self.along, self.point.scores
+        lengths = like(self.lengths[:, None], along)
 
         def one(rows: slice) -> Array:
-            there = scores[rows] + lengths * along[rows]
-            return np.stack(self.system.problem.along(there, along[rows], self.system.groups, rows))
+            direction = along[rows, ...]
+            there = scores[rows, ...] + lengths * direction
+            return np.stack(self.system.problem.along(there, direction, self.system.groups, rows))
 
         losses, derivatives = self.system.panels.total(one)
         penalty = self.still + 2 * self.lengths * self.cross + self.lengths**2 * self.square

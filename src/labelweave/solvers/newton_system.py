@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from labelweave.array_types import Array, Floats, GroupedColumns, RowsByRows
-from labelweave.arrays import RowPanels, Workers
+from labelweave.arrays import RowPanels, Workers, namespace
+from labelweave.arrays.linear_algebra import copied, group_products, like
 
 __all__ = [
     "FunctionGradients",
@@ -85,7 +86,7 @@ class NewtonProblem(Protocol):
 def inner_products(panels: RowPanels, *pairs: tuple[Array, Array]) -> Array:
     """Multiply pairs of arrays entry by entry and add, for every group: shape (pairs, groups)."""
     return panels.total(
-        lambda rows: np.stack([np.einsum("ngc,ngc->g", left[rows], right[rows]) for left, right in pairs])
+        lambda rows: np.stack([group_products(left[rows, ...], right[rows, ...]) for left, right in pairs])
     )
 
 
@@ -115,18 +116,18 @@ class NewtonSystem:
     @cached_property
     def panels(self) -> RowPanels:
         """How rows of such arrays are walked."""
-        return RowPanels(self.problem.workers, len(self.curvature), self.curvature[0].size)
+        return RowPanels(self.problem.workers, self.curvature)
 
     def curve(self, vectors: GroupedColumns, rows: slice) -> Array:
         """Compute W times some rows of vectors."""
-        return self.problem.curve(self.curvature[rows], vectors[rows], self.groups, rows)
+        return self.problem.curve(self.curvature[rows, ...], vectors[rows, ...], self.groups, rows)
 
     def curve_all(self, vectors: GroupedColumns) -> GroupedColumns:
         """Compute W times vectors."""
-        product = np.empty_like(vectors)
+        product: Array = namespace(vectors).empty_like(vectors)
 
         def one(rows: slice) -> None:
-            product[rows] = self.curve(vectors, rows)
+            product[rows, ...] = self.curve(vectors, rows)
 
         self.panels.each(one)
         return product
@@ -165,7 +166,7 @@ class FunctionGradients:
 
         The quadratic model is followed no further than it promises a lower objective than 0.
         """
-        residual, image = point.residual.copy(), point.image.copy()
+        residual, image = copied(point.residual), copied(point.image)
         run = _Iteration(system, residual, image, point.values)
         gaps = inner_products(run.panels, (residual, image))[0] / 2
         if (gaps <= _NEAR * point.values).all():
@@ -194,14 +195,15 @@ class _Iteration:
         self.system, self.panels, self.allowed = system, system.panels, allowed
         self.residual, self.image = residual, image
         self.preconditioner: Preconditioner | None = None
-        self.solution, self.its_image = np.zeros_like(residual), np.zeros_like(residual)
-        self.curved = np.empty_like(residual)
+        xp = namespace(residual)
+        self.solution, self.its_image = xp.zeros_like(residual), xp.zeros_like(residual)
+        self.curved = xp.empty_like(residual)
         self.fall = np.zeros(residual.shape[1])
         self.start()
 
     def start(self) -> None:
         """Go on from the residual itself."""
-        self.direction, self.along = (part.copy() for part in self._preconditioned())
+        self.direction, self.along = (copied(part) for part in self._preconditioned())
         self.square = self._square()
 
     def precondition(self) -> None:
@@ -255,23 +257,23 @@ class _Iteration:
         """Go along the direction to the least value, and turn to the next direction."""
 
         def curve(rows: slice) -> Array:
-            self.curved[rows] = self.system.curve(self.along, rows)
-            forces = self.direction[rows] + self.curved[rows]
-            return np.asarray(np.einsum("ngc,ngc->g", forces, self.along[rows]))
+            self.curved[rows, ...] = self.system.curve(self.along, rows)
+            forces = self.direction[rows, ...] + self.curved[rows, ...]
+            return group_products(forces, self.along[rows, ...])
 
         curvature = self.panels.total(curve)
         image = self.system.problem.product(self.curved, self.system.groups)
-        length = np.divide(self.square, curvature, out=np.zeros_like(curvature), where=curvature > 0)
-        length[self.rests()] = 0.0
-        self.fall += length * self.square / 2
-        step = length[:, None]
+        lengths = np.divide(self.square, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+        lengths[self.rests()] = 0.0
+        self.fall += lengths * self.square / 2
+        step = like(lengths[:, None], image)
 
         def move(rows: slice) -> None:
-            direction, along = self.direction[rows], self.along[rows]
-            self.solution[rows] += step * direction
-            self.its_image[rows] += step * along
-            self.residual[rows] -= step * (direction + self.curved[rows])
-            self.image[rows] -= step * (along + image[rows])
+            direction, along = self.direction[rows, ...], self.along[rows, ...]
+            self.solution[rows, ...] += step * direction
+            self.its_image[rows, ...] += step * along
+            self.residual[rows, ...] -= step * (direction + self.curved[rows, ...])
+            self.image[rows, ...] -= step * (along + image[rows, ...])
 
         self.panels.each(move)
         self._turn()
@@ -281,12 +283,12 @@ class _Iteration:
         new, new_image = self._preconditioned()
         square = self._square()
         ratio = np.divide(square, self.square, out=np.zeros_like(square), where=self.square > 0)[:, None]
-        self.square = square
+        ratio, self.square = like(ratio, new), square
 
         def one(rows: slice) -> None:
-            self.direction[rows] *= ratio
-            self.direction[rows] += new[rows]
-            self.along[rows] *= ratio
-            self.along[rows] += new_image[rows]
+            self.direction[rows, ...] *= ratio
+            self.direction[rows, ...] += new[rows, ...]
+            self.along[rows, ...] *= ratio
+            self.along[rows, ...] += new_image[rows, ...]
 
         self.panels.each(one)

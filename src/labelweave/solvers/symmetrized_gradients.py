@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelweave.array_types import Array, GroupedColumns
+from labelweave.arrays.linear_algebra import group_products
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
 __all__ = ["CurvatureRoot", "SymmetrizedGradients"]
@@ -232,7 +233,7 @@ class _Iteration:
             forces[rows] = self.step[rows] + root.transposed(image[rows], rows)
             if self.free is not None:
                 forces[rows] *= self.free[rows]
-            return np.asarray(np.einsum("ngc,ngc->g", self.step[rows], forces[rows]))
+            return group_products(self.step[rows], forces[rows])
 
         curvature = panels.total(pull)
         length = np.divide(self.square, curvature, out=np.zeros_like(curvature), where=curvature > 0)
@@ -245,7 +246,7 @@ class _Iteration:
             self.sums[rows] += length * self.spread[rows]
             self.images[rows] += length * image[rows]
             self.residual[rows] -= length * forces[rows]
-            return np.asarray(np.einsum("ngc,ngc->g", self.residual[rows], self._preconditioned(rows)))
+            return group_products(self.residual[rows], self._preconditioned(rows))
 
         square = panels.total(move)
         ratio = np.divide(square, self.square, out=np.zeros_like(square), where=self.square > 0)[:, None]

@@ -48,12 +48,7 @@ class LowRankGram(Gram):
 
     @classmethod
     def from_source(
-        cls,
-        source: GramSource,
-        constant: float,
-        dtype: npt.DTypeLike,
-        workers: Workers,
-        pivoting: Pivoting,
+        cls, source: GramSource, constant: float, dtype: npt.DTypeLike, workers: Workers, pivoting: Pivoting
     ) -> LowRankGram:
         """Factorise a kernel matrix incompletely, in double precision.
 

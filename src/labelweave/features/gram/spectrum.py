@@ -14,6 +14,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.arrays.linear_algebra import as_type, columns_of, contiguous, eigh
 from labelweave.features.gram.dense_features import FeatureGram
 from labelweave.features.gram.stored import Gram, StoredGram
 
@@ -46,9 +47,9 @@ def full_spectrum(gram: StoredGram) -> GramSpectrum:
 
     gram: the matrix; a few thousand rows at most, the cost grows with their cube.
     """
-    values, vectors = np.linalg.eigh(gram.table.astype(np.float64))
+    values, vectors = eigh(as_type(gram.table, np.float64))
     kept = values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
-    return GramSpectrum(np.ascontiguousarray(vectors[:, kept]), values[kept], 0.0, is_exact=True)
+    return GramSpectrum(contiguous(columns_of(vectors, kept)), values[kept], 0.0, is_exact=True)
 
 
 def feature_spectrum(gram: FeatureGram) -> GramSpectrum:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array
-from labelweave.arrays import Workers, panels
+from labelweave.arrays import Workers, namespace, panels
+from labelweave.arrays.linear_algebra import block_of, to_numpy
 from labelweave.features.gram.sources import GramSource
 
 __all__ = ["Array", "Gram", "StoredGram", "StreamedGram"]
@@ -134,7 +135,7 @@ class StoredGram(Gram):
 
     def __init__(self, table: Array, workers: Workers, origin: Gram | None = None) -> None:
         self.table, self.workers, self.origin = table, workers, origin
-        self.n_rows, self.dtype = len(table), table.dtype
+        self.n_rows, self.dtype = table.shape[0], table.dtype
 
     @classmethod
     def from_source(
@@ -159,7 +160,7 @@ class StoredGram(Gram):
         return cls(table, workers, StreamedGram(source, constant, np.float64, workers))
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        return np.asarray(self.table.diagonal(), dtype=np.float64)
+        return to_numpy(namespace(self.table).linalg.diagonal(self.table)).astype(np.float64)
 
     def columns(self, which: Array) -> Array:
         return np.ascontiguousarray(self.table[which].T)
@@ -175,7 +176,7 @@ class StoredGram(Gram):
         Returns (k, k): A copy of the entries.
         Shapes: rows (k,).
         """
-        return np.asarray(self.table[np.ix_(rows, rows)], dtype=np.float64)
+        return np.require(to_numpy(block_of(self.table, rows, rows)), np.float64, "W")
 
 
 class StoredRows:

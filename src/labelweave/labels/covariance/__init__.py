@@ -9,9 +9,4 @@ from labelweave.labels.covariance.base import IdentityCovariance, LabelCovarianc
 from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 
-__all__ = [
-    "DenseCovariance",
-    "FactorCovariance",
-    "IdentityCovariance",
-    "LabelCovariance",
-]
+__all__ = ["DenseCovariance", "FactorCovariance", "IdentityCovariance", "LabelCovariance"]

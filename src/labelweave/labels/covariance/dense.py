@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array, LabelsByLabels
-from labelweave.arrays import Workers
+from labelweave.arrays import Workers, namespace
+from labelweave.arrays.linear_algebra import like
 from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import check_amount, dense_spectrum
 from labelweave.labels.label_matrix import checked_names
@@ -57,11 +58,12 @@ class DenseCovariance(LabelCovariance):
         return np.asarray(self.matrix.diagonal())
 
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
-        kind = np.float32 if vectors.dtype == np.float32 else np.float64
-        matrix = self.matrix.astype(kind, copy=False)
+        matrix, xp = like(self.matrix, vectors), namespace(vectors)
         if workers is None:
-            return np.asarray(vectors @ matrix)
-        return workers.matmul(vectors.reshape(-1, self.n_labels), matrix).reshape(vectors.shape)
+            return vectors @ matrix
+        flat = workers.matmul(xp.reshape(vectors, (-1, self.n_labels)), matrix)
+        product: Array = xp.reshape(flat, vectors.shape)
+        return product
 
     def shrink(self, amount: float) -> DenseCovariance:
         check_amount(amount)

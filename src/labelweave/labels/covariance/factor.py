@@ -7,18 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import RowPanels, Workers
+from labelweave.arrays import RowPanels, Workers, namespace
+from labelweave.arrays.linear_algebra import is_numpy, like
 from labelweave.labels.covariance.base import LabelCovariance
-from labelweave.labels.covariance.spectra import (
-    check_amount,
-    check_writable,
-    dense_spectrum,
-    factor_spectrum,
-)
+from labelweave.labels.covariance.spectra import check_amount, check_writable, dense_spectrum, factor_spectrum
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 
@@ -89,30 +84,33 @@ class FactorCovariance(LabelCovariance):
         return self.block(every, every)
 
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
-        kind, flat = _number_type(vectors), vectors.reshape(-1, self.n_labels)
-        own = self.own_variance.astype(kind)
+        xp = namespace(vectors)
+        flat: Any = xp.reshape(vectors, (-1, self.n_labels))
+        own = like(self.own_variance, vectors)
         if workers is None:
-            factor = self.factor.astype(kind)
+            factor = _factor_like(self.factor, vectors)
             product = flat * own + (flat @ factor) @ factor.T
         elif not self.ties_labels:
-            product = flat * self.diagonal().astype(kind)
+            product = flat * like(self.diagonal(), vectors)
         elif self._root is None:
-            product = workers.matmul(flat, self._matrix.astype(kind, copy=False))
+            product = workers.matmul(flat, like(self._matrix, vectors))
         else:
-            product = self._through_root(flat, self._root.astype(kind), workers)
-            if own.any():
+            product = self._through_root(flat, _factor_like(self._root, vectors), workers)
+            if self.own_variance.any():
                 product += flat * own
-        return np.asarray(product).reshape(vectors.shape)
+        result: Array = xp.reshape(product, vectors.shape)
+        return result
 
     def _through_root(self, flat: Array, root: Any, workers: Workers) -> Array:
         if not sp.issparse(root):
-            return np.asarray((flat @ root) @ root.T)
+            through: Array = (flat @ root) @ root.T
+            return through
         product, root, turned = np.empty(flat.shape, root.dtype), sp.csr_array(root), sp.csr_array(root.T)
 
         def one(rows: slice) -> None:
             product[rows] = (root @ (turned @ flat[rows].T)).T
 
-        RowPanels(workers, *flat.shape).each(one)
+        RowPanels(workers, flat).each(one)
         return product
 
     def around(self, product: Callable[[Array], Array], vectors: Array, workers: Workers) -> Array:
@@ -120,25 +118,25 @@ class FactorCovariance(LabelCovariance):
 
         The product with K is as wide as a thin factor, and leaves out labels without variance.
         """
-        kind = _number_type(vectors)
         if not self.ties_labels:
-            variances = self.diagonal().astype(kind)
+            variances = like(self.diagonal(), vectors)
+            if not is_numpy(vectors) or variances.all():
+                whole = product(vectors)
+                whole *= variances
+                return whole
             kept = np.flatnonzero(variances)
-            if len(kept) == self.n_labels:
-                result = product(vectors)
-                result *= variances
-                return result
-            result = np.zeros(vectors.shape, kind)
+            padded = np.zeros(vectors.shape, variances.dtype)
             some = np.ascontiguousarray(vectors[..., kept])
-            result[..., kept] = product(some) * variances[kept]
-            return result
+            padded[..., kept] = product(some) * variances[kept]
+            return padded
         root = self._root
         if root is None or root.shape[1] >= self.n_labels or self.own_variance.any():
             return self.matmul(product(vectors), workers)
-        root = root.astype(kind)
-        mixed = np.asarray(vectors.reshape(-1, self.n_labels) @ root)
-        mixed = product(mixed.reshape(*vectors.shape[:-1], root.shape[1]))
-        return np.asarray(mixed.reshape(-1, root.shape[1]) @ root.T).reshape(vectors.shape)
+        xp, root = namespace(vectors), _factor_like(root, vectors)
+        mixed = xp.reshape(vectors, (-1, self.n_labels)) @ root
+        mixed = product(xp.reshape(mixed, (*vectors.shape[:-1], root.shape[1])))
+        result: Array = xp.reshape(xp.reshape(mixed, (-1, root.shape[1])) @ root.T, vectors.shape)
+        return result
 
     def shrink(self, amount: float) -> FactorCovariance:
         check_amount(amount)
@@ -163,9 +161,11 @@ class FactorCovariance(LabelCovariance):
         return dense_spectrum(self.to_dense())
 
 
-def _number_type(vectors: Array) -> npt.DTypeLike:
-    """Choose the type in which to multiply some vectors: float32 for float32, else float64."""
-    return np.float32 if vectors.dtype == np.float32 else np.float64
+def _factor_like(factor: Any, vectors: Array) -> Any:
+    """Give a factor, sparse or not, in the precision of some vectors; a sparse one stays with SciPy."""
+    if sp.issparse(factor):
+        return factor.astype(np.float32 if vectors.dtype == np.float32 else np.float64)
+    return like(factor, vectors)
 
 
 def _checked_factor(factor: Any) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -152,21 +151,21 @@ class DenseEntries:
                 _, weights, gradients = at(block)
                 return np.asarray((weights * gradients) @ right)
 
-            return np.concatenate(self._parts(part))
+            return np.concatenate(self.workers.map(part, self.blocks))
 
         def adjoint(left: Array) -> Array:
             def part(block: slice) -> Array:
                 _, weights, gradients = at(block)
                 return np.asarray((weights * gradients).T @ left[block])
 
-            return np.asarray(sum(self._parts(part)))
+            return np.asarray(sum(self.workers.map(part, self.blocks)))
 
         def conjugate(share: float) -> float:
             def part(block: slice) -> float:
                 signs, weights, gradients = at(block)
                 return float((weights * self.loss.conjugate(signs, share * gradients)).sum(dtype=np.float64))
 
-            return float(sum(self._parts(part)))
+            return float(sum(self.workers.map(part, self.blocks)))
 
         return GradientOperator(matmul, adjoint, conjugate)
 
@@ -185,13 +184,3 @@ class DenseEntries:
             return bent
 
         return curve
-
-    def _parts(self, part: Callable[[slice], Any]) -> list[Any]:
-        """Compute something of every block, and give them in order."""
-        found: dict[int, Any] = {}
-
-        def one(block: slice) -> None:
-            found[block.start] = part(block)
-
-        self.workers.each(one, self.blocks)
-        return [found[block.start] for block in self.blocks]

@@ -1,0 +1,97 @@
+"""The solvers on arrays of a library that has nothing but the array API standard: NumPy's answers."""
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+from labelweave.arrays import Workers
+from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.features.gram import StoredGram
+from labelweave.features.gram.sources import KernelSource
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.losses import EntrywiseLoss, SoftmaxLoss
+from labelweave.problems import MarginBox, Resources, kernel_margins
+from labelweave.problems.coupled_gram import CoupledGram, GramTerm
+from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.solvers import AlternatingDirections, Status
+from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
+
+N, L = 40, 3
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(N, 4))
+RANDOM_AXES = RANDOM.normal(size=(4, L))
+Y = (X @ RANDOM_AXES + 0.3 * RANDOM.normal(size=(N, L)) > 0).astype(int)
+ROOT = RANDOM.normal(size=(L, 2))
+COVARIANCES = {
+    "independent": LabelCovariance.identity(L),
+    "dense": LabelCovariance.dense(ROOT @ ROOT.T + 0.5 * np.eye(L)),
+    "low rank": LabelCovariance.low_rank(ROOT, 0.0),
+    "diagonal": LabelCovariance.low_rank(np.empty((L, 0)), np.array([1.0, 0.5, 2.0])),
+}
+LIBRARIES = (np.asarray, strict.asarray)
+
+
+def _near(found, expected, tol=1e-10):
+    """Whether an array stayed in its library, with NumPy's entries."""
+    assert isinstance(found, type(strict.asarray(0.0)))
+    np.testing.assert_allclose(np.from_dlpack(found), expected, rtol=tol, atol=tol * abs(expected).max())
+
+
+def _gram(make):
+    table = StoredGram.from_source(KernelSource(RBFKernel(0.2), FeatureMatrix(X)), 0.5, float, Workers())
+    return StoredGram(make(table.table), Workers())
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_alternating_directions(covariance):
+    def fit(make):
+        gram = _gram(make)
+        box = MarginBox.make(LabelMatrix(Y), np.full(N, 2.0), np.ones((2, L)))
+        box = MarginBox(make(box.targets), make(box.lower), make(box.upper))
+        source = KernelSource(RBFKernel(0.2), FeatureMatrix(X))
+        resources = Resources(Workers(), np.float64, 1e9)
+        problem = kernel_margins(box, source, 0.5, COVARIANCES[covariance], resources, gram)
+        return AlternatingDirections(1e-5, 2000).solve(problem)
+
+    (expected, _), (found, _) = map(fit, LIBRARIES)
+    assert found.status is expected.status is Status.CONVERGED
+    assert (found.gap, found.n_iter) == (pytest.approx(expected.gap, rel=1e-6), expected.n_iter)
+    for name in ("kept", "kept_scores", "boxed", "boxed_scores"):
+        _near(getattr(found.answer, name), getattr(expected.answer, name))
+
+
+def _fit_likelihood(make, loss, covariance, *, is_separate):
+    operator = CoupledGram([GramTerm(_gram(make), covariance)], 0.3, Workers(), is_separate=is_separate)
+    problem = KernelLikelihood(operator, loss, 0, 0)
+    solver = NewtonConjugateGradient(1e-8, 50)
+    return solver.solve(problem, NewtonState.at(make(np.zeros(loss.shape))))
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_newtons_method_for_one_class_a_row(covariance):
+    weights = np.ones((N, 2))
+    weights[:5, 0] = weights[5:9, 1] = 0.0
+    loss = SoftmaxLoss((X @ RANDOM_AXES).argmax(axis=1), L, weights)
+    (expected, at), (found, state) = (
+        _fit_likelihood(make, loss, COVARIANCES[covariance], is_separate=False) for make in LIBRARIES
+    )
+    assert found.status is expected.status is Status.CONVERGED
+    assert found.n_iter == expected.n_iter
+    _near(state.dual, at.dual)
+    _near(state.scores, at.scores)
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared", "squared_hinge"])
+@pytest.mark.parametrize("is_separate", [False, True])
+def test_newtons_method_for_many_labels(name, is_separate):
+    signs = (2 * Y - 1).astype(np.int8)
+    signs[3, 1] = 0
+    loss = EntrywiseLoss(name, signs, np.ones((N, 1)) * [1.0, 0.1], is_separate=is_separate)
+    covariance = COVARIANCES["diagonal" if is_separate else "dense"]
+    (expected, at), (found, state) = (
+        _fit_likelihood(make, loss, covariance, is_separate=is_separate) for make in LIBRARIES
+    )
+    assert found.status is expected.status is Status.CONVERGED
+    assert found.n_iter == expected.n_iter
+    _near(state.dual, at.dual)
+    _near(state.scores, at.scores)
