@@ -47,7 +47,7 @@ class Curve:
 
 
 def _relative_gap(primal: float, dual: float) -> float:
-    return (primal - dual) / max(1.0, abs(primal))
+    return (primal - dual) / abs(primal)
 
 
 def reaching_points(curve: Curve, targets: Sequence[float]) -> list[Point | None]:

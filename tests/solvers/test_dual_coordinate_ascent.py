@@ -81,7 +81,7 @@ def test_a_trace_tells_what_happened():
     assert (np.diff([r.iteration for r in result.trace]) > 0).all()
     assert (np.diff([r.time for r in result.trace]) >= 0).all()
     for record in result.trace:
-        assert record.gap == (record.primal - record.dual) / max(1, abs(record.primal))
+        assert record.gap == (record.primal - record.dual) / abs(record.primal)
         assert 0 < record.active_share <= 1
     assert max(r.dual for r in result.trace) <= min(r.primal for r in result.trace) * (1 + 1e-12)
 

@@ -23,7 +23,7 @@ def _data(seed=0, n=120, d=4, scale=1.0):
 def _gap(signed, margins, bounds, a):
     weights = signed.T @ a
     primal = weights @ weights / 2 + bounds @ np.maximum(0, margins - signed @ weights)
-    return (primal - (margins @ a - weights @ weights / 2)) / max(1, abs(primal))
+    return (primal - (margins @ a - weights @ weights / 2)) / abs(primal)
 
 
 @settings(deadline=None, max_examples=60)

@@ -120,7 +120,7 @@ class DualProgressDisplay:
     """Objective, dual and gap of one or several fits, from their traces.
 
     The optimum lies between the objective (primal, a solid line) and the dual (dashed).  The gap is
-    (primal - dual) / max(1, abs(primal)).  A model without a dual shows its objective and, dotted in place of
+    (primal - dual) / abs(primal).  A model without a dual shows its objective and, dotted in place of
     the gap, by how much each round lowered it.  Make a display with :meth:`from_estimator` or
     :meth:`from_traces`; both draw it.
 

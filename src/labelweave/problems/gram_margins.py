@@ -21,7 +21,8 @@ from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.coupled_gram import CoupledGram
 from labelweave.problems.shifted_solves import ShiftedSolves
-from labelweave.solvers.box_dual import dual_value, primal_value, relative_gap
+from labelweave.solvers.box_dual import dual_value, primal_value
+from labelweave.solvers.frame import relative_gap
 
 __all__ = ["GramMargins", "MarginBox", "SettledMargins", "on_support"]
 

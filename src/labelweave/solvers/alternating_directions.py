@@ -34,10 +34,9 @@ from labelweave.solvers.box_dual import (
     dual_value,
     dual_value_above,
     primal_value,
-    relative_gap,
 )
 from labelweave.solvers.box_newton import newton_steps
-from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 from labelweave.solvers.interior_point import interior_steps, interior_work
 
 __all__ = ["AlternatingDirections", "SplitState"]

@@ -22,8 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.solvers.box_dual import relative_gap
-from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 
 __all__ = ["BlockAscent", "BlockDual", "BlockState"]
 

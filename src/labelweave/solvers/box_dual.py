@@ -19,6 +19,7 @@ import numpy as np
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import column_products, inner_product, like
+from labelweave.solvers.frame import relative_gap
 
 __all__ = [
     "BestPoints",
@@ -30,7 +31,6 @@ __all__ = [
     "dual_value",
     "dual_value_above",
     "primal_value",
-    "relative_gap",
 ]
 
 
@@ -206,8 +206,3 @@ def dual_value_above(terms: BoxTerms, near: RowsByLabels, scores: RowsByLabels, 
     near: the point B, whose scores are given.
     """
     return inner_product(terms.targets - scores, boxed) + inner_product(near, scores) / 2
-
-
-def relative_gap(primal: float, dual: float) -> float:
-    """Relate a duality gap to the size of the objective."""
-    return (primal - dual) / max(1.0, abs(primal))

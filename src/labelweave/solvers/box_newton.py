@@ -19,7 +19,8 @@ import scipy.linalg as sl
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import add_to_diagonal, like, to_numpy
-from labelweave.solvers.box_dual import FreeSystems, LocalEnd, dual_value, primal_value, relative_gap
+from labelweave.solvers.box_dual import FreeSystems, LocalEnd, dual_value, primal_value
+from labelweave.solvers.frame import relative_gap
 
 __all__ = ["newton_steps"]
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from labelweave._loops.visits import in_runs, rows_above
 from labelweave.array_types import Array
-from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 
 __all__ = ["BoxDual", "DualCoordinateAscent", "SweepState"]
 
@@ -154,7 +154,7 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
             # a closed block is not swept again, so its gap is the one just measured
             met_gaps = np.where(is_open, met_gaps, np.maximum(primal - dual, 0))
         # the gaps met in a sweep are about the gap before it: look again when it may be small enough
-        check_below = max(met_gaps.sum() / 10, 1.5 * self.tol * max(1.0, abs(record.primal)))
+        check_below = max(met_gaps.sum() / 10, 1.5 * self.tol * abs(record.primal))
         state = replace(state, is_open=is_open, met_gaps=met_gaps, check_below=float(check_below))
         return Round(state, record, status, answer)
 
@@ -188,4 +188,4 @@ def _record(problem: BoxDual, state: SweepState, primals: Array, duals: Array) -
     primal, dual = float(primals.sum()), float(duals.sum())
     possible_visits = problem.n_blocks * problem.n_rows * (1 + _HOT_SWEEPS)
     share = float(state.visits.sum() / max(1, possible_visits))
-    return TraceRecord(0, 0.0, primal, dual, (primal - dual) / max(1.0, abs(primal)), share)
+    return TraceRecord(0, 0.0, primal, dual, relative_gap(primal, dual), share)

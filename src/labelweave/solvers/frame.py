@@ -12,6 +12,7 @@ never stopped: nothing but the state goes from one round to the next.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -102,6 +103,14 @@ class SolverResult:
         return SolverResult(later.status, rounds + later.n_iter, self.trace + moved)
 
 
+def relative_gap(primal: float, dual: float) -> float:
+    """Give the share of itself that the objective can be above its minimum; 0/0 is 0."""
+    difference = primal - dual
+    if primal == 0:
+        return 0.0 if difference == 0 else math.copysign(math.inf, difference)
+    return difference / abs(primal)
+
+
 class TraceRecord(NamedTuple):
     """What was known at one check of the duality gap.
 
@@ -110,7 +119,7 @@ class TraceRecord(NamedTuple):
     time: seconds since the solver started.
     primal: objective at the current weights: an upper bound of the optimum.
     dual: dual objective: a lower bound of the optimum.
-    gap: (primal - dual) / max(1, abs(primal)).
+    gap: (primal - dual) / abs(primal), see :func:`relative_gap`.
     active_share: share of the (row, label block) pairs that the last round's sweeps visited, on average.
     """
 

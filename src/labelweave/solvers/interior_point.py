@@ -24,7 +24,8 @@ import scipy.linalg as sl
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays.linear_algebra import add_to_diagonal
-from labelweave.solvers.box_dual import BoxTerms, LocalEnd, dual_value, primal_value, relative_gap
+from labelweave.solvers.box_dual import BoxTerms, LocalEnd, dual_value, primal_value
+from labelweave.solvers.frame import relative_gap
 
 __all__ = ["interior_point", "interior_steps", "interior_work"]
 

@@ -26,7 +26,7 @@ import numpy as np
 from labelweave.array_types import Array, GroupedColumns
 from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import columns_of, contiguous, copied, like, put_columns
-from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
+from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord, relative_gap
 from labelweave.solvers.newton_system import (
     FunctionGradients,
     LinearSolver,
@@ -147,7 +147,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
     def _targets(self, state: NewtonState) -> Array:
         """Share the gap that is allowed among the groups, half by their values and half evenly."""
         sizes = np.abs(state.values)
-        total = max(1.0, float(sizes.sum()))
+        total = float(sizes.sum())
         return np.asarray(self.tol * (sizes + total / len(sizes)) / 2)
 
     def _stepped(self, problem: NewtonProblem, state: NewtonState) -> tuple[NewtonState, float]:
@@ -220,7 +220,7 @@ def _record(state: NewtonState) -> TraceRecord:
     """Note objective and gap over all groups."""
     primal, gap = float(state.values.sum()), float(state.gaps.sum())
     share = len(state.active) / len(state.gaps)
-    return TraceRecord(state.rounds, 0.0, primal, primal - gap, gap / max(1.0, abs(primal)), share)
+    return TraceRecord(state.rounds, 0.0, primal, primal - gap, relative_gap(primal, primal - gap), share)
 
 
 def _of_groups(array: Array, groups: Array) -> Array:

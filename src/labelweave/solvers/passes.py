@@ -44,7 +44,7 @@ class PassRecord(NamedTuple):
     time: seconds since the solver started.
     primal: objective at the current weights: an upper bound of the optimum.
     dual: dual objective: a lower bound of the optimum; NaN where the solver has none.
-    gap: (primal - dual) / max(1, abs(primal)).
+    gap: (primal - dual) / abs(primal).
     """
 
     iteration: int
@@ -227,7 +227,7 @@ class BlockFrankWolfe(PassSolver[PassState]):
                 break
         if done % _REFRESH_EVERY == 0:
             problem.recompute(point)
-        is_near = estimate <= self.tol * max(1.0, abs(state.level))
+        is_near = estimate <= self.tol * abs(state.level)
         if not (is_near or done % _CHECK_EVERY == 0 or self.is_last(state)):
             return state, None, None
         record = problem.evaluate(point)

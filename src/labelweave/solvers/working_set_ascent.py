@@ -29,8 +29,7 @@ from labelweave._loops.working_set import (
     take_step,
 )
 from labelweave.array_types import Array, PerLabel, PerRow
-from labelweave.solvers.box_dual import relative_gap
-from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 
 __all__ = ["WorkingSetAscent", "WorkingSetDual", "WorkingSetState"]
 

@@ -154,7 +154,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         A file, written at most every 30 s while ``fit`` runs and removed when it is done.  A fit that was
         killed goes on from it with the same bits; one of other data or parameters is refused.
     tol : float, default=1e-4
-        The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
+        The relative duality gap, (primal - dual) / abs(primal), to reach.
     max_iter : int, default=100
         The largest number of Newton steps.
     solver : {"auto", "function_gradients", "symmetrized_gradients", "exact"}, default="auto"

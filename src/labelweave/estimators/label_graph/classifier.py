@@ -210,7 +210,7 @@ class LabelGraphClassifier(LabelGraphModel):
     objective_ : float
         The objective.
     duality_gap_ : float
-        (primal - dual) / max(1, abs(primal)), at the learned graph; inference that is not exact enters it
+        (primal - dual) / abs(primal), at the learned graph; inference that is not exact enters it
         with its bound.  "proximal" has a loose bound for a given graph, and none, NaN, for one that grew or
         for completed labels.
     trace_ : list of PassRecord

@@ -44,6 +44,7 @@ from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.low_rank_factors import Penalty
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
+from labelweave.solvers.frame import relative_gap
 
 __all__ = ["End", "FactorScorer", "LowRankModel"]
 
@@ -297,7 +298,7 @@ class LowRankModel(ThresholdedClassifier):
         self.n_iter_ = len(fitted.trace)
         self.trace_ = fitted.trace
         self.objective_ = fitted.objective
-        gap = (fitted.objective - fitted.lower_bound) / max(1.0, abs(fitted.objective))
+        gap = relative_gap(fitted.objective, fitted.lower_bound)
         self.duality_gap_ = float(gap) if np.isfinite(gap) else float("nan")
         if not self.converged_:
             warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)

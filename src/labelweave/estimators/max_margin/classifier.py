@@ -124,7 +124,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
         on from it, with the same bits, when the same call is made again; other data or parameters are
         refused.  It is removed when the fit is done.
     tol : float, default=1e-3
-        The relative duality gap, (primal - dual) / max(1, abs(primal)), to reach.
+        The relative duality gap, (primal - dual) / abs(primal), to reach.
     max_iter : int, default=1000
         The largest number of rounds: sweeps over all rows and a few over those that still gain,
         or steps of all variables together.

@@ -31,6 +31,7 @@ from labelweave.arrays import Workers, panels
 from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.rows import MarginData
+from labelweave.solvers.frame import relative_gap
 from labelweave.solvers.passes import PassRecord
 
 __all__ = [
@@ -196,7 +197,7 @@ class MarginModel:
 
     def record(self, primal: float, dual: float) -> PassRecord:
         """Write down the objective and its bound."""
-        return PassRecord(0, 0.0, primal, dual, (primal - dual) / max(1.0, abs(primal)), self.graph.n_cliques)
+        return PassRecord(0, 0.0, primal, dual, relative_gap(primal, dual), self.graph.n_cliques)
 
     def complete(self, point: Any) -> bool:
         """Put the best labels, given those observed, where nothing was observed.

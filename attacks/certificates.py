@@ -1,0 +1,254 @@
+"""Hold the certificates of random small problems against an independent solver.
+
+    python -m attacks.certificates --problems 500
+
+A fit claims that its objective is at most ``duality_gap_`` times itself above the minimum, and that its
+dual value is below it.  CLARABEL, through CVXPY, solves the same problem from its textbook form; the
+objective at its solution is no less than the minimum, so a claim that it contradicts is false, however exact
+CLARABEL is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
+
+_ROUNDING = 1e-9  # of the objective
+
+
+class Fit(NamedTuple):
+    """A fit and what others find: the objective at its weights, and at the best weights known."""
+
+    model: Any
+    objective: float
+    least_known: float
+
+
+class Draw:
+    """A random small problem: features of any scale, labels of any share, weights of any size."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random = np.random.default_rng(seed)
+        self.n, self.d, self.n_labels = random.integers((2, 1, 1), (20, 6, 5))
+        self.X = random.normal(size=(self.n, self.d)) * self.power(-2, 2)
+        scores = self.X @ random.normal(size=(self.d, self.n_labels)) / np.abs(self.X).max()
+        noise = random.normal(size=scores.shape) * self.power(-2, 0.5)
+        self.Y = (scores + noise > random.normal(size=self.n_labels) * 0.3).astype(float)
+        self.tol = self.power(-6, -1)
+        self.weights = 10.0 ** random.uniform(-1, 1, self.n)
+
+    def power(self, low: float, high: float) -> float:
+        """Draw a number log-uniformly."""
+        return float(10.0 ** self.random.uniform(low, high))
+
+    def with_gaps(self) -> np.ndarray:
+        """Give the labels with a share of them unobserved, at least one of each kept."""
+        missing = self.random.random(self.Y.shape) < self.random.uniform(0, 0.5)
+        missing[0] = False
+        return np.where(missing, np.nan, self.Y)
+
+    def features(self, kernel: str, gamma: float, intercept: float = 1.0) -> np.ndarray:
+        """Write out features whose dot products are the kernel, and a constant one."""
+        explicit = self.X if kernel == "linear" else _root(rbf_kernel(self.X, gamma=gamma))
+        return np.hstack([explicit, np.full((self.n, 1), intercept)])
+
+
+def _root(matrix: np.ndarray) -> np.ndarray:
+    sizes, axes = np.linalg.eigh(matrix)
+    return np.asarray(axes * np.sqrt(np.maximum(sizes, 0.0)))
+
+
+def _least(variables: list[cp.Variable], objective: cp.Expression) -> float:
+    """Give the least objective found, at weights that were written down; that of zero if nothing better."""
+    for variable in variables:
+        variable.value = np.zeros(variable.shape)
+    at_zero = float(objective.value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of inexact solutions, which serve as well
+        try:
+            cp.Problem(cp.Minimize(objective)).solve(
+                solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
+            )
+        except cp.error.SolverError:
+            return at_zero
+    if any(variable.value is None for variable in variables):
+        return at_zero
+    return min(at_zero, float(objective.value))
+
+
+def max_margin(draw: Draw) -> Fit:
+    """Fit the hinge loss with labels that go together, linear or with an RBF kernel."""
+    random, Y, L = draw.random, draw.with_gaps(), draw.n_labels
+    kernel, gamma, C = str(random.choice(["linear", "rbf"])), draw.power(-3, 1), draw.power(-4, 3)
+    root = np.eye(L) if random.random() < 0.4 else np.eye(L) + random.normal(size=(L, L))
+    costs = 10.0 ** random.uniform(-0.5, 0.5, (2, L))
+    model = MaxMarginClassifier(
+        C, kernel=kernel, gamma=gamma, label_covariance=root @ root.T, tol=draw.tol,
+        false_negative_cost=costs[1], false_positive_cost=costs[0],
+    ).fit(draw.X, Y, draw.weights)  # fmt: skip
+    features = draw.features(kernel, gamma)
+    signs = np.nan_to_num(2 * Y - 1)
+    margins, bounds = np.where(signs > 0, costs[1], costs[0]), 2 * C * draw.weights[:, None] * np.abs(signs)
+    inverse = np.linalg.inv(root @ root.T)
+    if kernel == "linear":
+        weights = np.vstack([model.coef_.T, model.intercept_])
+        square, scores = np.sum(weights * (weights @ inverse)), features @ weights
+    else:
+        dual = np.zeros(Y.shape)
+        dual[model.support_] = model.dual_coef_
+        scores = features @ features.T @ dual
+        square = np.sum(dual * (scores @ inverse))
+    objective = square / 2 + np.sum(bounds * np.maximum(0, margins - signs * scores))
+    V = cp.Variable((features.shape[1], L))
+    loss = cp.sum(cp.multiply(bounds, cp.pos(margins - cp.multiply(signs, features @ V @ root.T))))
+    return Fit(model, float(objective), _least([V], cp.sum_squares(V) / 2 + loss))
+
+
+def kernel_logistic(draw: Draw) -> Fit:
+    """Fit probabilities of labels, or of one class a row, with an RBF kernel."""
+    random, gamma, scale = draw.random, draw.power(-3, 1), draw.power(-3, 3)
+    variance, has_classes = draw.power(-1, 1), random.random() < 0.5
+    n_columns = int(random.integers(3, 5)) if has_classes else draw.n_labels
+    if has_classes:
+        classes = random.integers(0, n_columns, draw.n)
+        classes, Y = np.unique(classes, return_inverse=True)[1], None
+        n_columns = int(classes.max()) + 1
+        has_classes = n_columns > 2
+    if not has_classes:
+        Y = draw.with_gaps()
+        n_columns = draw.n_labels
+    model = KernelLogisticClassifier(
+        kernel="rbf", gamma=gamma, scale=scale, intercept_variance=variance, hyperparameters="fixed",
+        tol=draw.tol,
+    ).fit(draw.X, classes if has_classes else Y, draw.weights)  # fmt: skip
+    features = draw.features("rbf", gamma, np.sqrt(variance))
+    features[:, :-1] *= np.sqrt(scale)
+    V = cp.Variable((features.shape[1], n_columns))
+    scores = features @ V
+    if has_classes:
+        own = cp.sum(cp.multiply(np.eye(n_columns)[classes], scores), axis=1)
+        loss = cp.sum(cp.multiply(draw.weights, cp.log_sum_exp(scores, axis=1) - own))
+    else:
+        signs = np.nan_to_num(2 * Y - 1)
+        seen = draw.weights[:, None] * np.abs(signs)
+        loss = cp.sum(cp.multiply(seen, cp.logistic(-cp.multiply(signs, scores))))
+    return Fit(model, model.trace_[-1].primal, _least([V], cp.sum_squares(V) / 2 + loss))
+
+
+def low_rank(draw: Draw) -> Fit:
+    """Fit factors of any rank with the trace norm."""
+    Y, loss = draw.with_gaps(), str(draw.random.choice(["squared", "logistic", "squared_hinge"]))
+    model = LowRankClassifier(
+        int(draw.random.integers(1, 6)), loss=loss, regularization=draw.power(-3, 2), tol=draw.tol,
+        max_iter=300,
+    ).fit(draw.X, Y, draw.weights)  # fmt: skip
+    features = draw.features("linear", 0.0)
+    Z = cp.Variable((features.shape[1], draw.n_labels))
+    scores, signs = features @ Z, np.nan_to_num(2 * Y - 1)
+    entries = {
+        "squared": cp.square(scores - (signs > 0)) / 2,
+        "logistic": cp.logistic(-cp.multiply(signs, scores)),
+        "squared_hinge": cp.square(cp.pos(1 - cp.multiply(signs, scores))) / 2,
+    }[loss]
+    total = cp.sum(cp.multiply(draw.weights[:, None] * np.abs(signs), entries))
+    return Fit(model, model.objective_, _least([Z], total + model.regularization_ * cp.normNuc(Z)))
+
+
+def label_graph(draw: Draw) -> Fit:
+    """Fit cliques of labels with the structured hinge, all labelings written out."""
+    random, L, penalty = draw.random, min(draw.n_labels, 4), draw.power(-4, 1)
+    Y = draw.Y[:, :L].astype(int)
+    edges = [pair for pair in itertools.combinations(range(L), 2) if random.random() < 0.6]
+    costs = 10.0 ** random.uniform(-0.5, 0.5, (2, L))
+    model = LabelGraphClassifier(
+        graph=edges or "none", regularization=penalty, tol=draw.tol,
+        false_negative_cost=costs[1], false_positive_cost=costs[0],
+    ).fit(draw.X, Y, draw.weights)  # fmt: skip
+    features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
+    labelings = np.array(list(itertools.product((0, 1), repeat=L)))
+    cost = ((labelings[None] != Y[:, None]) * np.where(Y == 1, costs[1], costs[0])[:, None]).sum(axis=2)
+    statistics, true = _states(labelings, edges), _states(Y, edges)
+    W = cp.Variable((features.shape[1], statistics.shape[1]))
+    scores = features @ W
+    own = cp.sum(cp.multiply(scores, true), axis=1, keepdims=True)
+    worst = cp.max(cost + scores @ statistics.T - own @ np.ones((1, len(labelings))), axis=1)
+    return Fit(model, model.objective_, _least([W], penalty / 2 * cp.sum_squares(W) + shares @ worst))
+
+
+def _states(labelings: np.ndarray, edges: list[tuple[int, int]]) -> np.ndarray:
+    parts = [(label,) for label in range(labelings.shape[1])] + edges
+    states = [labelings[:, list(part)] @ (1 << np.arange(len(part))) for part in parts]
+    return np.hstack([np.eye(2 ** len(part))[own] for part, own in zip(parts, states, strict=True)])
+
+
+ESTIMATORS: dict[str, Callable[[Draw], Fit]] = {
+    "max-margin": max_margin,
+    "kernel-logistic": kernel_logistic,
+    "low-rank": low_rank,
+    "label-graph": label_graph,
+}
+
+
+def violations(fit: Fit, tol: float) -> Iterator[str]:
+    """Say which words of a certificate are false."""
+    model, last = fit.model, fit.model.trace_[-1]
+    gap, slack = model.duality_gap_, _ROUNDING * abs(fit.objective)
+    if not gap >= -_ROUNDING:
+        yield f"a gap of {gap}"
+    if fit.objective - fit.least_known > gap * abs(fit.objective) + slack:
+        above = fit.objective / fit.least_known - 1
+        yield f"the objective {fit.objective:.6g} is {above:.3g} above the minimum, the gap says {gap:.3g}"
+    if isinstance(model, LowRankClassifier):
+        return  # its rounds end when they lower the objective by little
+    if abs(last.primal - fit.objective) > 1e-6 * abs(fit.objective):
+        yield f"the objective is {fit.objective:.9g}, the trace says {last.primal:.9g}"
+    if last.dual > fit.least_known + slack:
+        yield f"the dual value {last.dual:.9g} is above an objective of {fit.least_known:.9g}"
+    if model.converged_ and gap > tol:
+        yield f"converged with a gap of {gap:.3g}, and tol={tol:.3g}"
+
+
+def attack(name: str, seeds: range) -> list[str]:
+    """Fit random problems; give the violations, a line each."""
+    found = []
+    for seed in seeds:
+        draw = Draw(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fit = ESTIMATORS[name](draw)
+        found += [f"{name}, seed {seed}: {what}" for what in violations(fit, draw.tol)]
+    return found
+
+
+def main() -> None:
+    """Attack every estimator."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--problems", type=int, default=500, help="random problems of each estimator")
+    parser.add_argument("--estimators", nargs="+", choices=ESTIMATORS, default=list(ESTIMATORS))
+    parser.add_argument("--seed", type=int, default=0, help="of the first problem")
+    chosen = parser.parse_args()
+    failed = False
+    for name in chosen.estimators:
+        found = attack(name, range(chosen.seed, chosen.seed + chosen.problems))
+        print(f"{name}: {chosen.problems} problems, {len(found)} violations", *found, sep="\n  ", flush=True)
+        failed |= bool(found)
+    raise SystemExit(failed)
+
+
+if __name__ == "__main__":
+    main()

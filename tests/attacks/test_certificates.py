@@ -1,0 +1,37 @@
+"""Certificates mean what they say, on random small problems that an independent solver solves too."""
+
+import numpy as np
+import pytest
+
+from attacks import certificates
+from labelweave import LabelGraphClassifier
+from labelweave.solvers.frame import relative_gap
+
+
+@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("name", certificates.ESTIMATORS)
+def test_no_certificate_claims_what_is_false(name, part):
+    assert certificates.attack(name, range(10_000 + 10 * part, 10_010 + 10 * part)) == []
+
+
+def test_false_claims_are_found():
+    fit = certificates.max_margin(certificates.Draw(3))
+    assert list(certificates.violations(fit, 0.1)) == []
+    worse = fit._replace(least_known=0.5 * fit.objective)
+    assert len(list(certificates.violations(worse, 0.1))) == 2
+
+
+def test_the_gap_is_relative_to_objectives_below_one_too():
+    X = np.random.default_rng(0).normal(size=(60, 8))
+    Y = (X[:, :3] > 0).astype(int)
+    model = LabelGraphClassifier(graph="full", regularization=1e-5, tol=1e-2, max_iter=3000).fit(X, Y)
+    last = model.trace_[-1]
+    assert last.primal < 1e-2
+    assert model.converged_
+    assert last.primal - last.dual <= 1e-2 * last.primal
+
+
+def test_a_gap_of_nothing():
+    assert relative_gap(0.0, 0.0) == 0.0
+    assert relative_gap(0.0, -1.0) == np.inf
+    assert relative_gap(2.0, 1.0) == 0.5
