@@ -2,6 +2,7 @@
 
 from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
@@ -14,6 +15,7 @@ __all__ = [
     "Interval",
     "InvalidParameterError",
     "StrOptions",
+    "_BaseScorer",
     "_check_sample_weight",
     "_fit_context",
     "_num_samples",

@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from labelweave.array_types import Array, RowsByLabels
+from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.held_out import HeldOutScores, hold_out
 from labelweave.labels import LabelMatrix
+from labelweave.metrics.responses import label_probabilities, label_scores
 from labelweave.sklearn_compat import _num_samples, _safe_indexing, _safe_split
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
@@ -39,48 +40,6 @@ Split = tuple[Array, Array]
 
 _MOST_SCORES = 250_000_000  # 1 GB
 _MOST_PRECISE = 32_000_000  # scores that are kept in double precision
-
-
-def label_scores(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> RowsByLabels:
-    """Score every label by ``decision_function`` or, for want of it, by ``predict_proba``."""
-    if response == "predict_proba" or not hasattr(estimator, "decision_function"):
-        return label_probabilities(estimator, X, n_labels)
-    return _as_table(np.asarray(estimator.decision_function(X)), estimator, n_labels)
-
-
-def label_probabilities(estimator: Any, X: Any, n_labels: int) -> RowsByLabels:
-    """Ask for the probability of every label, in one table."""
-    if not hasattr(estimator, "predict_proba"):
-        raise ValueError(
-            f"{type(estimator).__name__} has neither the method that is asked for nor predict_proba; "
-            "give an estimator with decision_function or predict_proba."
-        )
-    found = estimator.predict_proba(X)
-    if isinstance(found, list):  # forests, neighbours and trees give one table a label
-        classes = getattr(estimator, "classes_", [np.arange(2)] * len(found))
-        columns = [_positive_column(table, values) for table, values in zip(found, classes, strict=True)]
-        return _as_table(np.column_stack(columns), estimator, n_labels)
-    table = np.asarray(found)
-    if n_labels == 1 and table.ndim == 2 and table.shape[1] == 2:
-        table = table[:, 1]
-    return _as_table(table, estimator, n_labels)
-
-
-def _positive_column(table: Array, classes: Any) -> Array:
-    """Take the column of the label's class 1; a label that was never seen, or always, has one class only."""
-    if len(classes) == 2:
-        return np.asarray(table[:, 1])
-    return np.full(len(table), float(classes[0] == 1))
-
-
-def _as_table(scores: Array, estimator: Any, n_labels: int) -> Array:
-    table = scores.reshape(-1, 1) if scores.ndim == 1 and n_labels == 1 else scores
-    if table.ndim != 2 or table.shape[1] != n_labels:
-        raise ValueError(
-            f"{type(estimator).__name__} gives scores of shape {scores.shape} for {n_labels} labels; one "
-            "column a label is needed."
-        )
-    return table
 
 
 def decision_level(estimator: Any, response: str = "auto") -> float:

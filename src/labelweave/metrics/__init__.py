@@ -20,16 +20,20 @@ from labelweave.metrics.rankings import (
     label_ranking_average_precision,
     ranking_loss,
 )
+from labelweave.metrics.scorers import LabelScorer, get_scorer, get_scorer_names
 from labelweave.metrics.summary import class_summary, score_table
 from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensities, propensity_scored_precision_at_k
 
 __all__ = [
+    "LabelScorer",
     "average_auc",
     "class_summary",
     "coverage_error",
     "error_reject_curve",
     "expected_calibration_error",
     "f1_score",
+    "get_scorer",
+    "get_scorer_names",
     "hamming_loss",
     "label_ranking_average_precision",
     "log_loss",

@@ -63,7 +63,7 @@ def log_loss(
     >>> round(log_loss([[1, 0], [float("nan"), 1]], [[0.5, 0.5], [0.9, 0.5]]), 4)
     0.6931
     """
-    if not _has_many_labels(y_true):
+    if not has_many_labels(y_true):
         rows = read_class_rows(y_true, probabilities, classes, sample_weight, taxonomy)
         return class_log_loss(rows, taxonomy)
     if classes is not None or taxonomy is not None:
@@ -91,7 +91,7 @@ def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
     return float(_binary_losses(np.ones(len(masses), bool), masses, given.weights) / given.weights.sum())
 
 
-def _has_many_labels(y_true: Any) -> bool:
+def has_many_labels(y_true: Any) -> bool:
     if isinstance(y_true, LabelMatrix) or sp.issparse(y_true) or hasattr(y_true, "columns"):
         return True
     return np.ndim(y_true if hasattr(y_true, "dtype") else np.asarray(y_true, dtype=object)) == 2

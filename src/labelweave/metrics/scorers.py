@@ -1,0 +1,156 @@
+"""The metrics as scikit-learn's ``scoring``: in searches, in cross-validation, wherever a scorer is taken.
+
+scikit-learn's own scorers refuse targets with missing labels.  These hand them to the metrics, which leave
+unobserved entries out, and ask the estimator for the response that a metric needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from labelweave.labels import LabelMatrix
+from labelweave.metrics.class_metrics import mean_reciprocal_rank, parent_accuracy, taxonomic_loss
+from labelweave.metrics.label_sets import (
+    f1_score,
+    hamming_loss,
+    precision_score,
+    recall_score,
+    subset_accuracy,
+)
+from labelweave.metrics.probabilities import expected_calibration_error, has_many_labels, log_loss
+from labelweave.metrics.rankings import (
+    average_auc,
+    coverage_error,
+    label_ranking_average_precision,
+    ranking_loss,
+)
+from labelweave.metrics.responses import as_score_table, label_probabilities, label_scores
+from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensity_scored_precision_at_k
+from labelweave.sklearn_compat import _BaseScorer
+
+__all__ = ["LabelScorer", "get_scorer", "get_scorer_names"]
+
+
+_LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
+_CASES: dict[str, tuple[Callable[..., Any], Any, dict[str, Any]]] = {
+    "subset_accuracy": (subset_accuracy, _LABELS, {}),
+    "neg_hamming_loss": (hamming_loss, _LABELS, {}),
+    "neg_taxonomic_loss": (taxonomic_loss, _LABELS, {}),
+    "parent_accuracy": (parent_accuracy, _LABELS, {}),
+    "average_auc": (average_auc, _SCORES, {}),
+    "neg_ranking_loss": (ranking_loss, _SCORES, {}),
+    "neg_coverage_error": (coverage_error, _SCORES, {}),
+    "label_ranking_average_precision": (label_ranking_average_precision, _SCORES, {}),
+    "precision_at_k": (precision_at_k, _SCORES, {}),
+    "ndcg_at_k": (ndcg_at_k, _SCORES, {}),
+    "propensity_scored_precision_at_k": (propensity_scored_precision_at_k, _SCORES, {}),
+    "neg_log_loss": (log_loss, _PROBABILITIES, {}),
+    "neg_expected_calibration_error": (expected_calibration_error, _PROBABILITIES, {}),
+    "mean_reciprocal_rank": (mean_reciprocal_rank, _PROBABILITIES, {}),
+}
+for _average in ("micro", "macro", "example"):
+    for _metric in (f1_score, precision_score, recall_score):
+        _name = f"{_average}_{_metric.__name__.removesuffix('_score')}"
+        _CASES[_name] = (_metric, _LABELS, {"average": _average})
+
+
+class LabelScorer(_BaseScorer):  # type: ignore[misc]
+    """A metric as a scorer, which :func:`get_scorer` makes.
+
+    It is called with a fitted estimator, rows and targets, and gives a number, the greater the better: that
+    of the metric, or minus that of a loss.  It may be pickled and cloned.  Weights of rows are passed as
+    ``sample_weight``, as scikit-learn passes them on.
+    """
+
+    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
+        settings = self._kwargs | kwargs
+        if has_many_labels(y_true):
+            response = self._of_labels(method_caller, estimator, X, LabelMatrix.from_any(y_true).n_labels)
+        elif self._response_method == _PROBABILITIES:
+            response = estimator.predict_proba(X)
+            settings = {"classes": estimator.classes_} | settings
+        else:
+            response = method_caller(estimator, "predict", X, pos_label=None)
+        return float(self._sign * self._score_func(y_true, response, **settings))
+
+    def _of_labels(self, method_caller: Any, estimator: Any, X: Any, n_labels: int) -> Any:
+        """Ask for label sets, scores or probabilities; ``method_caller`` keeps them for other scorers."""
+        if self._response_method == _LABELS:
+            found = method_caller(estimator, "predict", X, pos_label=None)
+            return found.reshape(-1, 1) if found.ndim == 1 else found
+        if self._response_method == _PROBABILITIES:
+            return label_probabilities(estimator, X, n_labels)
+        # scikit-learn takes one label for one class, whose scores it negates
+        if n_labels == 1 or not hasattr(estimator, "decision_function"):
+            return label_scores(estimator, X, n_labels)
+        scores = method_caller(estimator, "decision_function", X, pos_label=None)
+        return as_score_table(scores, estimator, n_labels)
+
+
+def get_scorer(name: str, **settings: Any) -> LabelScorer:
+    """Make a scorer for scikit-learn's ``scoring``, for targets with missing labels too.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`get_scorer_names`; "precision_at_3" is "precision_at_k" with k=3.  A loss begins with
+        "neg_" and is negated.
+    **settings : object
+        Parameters of the metric, such as k, propensity, taxonomy or zero_division.
+
+    Returns
+    -------
+    LabelScorer
+        Called as ``scorer(estimator, X, y)``; the greater, the better.
+
+    Raises
+    ------
+    ValueError
+        If there is no such scorer.
+
+    Notes
+    -----
+    Label sets are those of ``predict``.  Rankings are by ``decision_function``, or for want of it by
+    ``predict_proba``, which metrics of probabilities need.  A label that a fold holds out without an observed
+    entry is left out there.  scikit-learn's own splitters by class, the default of ``cv``, refuse missing
+    labels; give ``KFold()`` or one of :mod:`labelweave.splits`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from labelweave import LowRankClassifier
+    >>> from labelweave.metrics import get_scorer
+    >>> from labelweave.splits import IterativeStratifiedKFold
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> Y = (X[:, :3] > 0).astype(float)
+    >>> Y[::5, 0] = np.nan
+    >>> search = GridSearchCV(
+    ...     LowRankClassifier(),
+    ...     {"rank": [1, 3]},
+    ...     scoring=get_scorer("micro_f1"),
+    ...     cv=IterativeStratifiedKFold(3),
+    ... )
+    >>> search.fit(X, Y).best_params_
+    {'rank': 3}
+    """
+    numbered = re.fullmatch(r"(\w+_at_)(\d+)", str(name))
+    if numbered:
+        name, settings = numbered[1] + "k", settings | {"k": int(numbered[2])}
+    if name not in _CASES:
+        raise ValueError(f"There is no scorer {name!r}; give one of {', '.join(get_scorer_names())}.")
+    metric, response, usual = _CASES[name]
+    return LabelScorer(metric, -1 if name.startswith("neg_") else 1, usual | settings, response)
+
+
+def get_scorer_names() -> list[str]:
+    """Name the scorers that :func:`get_scorer` makes.
+
+    Returns
+    -------
+    list of str
+        The names, sorted.
+    """
+    return sorted(_CASES)

@@ -1,0 +1,215 @@
+"""Metrics as scikit-learn's scorers, on targets with missing labels."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelMatrix,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    Taxonomy,
+    TunedThresholdClassifier,
+    metrics,
+)
+from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
+
+N_LABELS = 5
+PARAMETERS = {
+    "propensity_scored_precision_at_k": {"propensity": np.linspace(0.2, 1.0, N_LABELS), "k": 2},
+    "precision_at_k": {"k": 2},
+    "ndcg_at_k": {"k": 2},
+}
+OF_CLASSES = {"mean_reciprocal_rank", "neg_taxonomic_loss", "parent_accuracy"}
+OF_PROBABILITIES = {"neg_log_loss", "neg_expected_calibration_error"}
+OF_LABELS = sorted(set(metrics.get_scorer_names()) - OF_CLASSES)
+TREE = Taxonomy([("all", "a"), ("all", "pair"), ("pair", "b"), ("pair", "c")])
+
+
+@pytest.fixture(scope="module")
+def tables():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 6))
+    Y = (X @ rng.normal(size=(6, N_LABELS)) + 0.3 * rng.normal(size=(90, N_LABELS)) > 0.4).astype(float)
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    return X, Y
+
+
+@pytest.fixture(scope="module")
+def fitted(tables):
+    return LowRankClassifier(rank=3, loss="logistic").fit(*tables)
+
+
+@pytest.fixture(scope="module")
+def probable(tables):
+    return KernelLogisticClassifier(kernel="linear").fit(*tables)
+
+
+def expected(name, model, X, Y):
+    """Compute the metric from the response by hand."""
+    settings = dict(PARAMETERS.get(name, {}))
+    sign, name = (-1, name.removeprefix("neg_")) if name.startswith("neg_") else (1, name)
+    average, _, kind = name.partition("_")
+    if average in ("micro", "macro", "example"):
+        return getattr(metrics, f"{kind}_score")(Y, model.predict(X), average=average)
+    if name in ("subset_accuracy", "hamming_loss"):
+        response = model.predict(X)
+    elif name in ("log_loss", "expected_calibration_error"):
+        response = model.predict_proba(X)
+    else:
+        response = model.decision_function(X)
+    return sign * getattr(metrics, name)(Y, response, **settings)
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_a_scorer_is_its_metric_of_the_response_it_needs(name, tables, fitted, probable):
+    X, Y = tables
+    model = probable if name in OF_PROBABILITIES else fitted
+    scorer = metrics.get_scorer(name, **PARAMETERS.get(name, {}))
+    assert scorer(model, X, Y) == expected(name, model, X, Y)
+    assert (scorer(model, X, Y) <= 0) == name.startswith("neg_")
+
+
+def test_every_metric_of_a_number_has_a_scorer():
+    shown = {"class_summary", "score_table", "error_reject_curve", "propensities", "f1_score"}
+    averaged = {"precision_score", "recall_score", "LabelScorer", "get_scorer", "get_scorer_names"}
+    names = {name.removeprefix("neg_") for name in metrics.get_scorer_names()}
+    assert set(metrics.__all__) - shown - averaged <= names
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda Y: Y,
+        lambda Y: np.where(np.isnan(Y), np.nan, 2 * Y - 1),
+        LabelMatrix.from_any,
+        lambda Y: pytest.importorskip("pandas").DataFrame(Y, columns=list("vwxyz")),
+    ],
+    ids=["zero-one", "minus-one", "LabelMatrix", "frame"],
+)
+@pytest.mark.parametrize("estimator", [LowRankClassifier(), MaxMarginClassifier()], ids=type)
+def test_a_search_with_missing_labels_finds_what_the_loop_by_hand_finds(form, estimator, tables):
+    X, Y = tables
+    grid = {"rank": [1, 4]} if isinstance(estimator, LowRankClassifier) else {"C": [1e-3, 1.0]}
+    ((parameter, values),) = grid.items()
+    folds = IterativeStratifiedKFold(3)
+    search = GridSearchCV(
+        estimator, grid, scoring=metrics.get_scorer("micro_f1"), cv=folds, error_score="raise"
+    ).fit(X, form(Y))
+    by_hand = []
+    for value in values:
+        scores = []
+        for train, held in folds.split(X, Y):
+            model = clone(estimator).set_params(**{parameter: value}).fit(X[train], Y[train])
+            scores.append(metrics.f1_score(Y[held], model.predict(X[held])))
+        by_hand.append(np.mean(scores))
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], by_hand, rtol=1e-12)
+    assert search.best_params_[parameter] == values[int(np.argmax(by_hand))]
+    assert search.score(X, form(Y)) == metrics.f1_score(Y, search.predict(X))
+
+
+def test_several_metrics_are_cross_validated_at_once_and_share_responses(tables, monkeypatch):
+    X, Y = tables
+    asked = []
+    for method in ("predict", "decision_function"):
+        original = getattr(LowRankClassifier, method)
+        monkeypatch.setattr(
+            LowRankClassifier, method, lambda self, X, f=original, m=method: asked.append(m) or f(self, X)
+        )
+    names = ["micro_f1", "macro_f1", "neg_hamming_loss", "average_auc", "precision_at_3", "neg_ranking_loss"]
+    scoring = {name: metrics.get_scorer(name) for name in names}
+    splits = IterativeStratifiedShuffleSplit(2, test_size=0.3, random_state=0)
+    found = cross_validate(LowRankClassifier(rank=2), X, LabelMatrix.from_any(Y), scoring=scoring, cv=splits)
+    assert all(np.isfinite(found[f"test_{name}"]).all() for name in names)
+    assert sorted(asked) == ["decision_function"] * 2 + ["predict"] * 2
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_a_fold_in_which_a_label_is_unobserved_does_not_make_a_search_nan(name, tables):
+    X, Y = tables
+    Y = Y.copy()
+    Y[:30, 1] = np.nan  # the first fold holds no entry of the label out
+    scorer = metrics.get_scorer(name, **PARAMETERS.get(name, {}))
+    model, grid = LowRankClassifier(loss="logistic"), {"rank": [1, 2]}
+    if name in OF_PROBABILITIES:
+        model, grid = KernelLogisticClassifier(kernel="linear"), {"scale": [0.1, 1.0]}
+    search = GridSearchCV(model, grid, scoring=scorer, cv=KFold(3), refit=False).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_scorers_are_pickled_cloned_and_shown(tables, fitted):
+    X, Y = tables
+    scorer = metrics.get_scorer("precision_at_2")
+    again = pickle.loads(pickle.dumps(scorer))
+    assert (
+        again(fitted, X, Y)
+        == scorer(fitted, X, Y)
+        == metrics.precision_at_k(Y, fitted.decision_function(X), 2)
+    )
+    search = clone(GridSearchCV(LowRankClassifier(), {"rank": [1]}, scoring=scorer))
+    assert search.scoring(fitted, X, Y) == scorer(fitted, X, Y)
+    assert "precision_at_k" in repr(scorer)
+    assert "k=2" in repr(scorer)
+
+
+def test_settings_and_weights_reach_the_metric(tables, fitted):
+    X, Y = tables
+    weights = np.linspace(0.0, 1.0, len(X))
+    predicted = fitted.predict(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = metrics.get_scorer("example_f1", zero_division=1.0)(fitted, X, Y, sample_weight=weights)
+    assert found == metrics.f1_score(
+        Y, predicted, average="example", zero_division=1.0, sample_weight=weights
+    )
+
+
+def test_classes_with_and_without_a_taxonomy(tables):
+    X, _ = tables
+    y = np.array(["a", "b", "c"], object)[np.argmax(X[:, :3], axis=1)]
+    y[::7] = None
+    model = KernelLogisticClassifier(kernel="linear").fit(X, y)
+    probabilities, predicted = model.predict_proba(X), model.predict(X)
+    for name, value in {
+        "mean_reciprocal_rank": metrics.mean_reciprocal_rank(y, probabilities, model.classes_),
+        "neg_log_loss": -metrics.log_loss(y, probabilities, model.classes_),
+    }.items():
+        assert metrics.get_scorer(name)(model, X, y) == value
+    for name, value in {
+        "neg_taxonomic_loss": -metrics.taxonomic_loss(y, predicted, TREE),
+        "parent_accuracy": metrics.parent_accuracy(y, predicted, TREE),
+    }.items():
+        assert metrics.get_scorer(name, taxonomy=TREE)(model, X, y) == value
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize("n_labels", [1, 2, 3])
+def test_pipelines_forests_and_wrappers_are_scored(n_labels, tables):
+    X, _ = tables
+    Y = (X[:, :n_labels] > 0).astype(int)
+    forest = RandomForestClassifier(5, random_state=0)
+    for model in (
+        make_pipeline(StandardScaler(), MaxMarginClassifier()),
+        make_pipeline(StandardScaler(), forest),
+        TunedThresholdClassifier(LowRankClassifier(loss="logistic"), cv=IterativeStratifiedKFold(2)),
+    ):
+        names = ["micro_f1", "average_auc", "label_ranking_average_precision"]
+        scoring = {name: metrics.get_scorer(name) for name in names}
+        if hasattr(model, "predict_proba"):
+            scoring["neg_log_loss"] = metrics.get_scorer("neg_log_loss")
+        found = cross_validate(model, X, Y, scoring=scoring, cv=KFold(2), error_score="raise")
+        assert all(np.isfinite(found[f"test_{name}"]).all() for name in scoring)
+        assert found["test_average_auc"].mean() > 0.8
+
+
+def test_unknown_names_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"no scorer 'f1'; give one of average_auc, .*neg_hamming_loss"):
+        metrics.get_scorer("f1")
