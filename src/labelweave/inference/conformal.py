@@ -93,12 +93,10 @@ def control_mistakes(
 ) -> ConformalThreshold:
     """Choose the threshold of the largest or smallest label sets whose mistakes stay below a level.
 
+    For the labels of the calibration rows and their scores see :func:`choose_thresholds`.
+
     Parameters
     ----------
-    labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels of the calibration rows, 0/1 or -1/1, NaN where not observed; such entries do not count.
-    scores : array-like of shape (n, L)
-        Finite scores of these rows, by a model that was not fitted to them.
     control : {"false_negatives", "false_discoveries"}, default="false_negatives"
         What is bounded: the share of a row's true labels that are not predicted, with the smallest sets; or
         of its predicted labels that are wrong, with the largest.

@@ -57,10 +57,10 @@ def most_probable(probabilities: Any) -> Integers:
 def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     """Choose the decision with the least expected loss, sum over c of P(c) losses[c, decision].
 
+    For probabilities and errors see :func:`most_probable`.
+
     Parameters
     ----------
-    probabilities : DataFrame or array-like of shape (n, C)
-        Probabilities of the classes; every row sums to 1.
     losses : array-like of shape (C, D)
         The loss of each decision (column) for each true class (row); ``taxonomy.distances(classes)`` for the
         taxonomic loss.  More columns stand for more decisions, such as to abstain at a fixed loss.
@@ -69,11 +69,6 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     -------
     ndarray of int, shape (n,)
         Column numbers of ``losses``; ties, up to rounding, go to the lower one.
-
-    Raises
-    ------
-    ValueError
-        If a row is no distribution, or the losses are not finite or have another shape.
 
     Examples
     --------
@@ -99,12 +94,11 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
 def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> Integers:
     """Choose the parent with the largest mass of classes, then its most probable class.
 
-    This maximises the expected parent accuracy (Seeger 2008, footnote 11).
+    This maximises the expected parent accuracy (Seeger 2008, footnote 11).  For probabilities and errors see
+    :func:`most_probable`.
 
     Parameters
     ----------
-    probabilities : DataFrame or array-like of shape (n, C)
-        Probabilities of the classes; every row sums to 1.
     parent_of_class : sequence of length C
         The parent of every class, as ``taxonomy.parents_of(classes)`` gives them; a class without one, None
         or NaN, is a group of its own.
@@ -114,11 +108,6 @@ def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> I
     ndarray of int, shape (n,)
         Column numbers of the classes; of parents equal up to rounding the one with the first class is taken,
         and of its classes the first.
-
-    Raises
-    ------
-    ValueError
-        If a row is no distribution or there is not one parent a class.
 
     Examples
     --------
@@ -145,12 +134,12 @@ def rejected(
 ) -> npt.NDArray[np.bool_]:
     """Say which rows to leave undecided because their largest probability is small.
 
+    For probabilities and errors see :func:`most_probable`.
+
     Parameters
     ----------
-    probabilities : DataFrame or array-like of shape (n, C)
-        Probabilities of the classes; every row sums to 1.
     confidence : float or None, default=None
-        Reject the rows whose largest probability is below this, from 0 to 1.
+        Reject the rows whose largest probability is below this, from 0 to 1; give this or ``fraction``.
     fraction : float or None, default=None
         Reject this fraction of the rows, from 0 to 1: the least certain ones, of equally certain the earlier.
 
@@ -158,11 +147,6 @@ def rejected(
     -------
     ndarray of bool, shape (n,)
         True where no decision should be taken.
-
-    Raises
-    ------
-    ValueError
-        If a row is no distribution, or not exactly one number from 0 to 1 is given.
 
     Examples
     --------

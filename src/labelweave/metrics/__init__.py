@@ -20,12 +20,11 @@ from labelweave.metrics.rankings import (
     label_ranking_average_precision,
     ranking_loss,
 )
-from labelweave.metrics.scorers import LabelScorer, get_scorer, get_scorer_names
+from labelweave.metrics.scorers import get_scorer, get_scorer_names
 from labelweave.metrics.summary import class_summary, score_table
 from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensities, propensity_scored_precision_at_k
 
 __all__ = [
-    "LabelScorer",
     "average_auc",
     "class_summary",
     "coverage_error",

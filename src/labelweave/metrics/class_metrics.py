@@ -32,29 +32,12 @@ def mean_reciprocal_rank(
     """Compute the mean of 1 / rank of the true class among the classes by falling probability.
 
     Called precision by Seeger (2008, section 6.1).  Ties count against the model: the rank is the number of
-    classes that are at least as probable as the true one.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        True classes, None or NaN where not observed; such rows are left out.
-    probabilities : DataFrame or array-like of shape (n, C)
-        Probabilities of the classes; every row sums to 1.
-    classes : sequence of length C or None, default=None
-        The class of each column, by default a frame's columns, else 0, 1, ...
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+    classes that are at least as probable as the true one.  For parameters and errors see :func:`log_loss`.
 
     Returns
     -------
     float
         The mean, above 0 and at most 1 (best).
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, a row is no distribution, a truth is not among the classes or nothing was
-        observed.
 
     Examples
     --------
@@ -82,7 +65,7 @@ def error_reject_curve(
 
     Rows are rejected in the order of their largest probability (Seeger 2008, section 6.2, figures 3 and 4),
     equally certain ones together; the prediction is the most probable class, ties going to the lower column.
-    For parameters and errors see :func:`mean_reciprocal_rank`.
+    For parameters and errors see :func:`log_loss`.
 
     Returns
     -------

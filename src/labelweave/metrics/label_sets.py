@@ -124,30 +124,21 @@ def f1_score(
 ) -> float | Floats:
     """Compute the harmonic mean of precision and recall over observed entries.
 
+    For the other parameters and errors see :func:`hamming_loss`.
+
     Parameters
     ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    Y_pred : DataFrame, sparse matrix or array-like of shape (n, L)
-        Predicted labels, 0/1 or -1/1, without missing entries.
     average : {"micro", "macro", "example", "samples"} or None, default="micro"
         Over all entries; over labels or examples ("samples" is the same), without those that have no observed
         entry; or one value a label.
     zero_division : {0.0, 1.0, nan}, default=0.0
         The value where nothing is positive or predicted; NaN leaves it out of the mean.
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
 
     Returns
     -------
     float or ndarray of float64, shape (L,)
         The F1 score, from 0 to 1 (best); an array, NaN at labels without an observed entry, if average is
         None.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, Y_pred has missing entries or nothing was observed.
     """
     given = (Y_true, Y_pred, sample_weight)
     return _share(lambda c: (2 * c.hit, c.predicted + c.positive), given, average, zero_division)

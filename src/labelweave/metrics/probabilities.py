@@ -141,14 +141,10 @@ def expected_calibration_error(
 
     Observed entries are sorted into bins of equal width by their probability.  The distances between the mean
     probability and the share of positives in each bin are averaged with the bins' sizes as weights (Naeini,
-    Cooper and Hauskrecht, AAAI 2015).
+    Cooper and Hauskrecht, AAAI 2015).  For the labels, their probabilities and errors see :func:`log_loss`.
 
     Parameters
     ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    probabilities : DataFrame or array-like of shape (n, L)
-        Of the labels, each from 0 to 1.
     n_bins : int, default=15
         The number of bins.
     average : {"micro", "macro"} or None, default="micro"
@@ -159,11 +155,6 @@ def expected_calibration_error(
     -------
     float or ndarray of float64, shape (L,)
         The error, from 0 (best) to 1; an array, NaN at labels without an observed entry, if average is None.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, a probability is outside 0 to 1 or nothing was observed.
 
     Examples
     --------

@@ -57,12 +57,7 @@ for _average in ("micro", "macro", "example"):
 
 
 class LabelScorer(_BaseScorer):  # type: ignore[misc]
-    """A metric as a scorer, which :func:`get_scorer` makes.
-
-    It is called with a fitted estimator, rows and targets, and gives a number, the greater the better: that
-    of the metric, or minus that of a loss.  It may be pickled and cloned.  Weights of rows are passed as
-    ``sample_weight``, as scikit-learn passes them on.
-    """
+    """A metric as a scorer: called with a fitted estimator, rows and targets, perhaps ``sample_weight``."""
 
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
         settings = self._kwargs | kwargs

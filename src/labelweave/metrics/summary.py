@@ -47,10 +47,10 @@ def score_table(
 ) -> dict[str, float]:
     """Collect the usual metrics of scores, of predicted label sets, or of both.
 
+    For Y_true and errors see :func:`ranking_loss`.
+
     Parameters
     ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
     scores : DataFrame, sparse matrix or array-like of shape (n, L) or None, default=None
         The higher the better; needed for the ranking metrics.
     Y_pred : DataFrame, sparse matrix or array-like of shape (n, L) or None, default=None
@@ -64,12 +64,6 @@ def score_table(
         "hamming_loss", "subset_accuracy", "micro_f1", "macro_f1" and "example_f1"; of scores also
         "precision@1", "ndcg@1" and so on for each k, "auc_label", "auc_example", "ranking_loss",
         "coverage_error" and "label_ranking_average_precision".  NaN where nothing defines the metric.
-
-    Raises
-    ------
-    ValueError
-        If neither scores nor Y_pred is given, the shapes disagree, an entry of
-        either is NaN, a k is not a positive whole number or nothing was observed.
     """
     if scores is None and Y_pred is None:
         raise ValueError("Neither scores nor Y_pred was given; give at least one of them.")

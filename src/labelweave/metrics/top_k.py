@@ -1,9 +1,8 @@
 """Metrics of the k best-scored labels: precision, discounted gain and propensity-scored precision.
 
-Ties go to the lower label index.  A score of -inf, like an entry that a sparse score matrix does not store,
-offers no label, so its place stays empty.  Propensities follow Jain, Prabhu and Varma, "Extreme multi-label
-loss functions for recommendation, tagging, ranking and other missing label applications" (KDD 2016); the
-normalisation is the Extreme Classification Repository's.
+Propensities follow Jain, Prabhu and Varma, "Extreme multi-label loss functions for recommendation, tagging,
+ranking and other missing label applications" (KDD 2016); the normalisation is the Extreme Classification
+Repository's.
 """
 
 from __future__ import annotations
@@ -41,29 +40,18 @@ def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any =
 
     Unobserved labels are taken out of a ranking first; an example with fewer than k observed labels is
     divided by their number, one with none is left out of the mean.  Ties go to the lower label index.  A
-    place for which no label is offered counts as a miss.
+    score of -inf, or that a sparse matrix does not store, offers no label, and an empty place is a miss.  For
+    the other parameters and errors see :func:`ranking_loss`.
 
     Parameters
     ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    scores : DataFrame, sparse matrix or array-like of shape (n, L)
-        The higher the better.  A score of -inf, and in a sparse matrix an entry
-        that is not stored, offers no label and ranks below all others.
     k : int, default=5
         How many labels are taken, from 1 to L.
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
 
     Returns
     -------
     float
         The precision, from 0 to 1 (best).
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, scores hold NaN, k is out of range or nothing was observed.
     """
     targets = read_targets(Y_true)
     k = check_k(k, targets)

@@ -139,7 +139,7 @@ class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
     random_state : int, RandomState instance or None, default=None
         Fixes chance.
     order : {1, 2}, default=1
-        With 2 pairs of labels are spread as well.
+        As there.
 
     See Also
     --------

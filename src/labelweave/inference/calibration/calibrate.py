@@ -55,12 +55,10 @@ def calibrate_labels(
 ) -> LabelCalibration:
     """Find maps from scores to probabilities, one a label.
 
+    For labels, scores, weights and errors see :func:`choose_thresholds`.
+
     Parameters
     ----------
-    labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed; such entries count for nothing.
-    scores : array-like of shape (n, L)
-        Finite scores of rows that the model was not fitted to.
     method : {"auto", "sigmoid", "isotonic"}, default="sigmoid"
         Logistic curves (Platt 1999), or rising maps that are linear between knots; "auto" takes those with
         the lower log loss in a cross-validation on these rows.
@@ -69,18 +67,11 @@ def calibrate_labels(
         labels, in the place of Platt's smoothed targets; by one isotonic map that they share.
     min_positives : int, default=500
         Positive rows of a label below which it shares the isotonic map, which is of log-odds.
-    sample_weight : array-like of shape (n,) or None, default=None
-        Weights of the rows.
 
     Returns
     -------
     LabelCalibration
         The maps; ``probabilities(scores)`` applies them.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a number is not finite, or the method is not known.
 
     Examples
     --------
