@@ -60,7 +60,9 @@ def test_sums_are_in_double_precision():
     assert primal_value(box, 0 * ones, 0 * ones) == pytest.approx(exact, rel=1e-12)
 
 
-def test_the_gap_is_relative_to_the_objective_but_not_to_less_than_one():
+def test_the_gap_is_relative_to_the_objective_also_below_one():
     assert relative_gap(200.0, 150.0) == 0.25
-    assert relative_gap(0.5, 0.25) == 0.25
+    assert relative_gap(0.5, 0.25) == 0.5
+    assert relative_gap(0.0, 0.0) == 0.0
+    assert relative_gap(0.0, -1.0) == np.inf
     assert relative_gap(0.0, 0.0) == 0
