@@ -195,7 +195,7 @@ class _Interior:
     def least_products(self, gradient: Array) -> float:
         """Give the sum of the products below which the gap asked for has no use for."""
         primal = float(self.weights @ self.weights) / 2 + float(self.bounds @ np.maximum(0, -gradient))
-        return _FINER * self.tol * max(1.0, primal)
+        return _FINER * self.tol * max(primal, 1e-300)
 
     def direction(
         self, system: _System, residual: Array, missing: Array, mu: float, first: _Step | None
