@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.mulan import read_mulan
 from labelweave.datasets.svmlight import read_svmlight
 from labelweave.datasets.table import read_table
+from labelweave.datasets.table_columns import ColumnRoles
 from labelweave.datasets.table_files import table_kind
 from labelweave.datasets.xmc import read_xmc
 
@@ -24,24 +26,6 @@ _READERS: dict[str, Callable[..., LabeledData]] = {
     "xmc": read_xmc,
     "svmlight": read_svmlight,
     "table": read_table,
-}
-_OPTIONS: dict[str, tuple[str, ...]] = {
-    "mulan": ("xml", "n_labels", "labels"),
-    "hierarchical_arff": (),
-    "xmc": ("dtype",),
-    "svmlight": ("n_features", "n_labels", "zero_based"),
-    "table": (
-        "vectorizer",
-        "label_names",
-        "unknown_labels",
-        "labels",
-        "label_separator",
-        "text",
-        "categorical",
-        "numeric",
-        "drop",
-        "id",
-    ),
 }
 FORMATS = tuple(_READERS)
 _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
@@ -139,7 +123,9 @@ def _xml_beside(path: Path) -> Path | None:
 
 
 def _refuse_unknown_options(chosen: str, options: dict[str, Any]) -> None:
-    known = set(_OPTIONS[chosen])
+    _, *known = inspect.signature(_READERS[chosen]).parameters
+    if chosen == "table":
+        known = [*known[:-1], *ColumnRoles.__annotations__]
     unknown = next((option for option in options if option not in known), None)
     if unknown is not None:
         raise ValueError(

@@ -33,9 +33,14 @@ class Attribute:
     line: int = field(compare=False)
 
     @cached_property
+    def is_binary(self) -> bool:
+        """Whether the values are 0 and 1, in this order."""
+        return self.values == ("0", "1")
+
+    @cached_property
     def is_direct(self) -> bool:
         """Whether a cell holds its own number: a numeric attribute, or one of values 0, 1."""
-        return self.kind == "numeric" or self.values == ("0", "1")
+        return self.kind == "numeric" or self.is_binary
 
     @cached_property
     def codes(self) -> dict[str, int]:
@@ -47,11 +52,9 @@ class Attribute:
         cell = cell.strip(" \t")
         if cell == "?":
             return math.nan
-        if self.kind != "numeric":
-            return self._code(unquoted(cell))
-        return finite_number(cell)
-
-    def _code(self, value: str) -> float:
+        if self.kind == "numeric":
+            return finite_number(cell)
+        value = unquoted(cell)
         if value not in self.codes:
             shown = ", ".join(self.values[:10]) + (", ..." if len(self.values) > 10 else "")
             raise ValueError(f"one of {{{shown}}}")
@@ -69,42 +72,27 @@ class ArffHeader:
 
 def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
     """Read the header, leaving the iterator at the first line after ``@data``."""
-    relation, attributes, number = "", list[Attribute](), 0
+    relation, attributes, number = "", dict[str, Attribute](), 0
     for number, line in lines:
-        keyword, rest = _keyword(line)
-        if keyword == "@data":
-            return ArffHeader(relation, _checked(path, attributes), number)
-        if keyword == "@relation":
-            relation = unquoted(rest)
-        elif keyword == "@attribute":
-            attributes.append(_attribute(path, number, rest))
-        elif keyword:
-            raise DataFileError(
-                path, number, f"{_short(line)!r}", "@relation, @attribute, @data or a comment"
-            )
+        keyword, *rest = line.strip().split(None, 1) or [""]
+        text = rest[0] if rest else ""
+        match keyword.lower():
+            case "@data":
+                if not attributes:
+                    raise DataFileError(path, None, "no attributes", "a line @attribute for every column")
+                return ArffHeader(relation, tuple(attributes.values()), number)
+            case "@relation":
+                relation = unquoted(text)
+            case "@attribute":
+                found = _attribute(path, number, text)
+                first = attributes.setdefault(found.name, found)
+                if first is not found:
+                    again = f"a second attribute named {found.name!r} (the first is on line {first.line})"
+                    raise DataFileError(path, number, again, "distinct names")
+            case other if other and not other.startswith("%"):
+                known = "@relation, @attribute, @data or a comment"
+                raise DataFileError(path, number, f"{_short(line)!r}", known)
     raise DataFileError(path, number, "the end of the file", "a line @data followed by the rows")
-
-
-def _keyword(line: str) -> tuple[str, str]:
-    """Split a line's first word off; a comment or blank line has none."""
-    words = line.strip().split(None, 1)
-    if not words or words[0].startswith("%"):
-        return "", ""
-    return words[0].lower(), words[1].strip() if len(words) > 1 else ""
-
-
-def _checked(path: PathLike, attributes: list[Attribute]) -> tuple[Attribute, ...]:
-    if not attributes:
-        raise DataFileError(path, None, "no attributes", "a line @attribute for every column")
-    first: dict[str, int] = {}
-    for attribute in attributes:
-        if attribute.name in first:
-            found = (
-                f"a second attribute named {attribute.name!r} (the first is on line {first[attribute.name]})"
-            )
-            raise DataFileError(path, attribute.line, found, "distinct names")
-        first[attribute.name] = attribute.line
-    return tuple(attributes)
 
 
 def _attribute(path: PathLike, line: int, text: str) -> Attribute:
@@ -113,33 +101,24 @@ def _attribute(path: PathLike, line: int, text: str) -> Attribute:
         raise DataFileError(path, line, "an attribute without a name", "@attribute name type")
     name, kind = unquoted(match[1]), match[2].strip()
     if kind.startswith("{"):
-        return Attribute(name, "nominal", _nominal_values(path, line, kind), line)
+        body, brace, _ = kind[1:].rpartition("}")
+        if not brace:
+            raise DataFileError(path, line, "a nominal list that is not closed", "{value,value,...}")
+        return Attribute(name, "nominal", _listed(path, line, body), line)
     word, _, rest = kind.split("%")[0].partition(" ")
     if word.lower() in ("numeric", "real", "integer") and not rest.strip():
         return Attribute(name, "numeric", (), line)
     if word.lower() == "hierarchical":
         return Attribute(name, "hierarchical", _listed(path, line, rest), line)
-    raise DataFileError(
-        path,
-        line,
-        f"the type {_short(kind)!r} of attribute {name!r}",
-        "numeric, real, integer, a nominal list {a,b} or hierarchical",
-    )
-
-
-def _nominal_values(path: PathLike, line: int, kind: str) -> tuple[str, ...]:
-    body, brace, _ = kind[1:].rpartition("}")
-    if not brace:
-        raise DataFileError(path, line, "a nominal list that is not closed", "{value,value,...}")
-    return _listed(path, line, body)
+    known = "numeric, real, integer, a nominal list {a,b} or hierarchical"
+    raise DataFileError(path, line, f"the type {_short(kind)!r} of attribute {name!r}", known)
 
 
 def _listed(path: PathLike, line: int, text: str) -> tuple[str, ...]:
     values = [unquoted(cell) for cell in split_cells(path, line, text)]
     if "" in values or len(set(values)) < len(values):
-        raise DataFileError(
-            path, line, "an empty or repeated value", "distinct values with commas between them"
-        )
+        expected = "distinct values with commas between them"
+        raise DataFileError(path, line, "an empty or repeated value", expected)
     return tuple(values)
 
 

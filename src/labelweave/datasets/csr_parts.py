@@ -17,9 +17,10 @@ from labelweave.labels import LabelMatrix
 
 __all__ = [
     "csr_from_counts",
-    "ones_from_rows",
+    "ones_from_counts",
+    "row_of",
+    "rows_of_labels",
     "with_missing_entries",
-    "with_missing_rows",
     "with_narrow_indices",
 ]
 
@@ -35,10 +36,9 @@ def csr_from_counts(
     return sp.csr_array(parts, shape=(len(counts), n_columns))
 
 
-def ones_from_rows(rows: list[list[int]], n_columns: int) -> sp.csr_array:
-    """Make a CSR array of ones from the sorted columns of each row."""
-    columns = np.array([column for row in rows for column in row], np.int64)
-    return csr_from_counts(np.ones(len(columns), np.int8), columns, [len(row) for row in rows], n_columns)
+def ones_from_counts(indices: npt.NDArray[Any], counts: Any, n_columns: int) -> sp.csr_array:
+    """Make a CSR array of ones from the columns of its rows, and how many each row has."""
+    return csr_from_counts(np.ones(len(indices), np.int8), indices, counts, n_columns)
 
 
 def with_narrow_indices(matrix: Any) -> sp.csr_array:
@@ -48,30 +48,38 @@ def with_narrow_indices(matrix: Any) -> sp.csr_array:
     return csr_from_counts(csr.data, csr.indices, np.diff(csr.indptr), csr.shape[1])
 
 
+def row_of(matrix: sp.csr_array, row: int) -> tuple[list[int], list[Any]]:
+    """Give the columns and the entries that a row of a CSR array stores."""
+    span = slice(matrix.indptr[row], matrix.indptr[row + 1])
+    return matrix.indices[span].tolist(), matrix.data[span].tolist()
+
+
 def _index_type(*sizes: int) -> type[np.signedinteger[Any]]:
     return np.int32 if max(sizes) <= np.iinfo(np.int32).max else np.int64
 
 
 def with_missing_entries(
-    positives: sp.csr_array, missing: sp.csr_array, names: Sequence[str] | npt.NDArray[Any]
+    positives: sp.csr_array, missing: tuple[npt.NDArray[Any], npt.NDArray[Any]], names: Sequence[str]
 ) -> LabelMatrix:
-    """Make targets whose listed entries are unobserved; the mask then lists all ``n L`` other entries."""
-    if not missing.nnz:
+    """Make targets whose listed rows and columns are unobserved; the mask lists all ``n L`` other entries."""
+    if not len(missing[0]):
         return LabelMatrix(positives, None, names)
     observed = np.ones(positives.shape, bool)
-    observed[missing.nonzero()] = False
+    observed[missing] = False
     return LabelMatrix(positives, sp.csr_array(observed), names)
 
 
-def with_missing_rows(
-    positives: sp.csr_array, missing: npt.NDArray[np.bool_], names: Sequence[str] | npt.NDArray[Any]
-) -> LabelMatrix:
-    """Make targets of which whole rows are unobserved; the mask then lists every entry of the others."""
-    if not missing.any():
+def rows_of_labels(rows: Sequence[Sequence[int] | None], names: Sequence[str]) -> LabelMatrix:
+    """Make targets of the sorted labels of each row; None is a row that is unobserved as a whole.
+
+    With such rows, the mask lists every entry of the others.
+    """
+    counts, n_labels = [len(row or ()) for row in rows], len(names)
+    labels = np.array([label for row in rows for label in row or ()], np.int64)
+    positives = ones_from_counts(labels, counts, n_labels)
+    is_missing = np.array([row is None for row in rows])
+    if not is_missing.any():
         return LabelMatrix(positives, None, names)
-    n_labels = positives.shape[1]
-    columns = np.tile(np.arange(n_labels, dtype=np.int32), int((~missing).sum()))
-    observed = csr_from_counts(
-        np.ones(len(columns), np.int8), columns, np.where(missing, 0, n_labels), n_labels
-    )
+    columns = np.tile(np.arange(n_labels, dtype=np.int32), int((~is_missing).sum()))
+    observed = ones_from_counts(columns, np.where(is_missing, 0, n_labels), n_labels)
     return LabelMatrix(positives, observed, names)

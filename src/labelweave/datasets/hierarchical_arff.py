@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets.arff_header import ArffHeader, Attribute, quoted, read_header, split_cells
-from labelweave.datasets.arff_table import ArffRows, DenseRowParser, data_lines, feature_columns
-from labelweave.datasets.csr_parts import ones_from_rows, with_missing_rows
+from labelweave.datasets.arff_header import ArffHeader, quoted, read_header, split_cells
+from labelweave.datasets.arff_table import DenseRowParser, data_lines
+from labelweave.datasets.csr_parts import row_of, rows_of_labels
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
@@ -54,17 +54,28 @@ def read_hierarchical_arff(path: PathLike) -> LabeledData:
     position = _class_position(path, header)
     features = header.attributes[:position] + header.attributes[position + 1 :]
     tree = _Tree.of(header.attributes[position].values)
-    table, Y = _read_rows(path, lines, features, position, tree)
-    X, names = feature_columns(path, features, table, np.arange(len(features)))
-    return LabeledData(X, Y, names, parents=tree.parents)
+    parser, nodes, number = DenseRowParser(path, features), list[list[int] | None](), 0
+    for number, line in data_lines(lines):
+        if line.startswith("{"):
+            raise DataFileError(path, number, "a sparse row", "dense rows in a hierarchical file")
+        cells = split_cells(path, number, line)
+        if len(cells) != len(header.attributes):
+            expected = f"{len(header.attributes)}, one a column"
+            raise DataFileError(path, number, f"a row of {len(cells)} cells", expected)
+        nodes.append(_nodes(path, number, cells.pop(position), tree))
+        parser.add_cells(number, cells)
+    if not nodes:
+        raise DataFileError(path, None, "no rows after @data", "at least one row")
+    refuse_open_end(path, number)
+    X, names = parser.rows().features(np.arange(len(features)))
+    return LabeledData(X, rows_of_labels(nodes, tree.names), names, parents=tree.parents)
 
 
 def _class_position(path: PathLike, header: ArffHeader) -> int:
     found = [column for column, attribute in enumerate(header.attributes) if attribute.kind == "hierarchical"]
     if len(found) != 1:
-        raise DataFileError(
-            path, header.line, f"{len(found)} hierarchical attributes above @data", "exactly one"
-        )
+        count = f"{len(found)} hierarchical attributes above @data"
+        raise DataFileError(path, header.line, count, "exactly one")
     if len(header.attributes) == 1:
         raise DataFileError(path, header.line, "no feature above @data", "at least one besides the class")
     return found[0]
@@ -93,37 +104,9 @@ def _path_upwards(path: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
 
 
-def _read_rows(
-    path: PathLike,
-    lines: Iterator[tuple[int, str]],
-    features: Sequence[Attribute],
-    position: int,
-    tree: _Tree,
-) -> tuple[ArffRows, LabelMatrix]:
-    parser, nodes, missing, number = DenseRowParser(path, features), list[list[int]](), list[bool](), 0
-    for number, line in data_lines(lines):
-        cells = _whole_row(path, number, line, len(features) + 1)
-        cell = cells.pop(position)
-        nodes.append([] if cell == "?" else _nodes(path, number, cell, tree))
-        missing.append(cell == "?")
-        parser.add_cells(number, cells)
-    if not nodes:
-        raise DataFileError(path, None, "no rows after @data", "at least one row")
-    refuse_open_end(path, number)
-    positives = ones_from_rows(nodes, len(tree.names))
-    return parser.rows(), with_missing_rows(positives, np.array(missing), tree.names)
-
-
-def _whole_row(path: PathLike, number: int, line: str, n_columns: int) -> list[str]:
-    if line.startswith("{"):
-        raise DataFileError(path, number, "a sparse row", "dense rows in a hierarchical file")
-    cells = split_cells(path, number, line)
-    if len(cells) != n_columns:
-        raise DataFileError(path, number, f"a row of {len(cells)} cells", f"{n_columns}, one a column")
-    return cells
-
-
-def _nodes(path: PathLike, number: int, cell: str, tree: _Tree) -> list[int]:
+def _nodes(path: PathLike, number: int, cell: str, tree: _Tree) -> list[int] | None:
+    if cell == "?":
+        return None
     found = set[int]()
     for name in cell.split("@"):
         if name not in tree.ancestors:
@@ -150,13 +133,10 @@ def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
     """
     tree = _written_tree(data)
     X = np.asarray(data.X.toarray() if sp.issparse(data.X) else data.X, float)
-    names = (
-        data.feature_names if data.feature_names is not None else [f"feature_{j}" for j in range(X.shape[1])]
-    )
     cells = _class_cells(data.Y, tree)
     with replaced_file(path) as stream:
         stream.write("@relation labelweave\n\n")
-        stream.writelines(f"@attribute {quoted(str(name))} numeric\n" for name in names)
+        stream.writelines(f"@attribute {quoted(name)} numeric\n" for name in data.written_feature_names)
         stream.write(f"@attribute class hierarchical {','.join(tree.names)}\n\n@data\n")
         for features, cell in zip(X.tolist(), cells, strict=True):
             stream.write(",".join([*map(repr, features), cell]) + "\n")
@@ -180,8 +160,7 @@ def _written_tree(data: LabeledData) -> _Tree:
 
 def _class_cells(Y: LabelMatrix, tree: _Tree) -> Iterator[str]:
     for row in range(len(Y)):
-        span = slice(Y.positives.indptr[row], Y.positives.indptr[row + 1])
-        positive = set(Y.positives.indices[span].tolist())
+        positive = set(row_of(Y.positives, row)[0])
         _refuse_unwritable(Y, tree, row, positive)
         above = {node for child in positive for node in tree.ancestors[tree.names[child]][1:]}
         yield "@".join(tree.names[node] for node in sorted(positive - above)) or "?"

@@ -69,6 +69,13 @@ class LabeledData:
             )
         return taxonomy.deepest(self.Y)
 
+    @property
+    def written_feature_names(self) -> list[str]:
+        """The feature names, ``feature_0`` and so on where there are none."""
+        if self.feature_names is None:
+            return [f"feature_{place}" for place in range(self.X.shape[1])]
+        return [str(name) for name in self.feature_names]
+
     def __len__(self) -> int:
         return len(self.Y)
 

@@ -9,9 +9,9 @@ number is negative.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
@@ -21,7 +21,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.datasets.arff_header import ArffHeader, quoted, read_header
-from labelweave.datasets.arff_table import feature_columns, label_columns, read_rows
+from labelweave.datasets.arff_table import read_rows
+from labelweave.datasets.csr_parts import row_of
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, read_blocks, replaced_file
 from labelweave.datasets.labeled_data import LabeledData
 
@@ -30,6 +31,7 @@ __all__ = ["read_mulan", "write_mulan"]
 
 _MEKA_COUNT = re.compile(r"\s-[cC]\s+(-?\d+)")
 _BLOCK_ROWS = 1000
+_WRITTEN_BLANKS = str.maketrans("\t\n\r", "   ")
 _NAMESPACE = "http://mulan.sourceforge.net/labels"
 
 
@@ -72,33 +74,28 @@ def read_mulan(
     lines = numbered_lines(arff)
     header = read_header(arff, lines)
     tree = None if xml is None else read_label_xml(xml)
-    is_label = _label_mask(header, tree, (arff, xml), n_labels, labels)
+    if tree is None:
+        is_label = _counted_labels(header, arff, n_labels, labels)
+    else:
+        is_label = _named_labels(header, arff, tree, n_labels)
     rows = read_rows(arff, header.attributes, lines)
-    Y = label_columns(arff, header.attributes, rows, np.flatnonzero(is_label))
-    X, names = feature_columns(arff, header.attributes, rows, np.flatnonzero(~is_label))
+    Y = rows.labels(np.flatnonzero(is_label))
+    X, names = rows.features(np.flatnonzero(~is_label))
     parents = tuple(tree.parents) if tree is not None and tree.parents else None
     return LabeledData(X, Y, names, parents=parents)
 
 
-def _label_mask(
-    header: ArffHeader,
-    tree: LabelTree | None,
-    paths: tuple[PathLike, PathLike | None],
-    n_labels: int | None,
-    labels: Literal["end", "start"],
+def _named_labels(
+    header: ArffHeader, path: PathLike, tree: LabelTree, n_labels: int | None
 ) -> npt.NDArray[np.bool_]:
     names = [attribute.name for attribute in header.attributes]
-    if tree is None:
-        return _counted_labels(header, paths[0], n_labels, labels)
     missing = next((label for label in tree.lines if label not in set(names)), None)
     if missing is not None:
-        found = f"the label {missing!r}"
-        raise DataFileError(
-            str(paths[1]), tree.lines[missing], found, f"the name of an attribute of {paths[0]}"
-        )
+        expected = f"the name of an attribute of {path}"
+        raise DataFileError(tree.path, tree.lines[missing], f"the label {missing!r}", expected)
     if n_labels not in (None, len(tree.lines)):
         raise ValueError(
-            f"n_labels is {n_labels} but {paths[1]} names {len(tree.lines)} labels; leave it out."
+            f"n_labels is {n_labels} but {tree.path} names {len(tree.lines)} labels; leave it out."
         )
     return np.array([name in tree.lines for name in names])
 
@@ -145,8 +142,9 @@ def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
     ValueError
         If a name cannot be written, or a feature and a label share one.
     """
-    features = _names(data.feature_names, "feature", data.X.shape[1])
-    labels = _names(data.label_names, "label", data.Y.n_labels)
+    features = data.written_feature_names
+    names = range(data.Y.n_labels) if data.label_names is None else data.label_names
+    labels = [f"label_{name}" if data.label_names is None else str(name) for name in names]
     _refuse_unwritable([*features, *labels])
     with replaced_file(arff) as stream:
         stream.write("@relation labelweave\n\n")
@@ -157,22 +155,14 @@ def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
     write_label_xml(xml, labels, data.parents or ())
 
 
-def _names(names: npt.NDArray[Any] | None, what: str, count: int) -> list[str]:
-    return [f"{what}_{index}" for index in range(count)] if names is None else [str(name) for name in names]
-
-
 def _refuse_unwritable(names: Sequence[str]) -> None:
-    seen = set[str]()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"The name {name!r} occurs twice among features and labels; rename one.")
-        if (
-            name != name.strip()
-            or not name.replace("\t", " ").replace("\n", " ").replace("\r", " ").isprintable()
-        ):
-            raise ValueError(f"The name {name!r} has blanks around it or unprintable characters; rename it.")
-        seen.add(name)
-    if "" in seen:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"The name {twice!r} occurs twice among features and labels; rename one.")
+    bad = next((n for n in names if n != n.strip() or not n.translate(_WRITTEN_BLANKS).isprintable()), None)
+    if bad is not None:
+        raise ValueError(f"The name {bad!r} has blanks around it or unprintable characters; rename it.")
+    if "" in names:
         raise ValueError("A feature or label has an empty name; give it one.")
 
 
@@ -190,35 +180,47 @@ def _sparse_rows(data: LabeledData) -> Iterator[str]:
     X = sp.csr_array(data.X).astype(float)
     X.sum_duplicates()
     for row in range(X.shape[0]):
-        span = slice(X.indptr[row], X.indptr[row + 1])
-        pairs = [f"{j} {v!r}" for j, v in zip(X.indices[span].tolist(), X.data[span].tolist(), strict=True)]
-        yield "{" + ",".join([*pairs, *_label_pairs(data, row, X.shape[1])]) + "}\n"
-
-
-def _label_pairs(data: LabeledData, row: int, offset: int) -> Iterable[str]:
-    positives = data.Y.positives
-    marks = dict.fromkeys(positives.indices[positives.indptr[row] : positives.indptr[row + 1]].tolist(), "1")
-    if data.Y.observed is not None:
-        observed = data.Y.observed
-        seen = set(observed.indices[observed.indptr[row] : observed.indptr[row + 1]].tolist())
-        marks |= dict.fromkeys(set(range(data.Y.n_labels)) - seen, "?")
-    return [f"{offset + label} {marks[label]}" for label in sorted(marks)]
+        marks = dict.fromkeys(row_of(data.Y.positives, row)[0], "1")
+        if data.Y.observed is not None:
+            unseen = set(range(data.Y.n_labels)).difference(row_of(data.Y.observed, row)[0])
+            marks |= dict.fromkeys(unseen, "?")
+        pairs = [f"{column} {value!r}" for column, value in zip(*row_of(X, row), strict=True)]
+        pairs += [f"{X.shape[1] + label} {marks[label]}" for label in sorted(marks)]
+        yield "{" + ",".join(pairs) + "}\n"
 
 
 @dataclass
 class LabelTree:
     """The labels of an XML file with their lines, in order, and pairs (parent, child) of nested ones."""
 
+    path: PathLike
     lines: dict[str, int] = field(default_factory=dict)
     parents: list[tuple[str, str]] = field(default_factory=list)
 
 
 def read_label_xml(path: PathLike) -> LabelTree:
     """Read the names and the nesting of the labels."""
-    reader = _LabelReader(Path(path))
-    content = b"".join(block for _, block in read_blocks(path))
+    tree, opened, parser = LabelTree(path), list[str](), expat.ParserCreate(namespace_separator=" ")
+
+    def start(tag: str, attributes: dict[str, Any]) -> None:
+        if not _is_label(tag):
+            return
+        line, name = parser.CurrentLineNumber, attributes.get("name")
+        if not name:
+            raise DataFileError(path, line, "a label without a name", '<label name="...">')
+        if name in tree.lines:
+            raise DataFileError(path, line, f"a second label {name!r}", "distinct names")
+        tree.lines[name] = line
+        tree.parents.extend((above, name) for above in opened[-1:])
+        opened.append(name)
+
+    def end(tag: str) -> None:
+        if _is_label(tag):
+            opened.pop()
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
-        reader.parser.Parse(content, True)
+        parser.Parse(b"".join(block for _, block in read_blocks(path)), True)
     except expat.ExpatError as error:
         found = f"broken XML ({expat.ErrorString(error.code)})"
         raise DataFileError(path, error.lineno, found, "a whole <labels> document") from None
@@ -226,63 +228,30 @@ def read_label_xml(path: PathLike) -> LabelTree:
         raise
     except (LookupError, ValueError) as error:
         raise DataFileError(path, None, f"an encoding that cannot be read ({error})", "UTF-8") from None
-    if not reader.tree.lines:
+    if not tree.lines:
         raise DataFileError(path, None, "no labels", 'elements <label name="..."/>')
-    return reader.tree
+    return tree
 
 
-class _LabelReader:
-    """Follow the elements with a stack of the open labels."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.tree = LabelTree()
-        self.parser = expat.ParserCreate(namespace_separator=" ")
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self._open: list[str] = []
-
-    def _start(self, tag: str, attributes: dict[str, Any]) -> None:
-        if tag.rsplit(" ", maxsplit=1)[-1] != "label":
-            return
-        line, name = self.parser.CurrentLineNumber, attributes.get("name")
-        if not name:
-            raise DataFileError(self.path, line, "a label without a name", '<label name="...">')
-        if name in self.tree.lines:
-            raise DataFileError(self.path, line, f"a second label {name!r}", "distinct names")
-        self.tree.lines[name] = line
-        if self._open:
-            self.tree.parents.append((self._open[-1], name))
-        self._open.append(name)
-
-    def _end(self, tag: str) -> None:
-        if tag.rsplit(" ", maxsplit=1)[-1] == "label":
-            self._open.pop()
+def _is_label(tag: str) -> bool:
+    return tag.rsplit(" ", maxsplit=1)[-1] == "label"
 
 
 def write_label_xml(path: PathLike, names: Iterable[str], parents: Iterable[tuple[str, str]] = ()) -> None:
-    """Write label names, nested by pairs (parent, child)."""
+    """Write label names, nested by pairs (parent, child), without recursion for deep trees."""
     children: dict[str, list[str]] = {}
-    inner = set()
     for parent, child in parents:
         children.setdefault(parent, []).append(child)
-        inner.add(child)
+    inner = {child for below in children.values() for child in below}
+    waiting = [(name, False) for name in reversed(list(names)) if name not in inner]
     with replaced_file(path) as stream:
         stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{_NAMESPACE}">\n')
-        for name in names:
-            if name not in inner:
-                stream.writelines(_elements(name, children))
+        while waiting:
+            name, is_done = waiting.pop()
+            if is_done:
+                stream.write("</label>\n")
+                continue
+            stream.write(f"<label name={quoteattr(name)}>\n")
+            waiting.append((name, True))
+            waiting.extend((child, False) for child in reversed(children.get(name, [])))
         stream.write("</labels>\n")
-
-
-def _elements(top: str, children: dict[str, list[str]]) -> Iterable[str]:
-    """Give the lines of a label and everything under it, without recursion for deep trees."""
-    waiting = [(top, False)]
-    while waiting:
-        name, close = waiting.pop()
-        if close:
-            yield "</label>\n"
-            continue
-        yield f"<label name={quoteattr(name)}>\n"
-        waiting.append((name, True))
-        waiting.extend((child, False) for child in reversed(children.get(name, [])))

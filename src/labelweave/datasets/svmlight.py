@@ -7,13 +7,12 @@ labels from zero.  The format holds neither names nor counts of rows.
 from __future__ import annotations
 
 import sys
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import csr_from_counts, with_narrow_indices
+from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
@@ -64,42 +63,28 @@ def read_svmlight(
     """
     from sklearn.datasets import load_svmlight_file
 
-    last_line = _check_file(path)
+    # scikit-learn takes a file that is no text, or was cut off at its end, in silence
+    last_line = sum(block.count(b"\n") for _, block in read_blocks(path))
+    refuse_open_end(path, last_line + 1)
     try:
         X, targets = load_svmlight_file(
             str(path), n_features=n_features, multilabel=True, zero_based=zero_based, dtype=np.float64
         )
     except ValueError as error:
         _locate_fault(path, n_features, n_labels, zero_based)
-        raise DataFileError(
-            path, None, f"what scikit-learn refuses ({error})", "multi-label svmlight"
-        ) from None
+        found = f"what scikit-learn refuses ({error})"
+        raise DataFileError(path, None, found, "multi-label svmlight") from None
     labels = np.fromiter((label for row in targets for label in row), float)
     limit = np.inf if n_labels is None else n_labels
     if not (np.isfinite(X.data).all() and ((labels >= 0) & (labels < limit) & (labels % 1 == 0)).all()):
         _locate_fault(path, n_features, n_labels, zero_based)
     if not len(targets):
         raise DataFileError(path, last_line, "no rows", "at least one row")
-    return LabeledData(_tidy(X), _label_matrix(labels, [len(row) for row in targets], n_labels))
-
-
-def _check_file(path: PathLike) -> int:
-    """Check what scikit-learn takes in silence: that it is text, and that its end was not cut off."""
-    last_line = sum(block.count(b"\n") for _, block in read_blocks(path))
-    refuse_open_end(path, last_line + 1)
-    return last_line
-
-
-def _tidy(X: Any) -> sp.csr_array:
     X = with_narrow_indices(X)
     X.eliminate_zeros()
-    return X
-
-
-def _label_matrix(labels: npt.NDArray[np.float64], counts: list[int], n_labels: int | None) -> LabelMatrix:
     columns = labels.astype(np.int64)
-    width = n_labels if n_labels is not None else int(columns.max(initial=-1)) + 1
-    return LabelMatrix(csr_from_counts(np.ones(len(columns), np.int8), columns, counts, width))
+    width = int(columns.max(initial=-1)) + 1 if n_labels is None else n_labels
+    return LabeledData(X, LabelMatrix(ones_from_counts(columns, [len(row) for row in targets], width)))
 
 
 def _locate_fault(
@@ -113,32 +98,34 @@ def _locate_fault(
         words = line.partition("#")[0].split()
         if words and ":" not in words[0]:
             for label in words.pop(0).split(","):
-                _integer(path, number, "label", label, labels)
+                whole_number(path, number, "label", label, labels)
         previous = -1
         for word in words:
-            feature = _feature(path, number, word, features)
+            feature, _ = indexed_value(path, number, "feature", word, features)
             if feature <= previous:
                 found = f"the feature {feature} after the feature {previous}"
                 raise DataFileError(path, number, found, "each feature once, in increasing order")
             previous = feature
 
 
-def _feature(path: PathLike, number: int, word: str, allowed: range) -> int:
-    feature, colon, value = word.partition(":")
-    if not colon:
-        raise DataFileError(path, number, repr(word[:40]), "feature:value")
+def indexed_value(path: PathLike, line: int, what: str, word: str, allowed: range) -> tuple[int, float]:
+    """Read ``feature:value``."""
+    feature, colon, text = word.partition(":")
     try:
-        finite_number(value)
+        value = finite_number(text) if colon else None
     except ValueError as error:
-        raise DataFileError(path, number, repr(word[:40]), str(error)) from None
-    return _integer(path, number, "feature", feature, allowed)
+        raise DataFileError(path, line, repr(word[:40]), str(error)) from None
+    if value is None:
+        raise DataFileError(path, line, repr(word[:40]), "feature:value")
+    return whole_number(path, line, what, feature, allowed), value
 
 
-def _integer(path: PathLike, number: int, what: str, text: str, allowed: range) -> int:
+def whole_number(path: PathLike, line: int, what: str, text: str, allowed: range) -> int:
+    """Read the index of a feature or a label."""
     value = int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_INDEX else -1
     if value not in allowed:
         bounds = f"from {allowed.start}" + (f" to {allowed.stop - 1}" if allowed.stop < sys.maxsize else "")
-        raise DataFileError(path, number, f"the {what} {text[:40]!r}", f"an integer {bounds}")
+        raise DataFileError(path, line, f"the {what} {text[:40]!r}", f"an integer {bounds}")
     return value
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import csr_from_counts
+from labelweave.datasets.csr_parts import csr_from_counts, ones_from_counts
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
 
@@ -267,9 +267,7 @@ def _filled(model: _TextModel, n_rows: int, n_tokens: float) -> tuple[sp.csr_arr
         word_counts[start : start + size] = np.bincount(block.word_rows, minlength=size)
         label_counts[start : start + size] = np.bincount(block.label_rows, minlength=size)
     X = csr_from_counts(weights.done(), words.done(), word_counts, model.n_features)
-    all_labels = np.concatenate(labels)
-    ones = np.ones(len(all_labels), np.int8)
-    return X, csr_from_counts(ones, all_labels, label_counts, model.n_labels)
+    return X, ones_from_counts(np.concatenate(labels), label_counts, model.n_labels)
 
 
 class _Filled:
@@ -374,8 +372,7 @@ def _path_nodes(leaf: npt.NDArray[np.int64], depth: int, branching: int) -> sp.c
     sizes = branching ** np.arange(1, depth + 1)
     offsets = np.cumsum(sizes) - sizes
     columns = offsets + leaf[:, None] // (sizes[-1] // sizes)
-    ones = np.ones(columns.size, np.int8)
-    return csr_from_counts(ones, columns.ravel(), np.full(len(leaf), depth), int(sizes.sum()))
+    return ones_from_counts(columns.ravel(), np.full(len(leaf), depth), int(sizes.sum()))
 
 
 def make_clique_toy(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import ones_from_rows, with_missing_rows
+from labelweave.datasets.csr_parts import rows_of_labels
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_columns import ColumnRoles, TableColumns, is_missing, number
@@ -89,17 +89,14 @@ def _refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -
 
 
 def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableColumns:
+    columns = TableColumns(**roles)
     if vectorizer is None:
-        return TableColumns(**roles)
+        return columns
     given = [kind for kind in ("text", "categorical", "numeric", "drop") if kind in roles]
     if given:
         raise ValueError(f"{given[0]} is given beside a vectorizer, which has its own columns; leave it out.")
-    return replace(
-        TableColumns(**roles),
-        text=vectorizer.text,
-        categorical=vectorizer.categorical,
-        numeric=vectorizer.numeric,
-    )
+    kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
+    return replace(columns, **kinds)
 
 
 def read_table_columns(
@@ -216,34 +213,23 @@ def table_labels(
     if unknown_labels not in ("error", "ignore"):
         raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error' or 'ignore'.")
     if columns.labels is None:
-        return _unobserved(len(table), label_names)
+        nothing = sp.csr_array((len(table), len(label_names or ())), dtype=np.int8)
+        return LabelMatrix(nothing, None if label_names is None else nothing, label_names)
     if isinstance(columns.labels, str):
         return _listed_labels(table, columns, label_names, unknown_labels)
     return _binary_labels(table, columns.labels, label_names, unknown_labels)
 
 
-def _unobserved(n_rows: int, label_names: Sequence[str] | None) -> LabelMatrix:
-    if label_names is None:
-        return LabelMatrix(sp.csr_array((n_rows, 0), dtype=np.int8))
-    nothing = sp.csr_array((n_rows, len(label_names)), dtype=np.int8)
-    return LabelMatrix(nothing, nothing, label_names)
-
-
 def _binary_labels(
     table: RawTable, names: Sequence[str], label_names: Sequence[str] | None, unknown_labels: UnknownLabels
 ) -> LabelMatrix:
-    unknown = sorted(set(names) - _known(names, label_names))
-    absent = sorted(_known(names, label_names) - set(names))
+    chosen = list(names if label_names is None else label_names)
+    unknown, absent = sorted(set(names) - set(chosen)), sorted(set(chosen) - set(names))
     if absent or (unknown and unknown_labels == "error"):
         what = f"no label column {absent[0]!r}" if absent else f"the label column {unknown[0]!r}"
         raise DataFileError(table.path, None, what, "the label columns the model was trained with")
-    chosen = list(names if label_names is None else label_names)
     values = np.array([[_binary(table, row, name) for name in chosen] for row in range(len(table))])
     return LabelMatrix.from_any(values.reshape(len(table), len(chosen)), chosen)
-
-
-def _known(names: Sequence[str], label_names: Sequence[str] | None) -> set[str]:
-    return set(names if label_names is None else label_names)
 
 
 def _binary(table: RawTable, row: int, name: str) -> float:
@@ -264,27 +250,20 @@ def _listed_labels(
     table: RawTable, columns: TableColumns, label_names: Sequence[str] | None, unknown_labels: UnknownLabels
 ) -> LabelMatrix:
     cells = [_labels_of(table, row, columns) for row in range(len(table))]
-    names = (
-        sorted({name for cell in cells for name in cell or ()}) if label_names is None else list(label_names)
-    )
+    found = sorted({name for cell in cells for name in cell or ()})
+    names = found if label_names is None else list(label_names)
     if not names:
         raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
     index = {name: position for position, name in enumerate(names)}
-    if unknown_labels == "error":
-        _refuse_unknown(table, columns.labels, cells, index)
-    found = [sorted({index[name] for name in cell or () if name in index}) for cell in cells]
-    positives = ones_from_rows(found, len(names))
-    return with_missing_rows(positives, np.array([cell is None for cell in cells]), names)
-
-
-def _refuse_unknown(
-    table: RawTable, column: str, cells: Sequence[list[str] | None], index: dict[str, int]
-) -> None:
-    for row, cell in enumerate(cells):
-        for name in cell or ():
-            if name not in index:
-                expected = "a label the model was trained with; unknown_labels='ignore' passes over others"
-                raise table.error(row, column, f"the unknown label {name[:40]!r}", expected)
+    if unknown_labels == "error" and not index.keys() >= set(found):
+        pairs = ((row, name) for row, cell in enumerate(cells) for name in cell or () if name not in index)
+        row, name = next(pairs)
+        expected = "a label the model was trained with; unknown_labels='ignore' passes over others"
+        raise table.error(row, columns.labels, f"the unknown label {name[:40]!r}", expected)
+    known = [
+        None if cell is None else sorted({index[name] for name in cell if name in index}) for cell in cells
+    ]
+    return rows_of_labels(known, names)
 
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | None:

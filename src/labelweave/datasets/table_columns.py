@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from labelweave.datasets.data_file import DataFileError, finite_number
 from labelweave.datasets.table_files import RawTable
 
-__all__ = ["ColumnRoles", "TableColumns", "is_missing", "number"]
+__all__ = ["ColumnRoles", "TableColumns", "column_names", "is_missing", "number"]
 
 _MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
 _MOST_CATEGORIES = 50
+_FEATURES = ("text", "categorical", "numeric")
 
 
 class ColumnRoles(TypedDict, total=False):
@@ -58,28 +59,28 @@ class TableColumns:
     id: str | None = None
 
     def __post_init__(self) -> None:
-        for role in ("text", "categorical", "numeric", "drop"):
-            object.__setattr__(self, role, _names(getattr(self, role)))
+        for role in (*_FEATURES, "drop"):
+            object.__setattr__(self, role, column_names(getattr(self, role)))
         if self.labels is not None and not isinstance(self.labels, str):
             object.__setattr__(self, "labels", tuple(self.labels))
         if self.label_separator is not None and not self.label_separator:
             raise ValueError("label_separator is empty; give the text between labels, such as ',' or '|'.")
-        self._refuse_two_roles()
-
-    def _refuse_two_roles(self) -> None:
         roles: dict[str, str] = {}
-        for role in ("labels", "text", "categorical", "numeric", "drop", "id"):
-            for name in _names(getattr(self, role)) or ():
-                if name in roles:
-                    raise ValueError(
-                        f"The column {name!r} is given as {roles[name]} and as {role}; choose one."
-                    )
-                roles[name] = role
+        for role, name in self._named():
+            if name in roles:
+                raise ValueError(f"The column {name!r} is given as {roles[name]} and as {role}; choose one.")
+            roles[name] = role
+
+    def _named(self) -> Iterator[tuple[str, str]]:
+        """Give every column that is named, after its role."""
+        for role in ("labels", *_FEATURES, "drop", "id"):
+            for name in column_names(getattr(self, role)) or ():
+                yield role, name
 
     @property
     def are_resolved(self) -> bool:
         """Whether the feature columns are given, so that no cell need be looked at."""
-        return any(kind is not None for kind in (self.text, self.categorical, self.numeric))
+        return any(getattr(self, kind) is not None for kind in _FEATURES)
 
     def resolved(self, table: RawTable) -> TableColumns:
         """Check the columns against a table, finding the kinds of columns where none is given.
@@ -99,40 +100,25 @@ class TableColumns:
         DataFileError
             If a named column is not there, or nothing is left to learn from.
         """
-        self._refuse_absent(table)
+        named = [name for _, name in self._named()]
+        absent = next((name for name in named if name not in table.columns), None)
+        if absent is not None:
+            has = ", ".join(list(table.columns)[:20])
+            raise DataFileError(table.path, None, f"no column {absent!r}", f"one among its columns: {has}")
         if self.are_resolved:
             return self
-        taken = {*(_names(self.labels) or ()), *(self.drop or ()), *(_names(self.id) or ())}
-        kinds: dict[str, list[str]] = {"text": [], "categorical": [], "numeric": [], "empty": []}
+        kinds: dict[str, list[str]] = {**{kind: [] for kind in _FEATURES}, "empty": []}
         for name in table.columns:
-            if name not in taken:
+            if name not in named:
                 kinds[_kind(table, name)].append(name)
-        found = replace(self, text=kinds["text"], categorical=kinds["categorical"], numeric=kinds["numeric"])
-        if not found.feature_columns:
-            raise DataFileError(
-                table.path, None, "no column besides labels", "at least one column of features"
-            )
-        return found
-
-    @property
-    def feature_columns(self) -> tuple[str, ...]:
-        """The columns features are made of: text, categorical, numeric."""
-        return (*(self.text or ()), *(self.categorical or ()), *(self.numeric or ()))
-
-    def _refuse_absent(self, table: RawTable) -> None:
-        wanted = (
-            *(_names(self.labels) or ()),
-            *self.feature_columns,
-            *(self.drop or ()),
-            *(_names(self.id) or ()),
-        )
-        for name in wanted:
-            if name not in table.columns:
-                has = ", ".join(list(table.columns)[:20])
-                raise DataFileError(table.path, None, f"no column {name!r}", f"one among its columns: {has}")
+        if not any(kinds[kind] for kind in _FEATURES):
+            found, expected = "no column besides labels", "at least one column of features"
+            raise DataFileError(table.path, None, found, expected)
+        return replace(self, **{kind: kinds[kind] for kind in _FEATURES})
 
 
-def _names(names: Any) -> tuple[str, ...] | None:
+def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """Give the names of one column, of several or None."""
     if names is None:
         return None
     return (names,) if isinstance(names, str) else tuple(names)
@@ -161,24 +147,16 @@ def _kind(table: RawTable, name: str) -> str:
     cells = [cell for cell in table.columns[name] if not is_missing(cell) and cell != ""]
     if not cells:
         return "empty"
-    if all(_is_number(cell) for cell in cells):
+    try:
+        for cell in cells:
+            number(cell)
+    except ValueError:
+        pass
+    else:
         return "numeric"
     for row, cell in enumerate(table.columns[name]):
         if isinstance(cell, (list, dict)):
-            raise table.error(
-                row, name, f"a {type(cell).__name__}", "text or a number; name the column in drop"
-            )
-    n_distinct = _count_distinct(cells)
+            expected = "text or a number; name the column in drop"
+            raise table.error(row, name, f"a {type(cell).__name__}", expected)
+    n_distinct = len({str(cell) for cell in cells})
     return "categorical" if n_distinct <= min(_MOST_CATEGORIES, len(cells) // 2) else "text"
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        number(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _count_distinct(cells: Iterable[Any]) -> int:
-    return len({str(cell) for cell in cells})

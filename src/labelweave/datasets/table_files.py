@@ -7,9 +7,8 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,9 @@ from labelweave.datasets.data_file import DataFileError, PathLike, ends_with_lin
 
 __all__ = ["RawTable", "raw_tables", "table_kind"]
 
-_KINDS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
+_KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
+          ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
+_LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 
 _Row = tuple[int, dict[str, Any]]
 
@@ -54,21 +47,17 @@ class RawTable:
 
 def table_kind(path: PathLike) -> str | None:
     """Say by its name, ``.gz`` passed over, what kind of table a file is; None if the name says nothing."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        kind = _KINDS.get(suffixes[-2]) if len(suffixes) > 1 else None
-        return None if kind == "parquet" else kind
-    return _KINDS.get(suffixes[-1]) if suffixes else None
+    name = Path(path).name.lower()
+    kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
+    return None if kind == "parquet" and name.endswith(".gz") else kind
 
 
 def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTable]:
     """Read a table in chunks of rows, or as one; the file's suffix says the kind."""
     kind = table_kind(path)
     if kind is None:
-        known = ", ".join(_KINDS)
-        raise DataFileError(
-            path, None, "a name that says nothing of its kind", f"one of the suffixes {known}"
-        )
+        expected = f"one of the suffixes {', '.join(_KINDS)}"
+        raise DataFileError(path, None, "a name that says nothing of its kind", expected)
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows is {chunk_rows}; it is a positive number of rows.")
     if kind == "parquet":
@@ -119,56 +108,32 @@ def _csv_rows(path: PathLike, kind: str) -> Iterator[_Row]:
             expected = f"{len(header)}, as the header has"
             raise DataFileError(path, line, f"a row of {len(cells)} cells", expected)
         yield line, dict(zip(header, cells, strict=True))
-    _warn_of_open_end(path, line)
+    if not ends_with_line_end(path):
+        said = "the last row has no line end; if the file was cut short, its last cell is wrong"
+        warnings.warn(f"{path}:{line}: {said}", UserWarning, stacklevel=2)
 
 
 def _csv_records(path: PathLike, kind: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the records that are not blank, each with its first line."""
+    """Give the records that are not blank, each with its first line.
+
+    The delimiter of a CSV file is what its header has most of.
+    """
     text = (line + "\n" for _, line in numbered_lines(path))
-    head = list(islice(text, 1))
-    delimiter = "\t" if kind == "tsv" else _delimiter(head)
-    reader = csv.reader(_chained(head, text), delimiter=delimiter, strict=True)
+    header = next(text, "")
+    delimiter = "\t" if kind == "tsv" else max(",;\t|", key=header.count)
+    reader = csv.reader(chain([header], text), delimiter=delimiter, strict=True)
     while True:
-        line = reader.line_num + 1
+        line, usual_limit = reader.line_num + 1, csv.field_size_limit(_LONGEST_CELL)
         try:
-            with _long_cells_allowed():
-                record = next(reader, None)
+            record = next(reader, None)
         except csv.Error as error:
             raise DataFileError(path, line, f"a broken record ({error})", "closed quotation marks") from None
+        finally:
+            csv.field_size_limit(usual_limit)
         if record is None:
             return
         if record:
             yield line, record
-
-
-def _chained(head: list[str], rest: Iterator[str]) -> Iterator[str]:
-    yield from head
-    yield from rest
-
-
-def _delimiter(head: list[str]) -> str:
-    """Take for the delimiter of a CSV file what its header has most of."""
-    header = head[0] if head else ""
-    return max(",;\t|", key=header.count)
-
-
-@contextmanager
-def _long_cells_allowed() -> Iterator[None]:
-    """Lift the csv module's limit of 131,072 characters a cell for one record."""
-    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _warn_of_open_end(path: PathLike, line: int) -> None:
-    if not ends_with_line_end(path):
-        warnings.warn(
-            f"{path}:{line}: the last row has no line end; if the file was cut short, its last cell is wrong",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
@@ -176,7 +141,10 @@ def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise ImportError("Parquet files need pyarrow: install labelweave[table].") from None
-    _refuse_no_file(path)
+    target = Path(path)
+    if not target.is_file() or not target.stat().st_size:
+        found = "an empty file" if target.is_file() else "a directory" if target.is_dir() else "no such file"
+        raise DataFileError(path, None, found, "a Parquet file")
     try:
         with parquet.ParquetFile(path) as file:
             first_row, size = 0, chunk_rows or max(1, file.metadata.num_rows)
@@ -186,10 +154,3 @@ def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable
     except (ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataFileError(path, None, f"a damaged Parquet file ({reason})", "a whole one") from None
-
-
-def _refuse_no_file(path: PathLike) -> None:
-    target = Path(path)
-    if not target.is_file() or not target.stat().st_size:
-        found = "an empty file" if target.is_file() else "a directory" if target.is_dir() else "no such file"
-        raise DataFileError(path, None, found, "a Parquet file")

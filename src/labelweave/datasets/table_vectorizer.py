@@ -6,6 +6,7 @@ The fitted state is plain data and arrays, so it goes into a model file without 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -17,6 +18,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from labelweave.datasets.csr_parts import with_narrow_indices
+from labelweave.datasets.table_columns import column_names
 from labelweave.model_files.storable import storable
 
 __all__ = ["TableVectorizer"]
@@ -64,7 +66,8 @@ class TableVectorizer:
         sublinear_tf: bool = False,
         missing_numeric: Literal["error", "mean"] = "error",
     ) -> None:
-        self.text, self.categorical, self.numeric = _names(text), _names(categorical), _names(numeric)
+        kinds = (column_names(names) or () for names in (text, categorical, numeric))
+        self.text, self.categorical, self.numeric = kinds
         self.min_df = min_df
         self.ngram_range = (int(ngram_range[0]), int(ngram_range[1]))
         self.sublinear_tf = sublinear_tf
@@ -101,7 +104,9 @@ class TableVectorizer:
         self.text_vectorizers_ = [self._fitted_text(frame, name) for name in self.text]
         self.categories_ = [sorted(set(_cells(frame, name))) for name in self.categorical]
         numbers = self._numbers(frame)
-        _refuse_all_missing(numbers, self.numeric)
+        for column, name in enumerate(self.numeric):
+            if np.isnan(numbers[:, column]).all():
+                raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
         # scikit-learn's scaler passes over NaN
         scaler = StandardScaler().fit(numbers) if self.numeric else None
         self.means_ = np.zeros(0) if scaler is None else np.asarray(scaler.mean_)
@@ -133,7 +138,8 @@ class TableVectorizer:
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
         ]
         if self.categorical:
-            blocks.append(self._encoder().transform(_object_table(frame, self.categorical)))
+            cells = np.array([_cells(frame, name) for name in self.categorical], dtype=object)
+            blocks.append(self._encoder().transform(cells.T))
         if self.numeric:
             numbers = self._numbers(frame)
             numbers = np.where(np.isnan(numbers), self.means_, numbers)
@@ -163,13 +169,8 @@ class TableVectorizer:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         self._check_is_fitted()
         return {
-            "text": list(self.text),
-            "categorical": list(self.categorical),
-            "numeric": list(self.numeric),
-            "min_df": self.min_df,
-            "ngram_range": list(self.ngram_range),
-            "sublinear_tf": self.sublinear_tf,
-            "missing_numeric": self.missing_numeric,
+            **{name: list(getattr(self, name)) for name in ("text", "categorical", "numeric", "ngram_range")},
+            **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
             "words": [list(map(str, words.get_feature_names_out())) for words in self.text_vectorizers_],
             "idf": [words.idf_ for words in self.text_vectorizers_],
             "categories": self.categories_,
@@ -180,29 +181,21 @@ class TableVectorizer:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        options = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")
-        made = cls(
-            state["text"], state["categorical"], state["numeric"], **{key: state[key] for key in options}
-        )
-        pairs = zip(state["words"], state["idf"], strict=True)
-        made.text_vectorizers_ = [made._text_vectorizer(list(words), np.array(idf)) for words, idf in pairs]
+        made = cls(**{name: state[name] for name in inspect.signature(cls).parameters})
+        made.text_vectorizers_ = [made._text_vectorizer(list(words)) for words in state["words"]]
+        for vectorizer, idf in zip(made.text_vectorizers_, state["idf"], strict=True):
+            vectorizer.idf_ = np.array(idf)
         made.categories_ = [list(values) for values in state["categories"]]
         made.means_, made.scales_ = np.array(state["means"]), np.array(state["scales"])
         return made
 
-    def _text_vectorizer(
-        self, words: list[str] | None = None, idf: npt.NDArray[np.float64] | None = None
-    ) -> TfidfVectorizer:
-        vocabulary = None if words is None else {word: position for position, word in enumerate(words)}
-        vectorizer = TfidfVectorizer(
+    def _text_vectorizer(self, words: list[str] | None = None) -> TfidfVectorizer:
+        return TfidfVectorizer(
             min_df=self.min_df,
             ngram_range=self.ngram_range,
             sublinear_tf=self.sublinear_tf,
-            vocabulary=vocabulary,
+            vocabulary=None if words is None else {word: place for place, word in enumerate(words)},
         )
-        if idf is not None:
-            vectorizer.idf_ = idf
-        return vectorizer
 
     def _fitted_text(self, frame: Any, name: str) -> TfidfVectorizer:
         try:
@@ -231,20 +224,10 @@ class TableVectorizer:
             raise NotFittedError("This TableVectorizer is not fitted; call fit with the training rows first.")
 
 
-def _names(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    if names is None:
-        return ()
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
 def _cells(frame: Any, name: str) -> list[str]:
     """Give the cells of a column as strings, empty where missing."""
     column = frame[name]
     return ["" if empty else str(cell) for cell, empty in zip(column, column.isna(), strict=True)]
-
-
-def _object_table(frame: Any, names: Sequence[str]) -> npt.NDArray[np.object_]:
-    return np.array([_cells(frame, name) for name in names], dtype=object).T
 
 
 def _refuse_absent(frame: Any, names: Sequence[str]) -> None:
@@ -253,9 +236,3 @@ def _refuse_absent(frame: Any, names: Sequence[str]) -> None:
     absent = next((name for name in names if name not in frame.columns), None)
     if absent is not None:
         raise ValueError(f"The table has no column {absent!r}; it has {', '.join(map(str, frame.columns))}.")
-
-
-def _refuse_all_missing(numbers: npt.NDArray[np.float64], names: Sequence[str]) -> None:
-    for column, name in enumerate(names):
-        if np.isnan(numbers[:, column]).all():
-            raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")

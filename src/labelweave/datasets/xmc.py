@@ -11,26 +11,24 @@ anything unusual; the careful one reads line by line: it returns the same arrays
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import csr_from_counts
+from labelweave.datasets.csr_parts import csr_from_counts, ones_from_counts, row_of
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
     decoded,
-    finite_number,
     read_blocks,
     refuse_open_end,
     replaced_file,
 )
 from labelweave.datasets.labeled_data import LabeledData
+from labelweave.datasets.svmlight import indexed_value, whole_number
 from labelweave.labels import LabelMatrix
 
 __all__ = ["parse_carefully", "parse_quickly", "read_xmc", "write_xmc"]
@@ -42,8 +40,10 @@ _KINDS[list(b"0123456789")] = _DIGIT
 _KINDS[list(b".eE+-")] = _NUMBER_SIGN
 _KINDS[list(b" ,:\n")] = _DELIMITER
 _TO_BLANKS = bytes.maketrans(b",:\n", b"   ")
-_LONGEST_INDEX = 100
 _BLANK, _COMMA, _COLON, _LINE_END = b" ,:\n"
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
@@ -70,97 +70,51 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     """
     blocks = read_blocks(path)
     _, block = next(blocks)
-    header, body = _header(path, block)
-    parts, line = _Parts(np.dtype(dtype)), 2
-    for line, body in _bodies(body, blocks):  # noqa: B020 (the first body belongs to the first block)
-        rows, rest = _split_after(body, header.n_rows - parts.n_rows)
-        if rows:
-            parts.add(parse_block(path, line, rows, (header.n_features, header.n_labels)))
-        if rest.strip():
-            extra = line + rows.count(b"\n")
-            raise DataFileError(
-                path, extra, "another row", f"the end after the {header.n_rows} rows of the header"
-            )
-    if parts.n_rows < header.n_rows:
-        expected = f"{header.n_rows}, as the header says"
-        raise DataFileError(path, None, f"{parts.n_rows} rows", expected)
-    refuse_open_end(path, line)
-    return parts.joined(header)
-
-
-@dataclass(frozen=True)
-class _Header:
-    n_rows: int
-    n_features: int
-    n_labels: int
-
-
-def _header(path: PathLike, block: bytes) -> tuple[_Header, bytes]:
-    """Read the first line; give the rest of the block back."""
     first, _, body = block.partition(b"\n")
-    text = decoded(path, 1, first).strip()
+    n_rows, *limits = _header(path, decoded(path, 1, first).strip())
+    parts = [[np.empty(0, kind)] for kind in (np.int64, np.int32, dtype, np.int64, np.int32)]
+    found, line = 0, 2
+    for line, body in chain([(2, body)], blocks):  # noqa: B020 (the first body belongs to the first block)
+        rows, rest = _split_after(body if not body or body.endswith(b"\n") else body + b"\n", n_rows - found)
+        if rows:
+            parsed = parse_block(path, line, rows, (limits[0], limits[1]))
+            found += len(parsed.feature_counts)
+            for part, items in zip(parts, parsed, strict=True):
+                part.append(_narrow(items, part[0].dtype))
+        if rest.strip():
+            expected = f"the end after the {n_rows} rows of the header"
+            raise DataFileError(path, line + rows.count(b"\n"), "another row", expected)
+    if found < n_rows:
+        raise DataFileError(path, None, f"{found} rows", f"{n_rows}, as the header says")
+    refuse_open_end(path, line)
+    feature_counts, features, values, label_counts, labels = map(_joined, parts)
+    X = csr_from_counts(values, features, feature_counts, limits[0])
+    return LabeledData(X, LabelMatrix(ones_from_counts(labels, label_counts, limits[1])))
+
+
+def _header(path: PathLike, text: str) -> list[int]:
     words = text.split()
     if len(words) != 3 or not all(word.isascii() and word.isdigit() for word in words):
         raise DataFileError(path, 1, f"{text[:40]!r}", "a header of three integers: rows features labels")
-    return _Header(*map(int, words)), body
-
-
-def _bodies(body: bytes, blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Give the blocks of rows with their first lines, every line closed."""
-    yield 2, _closed(body)
-    for line, block in blocks:
-        yield line, _closed(block)
-
-
-def _closed(block: bytes) -> bytes:
-    return block + b"\n" if block and not block.endswith(b"\n") else block
+    return [int(word) for word in words]
 
 
 def _split_after(block: bytes, n_lines: int) -> tuple[bytes, bytes]:
     """Split a block after so many lines."""
-    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_END)
     cut = 0 if n_lines == 0 else len(block) if len(ends) <= n_lines else int(ends[n_lines - 1]) + 1
     return block[:cut], block[cut:]
 
 
-@dataclass
-class _Parts:
-    """The rows read so far, block by block, in small types."""
-
-    dtype: np.dtype[Any]
-    n_rows: int = 0
-    feature_counts: list[npt.NDArray[Any]] = field(default_factory=list)
-    features: list[npt.NDArray[Any]] = field(default_factory=list)
-    values: list[npt.NDArray[Any]] = field(default_factory=list)
-    label_counts: list[npt.NDArray[Any]] = field(default_factory=list)
-    labels: list[npt.NDArray[Any]] = field(default_factory=list)
-
-    def add(self, rows: ParsedRows) -> None:
-        self.n_rows += len(rows)
-        self.feature_counts.append(rows.feature_counts)
-        self.features.append(_narrow(rows.features))
-        self.values.append(rows.values.astype(self.dtype))
-        self.label_counts.append(rows.label_counts)
-        self.labels.append(_narrow(rows.labels))
-
-    def joined(self, header: _Header) -> LabeledData:
-        values = _emptied(self.values, self.dtype)
-        X = csr_from_counts(values, _emptied(self.features), _emptied(self.feature_counts), header.n_features)
-        labels = _emptied(self.labels)
-        positives = csr_from_counts(
-            np.ones(len(labels), np.int8), labels, _emptied(self.label_counts), header.n_labels
-        )
-        return LabeledData(X, LabelMatrix(positives))
+def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
+    """Keep indices in 32 bits where these are enough, values as they are wanted."""
+    is_wide = kind == np.int32 and items.size and items.max() > np.iinfo(np.int32).max
+    return items if is_wide else items.astype(kind)
 
 
-def _narrow(indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    fits = not indices.size or indices.max() <= np.iinfo(np.int32).max
-    return indices.astype(np.int32) if fits else indices
-
-
-def _emptied(parts: list[npt.NDArray[Any]], dtype: Any = np.int32) -> npt.NDArray[Any]:
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Join the parts and let go of them, so that only one copy stays."""
-    joined = np.concatenate(parts) if parts else np.empty(0, dtype)
+    joined = np.concatenate(parts)
     parts.clear()
     return joined
 
@@ -184,34 +138,24 @@ def write_xmc(data: LabeledData, path: PathLike) -> None:
     """
     if data.Y.has_missing:
         raise ValueError("Y has unobserved labels, which this format cannot hold; write_mulan can.")
-    X = sp.csr_array(data.X)
+    X = sp.csr_array(data.X).astype(float)
     X.sum_duplicates()
-    positives = data.Y.positives
     with replaced_file(path) as stream:
         stream.write(f"{X.shape[0]} {X.shape[1]} {data.Y.n_labels}\n")
         for row in range(X.shape[0]):
-            labels = positives.indices[positives.indptr[row] : positives.indptr[row + 1]].tolist()
-            stream.write(f"{','.join(map(str, labels))} {_features(X, row)}\n")
+            labels = ",".join(map(str, row_of(data.Y.positives, row)[0]))
+            features = " ".join(f"{column}:{value!r}" for column, value in zip(*row_of(X, row), strict=True))
+            stream.write(f"{labels} {features}\n")
 
 
-def _features(X: sp.csr_array, row: int) -> str:
-    span = slice(X.indptr[row], X.indptr[row + 1])
-    pairs = zip(X.indices[span].tolist(), X.data[span].astype(float).tolist(), strict=True)
-    return " ".join(f"{feature}:{value!r}" for feature, value in pairs)
-
-
-@dataclass(frozen=True)
-class ParsedRows:
+class ParsedRows(NamedTuple):
     """Rows as the pieces of two CSR matrices, indices sorted within a row."""
 
-    feature_counts: npt.NDArray[np.int64]
-    features: npt.NDArray[np.int64]
+    feature_counts: Integers
+    features: Integers
     values: npt.NDArray[np.float64]
-    label_counts: npt.NDArray[np.int64]
-    labels: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.feature_counts)
+    label_counts: Integers
+    labels: Integers
 
 
 def parse_block(path: PathLike, first_line: int, block: bytes, limits: tuple[int, int]) -> ParsedRows:
@@ -233,86 +177,70 @@ def parse_quickly(block: bytes, limits: tuple[int, int]) -> ParsedRows | None:
     kinds = _KINDS[letters]
     if (kinds == _OTHER).any():
         return None
-    tokens = _Tokens.of(letters, kinds)
+    inside = np.concatenate([[False], kinds != _DELIMITER])
+    edges = np.flatnonzero(inside[1:] != inside[:-1])
+    starts, ends = edges[0::2], edges[1::2]
+    has_sign = np.zeros(len(starts), bool)
+    has_sign[np.searchsorted(starts, np.flatnonzero(kinds == _NUMBER_SIGN), side="right") - 1] = True
+    # a number at the very beginning has the last line end before it
+    roles = _roles(letters, letters[starts - 1], letters[ends], has_sign)
     numbers = _numbers(block)
-    if not tokens.are_in_order(letters) or numbers is None or len(numbers) != len(tokens.starts):
+    if roles is None or numbers is None or len(numbers) != len(starts):
         return None
-    line_ends = np.flatnonzero(letters == _LINE_END)
-    features = _Rows.of(tokens.starts[tokens.is_index], numbers[tokens.is_index], line_ends)
-    labels = _Rows.of(tokens.starts[tokens.is_label], numbers[tokens.is_label], line_ends)
-    values = numbers[tokens.is_value]
-    if not (features.fit(limits[0]) and labels.fit(limits[1]) and np.isfinite(values).all()):
+    is_index, is_value, is_label = roles
+    values, line_ends = numbers[is_value], np.flatnonzero(letters == _LINE_END)
+    features = _grouped(starts[is_index], numbers[is_index], line_ends, limits[0])
+    labels = _grouped(starts[is_label], numbers[is_label], line_ends, limits[1])
+    if features is None or labels is None or not np.isfinite(values).all():
         return None
-    values = values[features.order]
-    return ParsedRows(features.counts, features.items, values, labels.counts, labels.items)
+    return ParsedRows(*features[:2], values[features[2]], *labels[:2])
 
 
-@dataclass(frozen=True)
-class _Tokens:
-    """The runs of number characters in a block: which are features, values, labels."""
+def _roles(
+    letters: npt.NDArray[np.uint8],
+    before: npt.NDArray[np.uint8],
+    after: npt.NDArray[np.uint8],
+    has_sign: Mask,
+) -> tuple[Mask, Mask, Mask] | None:
+    """Say which numbers are features, values and labels, by the letters before and after them.
 
-    starts: npt.NDArray[np.intp]
-    before: npt.NDArray[np.uint8]
-    after: npt.NDArray[np.uint8]
-    is_index: npt.NDArray[np.bool_]
-    is_value: npt.NDArray[np.bool_]
-    is_label: npt.NDArray[np.bool_]
-    has_signs: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, letters: npt.NDArray[np.uint8], kinds: npt.NDArray[np.uint8]) -> _Tokens:
-        inside = np.concatenate([[False], kinds != _DELIMITER, [False]])
-        edges = np.flatnonzero(inside[1:] != inside[:-1])
-        starts, ends = edges[0::2], edges[1::2]
-        around = np.concatenate([letters, [np.uint8(_LINE_END)]])
-        # a token at the very beginning sees the line end put at position -1
-        before, after = around[starts - 1], around[ends]
-        is_index, is_value = after == _COLON, before == _COLON
-        has_signs = np.zeros(len(starts), bool)
-        has_signs[np.searchsorted(starts, np.flatnonzero(kinds == _NUMBER_SIGN), side="right") - 1] = True
-        return cls(starts, before, after, is_index, is_value, ~(is_index | is_value), has_signs)
-
-    def are_in_order(self, letters: npt.NDArray[np.uint8]) -> bool:
-        """Check that colons join a feature to its value, and commas join labels at the line's beginning."""
-        colons, commas = int((letters == _COLON).sum()), int((letters == _COMMA).sum())
-        label_before, label_after = self.before[self.is_label], self.after[self.is_label]
-        return bool(
-            not (self.is_index & self.is_value).any()
-            and self.is_index.sum() == self.is_value.sum() == colons
-            and not (self.before[self.is_index] == _COMMA).any()
-            and not (self.after[self.is_value] == _COMMA).any()
-            and not (label_before == _BLANK).any()
-            and (label_before == _COMMA).sum() == (label_after == _COMMA).sum() == commas
-            and not self.has_signs[~self.is_value].any()
-        )
+    None unless colons join a feature to its value, and commas join labels at a line's beginning.
+    """
+    is_index, is_value = after == _COLON, before == _COLON
+    is_label = ~(is_index | is_value)
+    n_colons, n_commas = int((letters == _COLON).sum()), int((letters == _COMMA).sum())
+    in_order = (
+        not (is_index & is_value).any()
+        and is_index.sum() == is_value.sum() == n_colons
+        and not (before[is_index] == _COMMA).any()
+        and not (after[is_value] == _COMMA).any()
+        and not (before[is_label] == _BLANK).any()
+        and (before[is_label] == _COMMA).sum() == (after[is_label] == _COMMA).sum() == n_commas
+        and not has_sign[~is_value].any()
+    )
+    return (is_index, is_value, is_label) if in_order else None
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Indices grouped by line and sorted within it."""
+def _grouped(
+    starts: npt.NDArray[np.intp],
+    numbers: npt.NDArray[np.float64],
+    line_ends: npt.NDArray[np.intp],
+    limit: int,
+) -> tuple[Integers, Integers, Any] | None:
+    """Group indices by line and sort them within it; None unless they are distinct there and below the limit.
 
-    counts: npt.NDArray[np.int64]
-    items: npt.NDArray[np.int64]
-    order: Any
-    repeated: bool
-
-    @classmethod
-    def of(
-        cls, starts: npt.NDArray[np.intp], numbers: npt.NDArray[np.float64], line_ends: npt.NDArray[np.intp]
-    ) -> _Rows:
-        counts = np.diff(np.searchsorted(starts, line_ends), prepend=0)
-        rows = np.repeat(np.arange(len(counts)), counts)
-        items = np.minimum(numbers, float(1 << 62)).astype(np.int64)
-        same_row = rows[1:] == rows[:-1]
-        order: Any = slice(None)
-        if (same_row & (items[1:] <= items[:-1])).any():
-            order = np.lexsort((items, rows))
-            items = items[order]
-        return cls(counts, items, order, bool((same_row & (items[1:] == items[:-1])).any()))
-
-    def fit(self, limit: int) -> bool:
-        """Check that the indices are distinct within a row and below the limit."""
-        return not self.repeated and (not self.items.size or int(self.items.max()) < limit)
+    Returns how many a line has, the indices, and the order in which they come.
+    """
+    counts = np.diff(np.searchsorted(starts, line_ends), prepend=0)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    items = np.minimum(numbers, float(1 << 62)).astype(np.int64)
+    same_row = rows[1:] == rows[:-1]
+    order: Any = slice(None)
+    if (same_row & (items[1:] <= items[:-1])).any():
+        order = np.lexsort((items, rows))
+        items = items[order]
+    is_repeated = (same_row & (items[1:] == items[:-1])).any()
+    return None if is_repeated or items.max(initial=-1) >= limit else (counts, items, order)
 
 
 def _numbers(block: bytes) -> npt.NDArray[np.float64] | None:
@@ -330,7 +258,7 @@ def _numbers(block: bytes) -> npt.NDArray[np.float64] | None:
 def parse_carefully(path: PathLike, first_line: int, block: bytes, limits: tuple[int, int]) -> ParsedRows:
     """Parse whole lines one at a time; limits are the numbers of features and labels."""
     lines = decoded(path, first_line, block).removesuffix("\n").split("\n")
-    rows = [_Line(path, first_line + offset, limits).parse(line) for offset, line in enumerate(lines)]
+    rows = [_line(path, first_line + offset, line, limits) for offset, line in enumerate(lines)]
     return ParsedRows(
         np.array([len(features) for _, features in rows], np.int64),
         np.array([feature for _, features in rows for feature, _ in features], np.int64),
@@ -340,50 +268,18 @@ def parse_carefully(path: PathLike, first_line: int, block: bytes, limits: tuple
     )
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One line, where it stands and what its indices may be."""
-
-    path: PathLike
-    number: int
-    limits: tuple[int, int]
-
-    def parse(self, line: str) -> tuple[list[int], list[tuple[int, float]]]:
-        words = line.split()
-        with_labels = bool(words) and not line[0].isspace() and ":" not in words[0]
-        labels = words[0].split(",") if with_labels else []
-        return (
-            self._distinct("label", sorted(self._index("label", label) for label in labels)),
-            self._features(words[1:] if with_labels else words),
-        )
-
-    def _features(self, words: list[str]) -> list[tuple[int, float]]:
-        pairs = sorted(self._pair(word) for word in words)
-        self._distinct("feature", [feature for feature, _ in pairs])
-        return pairs
-
-    def _pair(self, word: str) -> tuple[int, float]:
-        feature, colon, value = word.partition(":")
-        try:
-            if not colon:
-                raise ValueError("'feature:value'")
-            return self._index("feature", feature), finite_number(value)
-        except DataFileError:
-            raise
-        except ValueError as error:
-            raise DataFileError(self.path, self.number, repr(word[:40]), str(error)) from None
-
-    def _index(self, what: str, text: str) -> int:
-        limit = self.limits[what == "label"]
-        is_integer = text.isascii() and text.isdigit() and len(text) < _LONGEST_INDEX
-        if not is_integer or int(text) >= limit:
-            found = f"the {what} index {text[:40]!r}"
-            raise DataFileError(self.path, self.number, found, f"an integer from 0 to {limit - 1}")
-        return int(text)
-
-    def _distinct(self, what: str, items: list[int]) -> list[int]:
-        for left, right in pairwise(items):
-            if left == right:
-                found = f"the {what} {left} more than once"
-                raise DataFileError(self.path, self.number, found, f"each {what} once a row")
-        return items
+def _line(
+    path: PathLike, number: int, line: str, limits: tuple[int, int]
+) -> tuple[list[int], list[tuple[int, float]]]:
+    """Give the sorted labels, and features with their values, of a line."""
+    features, labels = (range(limit) for limit in limits)
+    words = line.split()
+    has_labels = bool(words) and not line[0].isspace() and ":" not in words[0]
+    texts = words.pop(0).split(",") if has_labels else []
+    found = sorted(whole_number(path, number, "label index", text, labels) for text in texts)
+    pairs = sorted(indexed_value(path, number, "feature index", word, features) for word in words)
+    for what, items in (("label", found), ("feature", [feature for feature, _ in pairs])):
+        twice = next((left for left, right in pairwise(items) if left == right), None)
+        if twice is not None:
+            raise DataFileError(path, number, f"the {what} {twice} more than once", f"each {what} once a row")
+    return found, pairs
