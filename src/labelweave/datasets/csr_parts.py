@@ -17,6 +17,7 @@ from labelweave.labels import LabelMatrix
 
 __all__ = [
     "csr_from_counts",
+    "joined",
     "ones_from_counts",
     "row_of",
     "rows_of_labels",
@@ -46,6 +47,13 @@ def with_narrow_indices(matrix: Any) -> sp.csr_array:
     csr = sp.csr_array(matrix)
     csr.sort_indices()
     return csr_from_counts(csr.data, csr.indices, np.diff(csr.indptr), csr.shape[1])
+
+
+def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Join the parts and let go of them, so that only one copy stays."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
 
 
 def row_of(matrix: sp.csr_array, row: int) -> tuple[list[int], list[Any]]:

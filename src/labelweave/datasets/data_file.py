@@ -90,29 +90,20 @@ def read_blocks(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tup
 
 def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
     """Give the raw bytes, a mark of the byte order taken off."""
-    empty = True
-    with _opened(path) as stream:
-        while chunk := _read_chunk(path, stream, block_bytes):
-            yield chunk.removeprefix(_BYTE_ORDER_MARK) if empty else chunk
-            empty = False
-    if empty:
-        raise DataFileError(path, None, "an empty file", "data")
-
-
-def _opened(path: Path) -> io.BufferedIOBase:
     if path.is_dir():
         raise DataFileError(path, None, "a directory", "a data file")
+    is_empty = True
     try:
-        return gzip.open(path, "rb") if is_gzip(path) else path.open("rb")
+        with gzip.open(path, "rb") if is_gzip(path) else path.open("rb") as stream:
+            while chunk := stream.read(block_bytes):
+                yield chunk.removeprefix(_BYTE_ORDER_MARK) if is_empty else chunk
+                is_empty = False
     except FileNotFoundError:
         raise DataFileError(path, None, "no such file", "the path of a data file") from None
-
-
-def _read_chunk(path: Path, stream: io.BufferedIOBase, block_bytes: int) -> bytes:
-    try:
-        return stream.read(block_bytes)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataFileError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
+    if is_empty:
+        raise DataFileError(path, None, "an empty file", "data")
 
 
 def is_gzip(path: PathLike) -> bool:
@@ -160,12 +151,9 @@ def ends_with_line_end(path: PathLike) -> bool:
 def refuse_open_end(path: PathLike, last_line: int) -> None:
     """Refuse a file whose last row may have been cut short."""
     if not ends_with_line_end(path):
-        raise DataFileError(
-            path,
-            last_line,
-            "a last row without a line end, so its last value may be cut short",
-            "a line end after every row; add one if the file is whole",
-        )
+        found = "a last row without a line end, so its last value may be cut short"
+        expected = "a line end after every row; add one if the file is whole"
+        raise DataFileError(path, last_line, found, expected)
 
 
 @contextmanager

@@ -70,7 +70,9 @@ def load_debtags(return_X_y: bool = False) -> Any:
     >>> X.shape[1] == X_test.shape[1], Y.shape[1]
     (True, 366)
     """
-    arrays = _read_arrays()
+    path = resources.files("labelweave.datasets") / "debtags" / "debtags.npz"
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        arrays: Arrays = dict(archive)
     starts = np.concatenate([[0], np.cumsum(arrays["row_counts"])])
     parts = [slice(first, last) for first, last in pairwise(starts)]
     X, X_test, X_untagged = _weighted_features(arrays, parts)
@@ -81,12 +83,6 @@ def load_debtags(return_X_y: bool = False) -> Any:
         return X, Y, X_test, Y_test
     features = Bunch(X=X, Y=Y, X_test=X_test, Y_test=Y_test, X_untagged=X_untagged)
     return Bunch(**features, **_row_columns(arrays, parts), **_descriptions_of_columns(arrays))
-
-
-def _read_arrays() -> Arrays:
-    path = resources.files("labelweave.datasets") / "debtags" / "debtags.npz"
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-        return dict(archive)
 
 
 def _weighted_features(arrays: Arrays, parts: list[slice]) -> list[sp.csr_array]:

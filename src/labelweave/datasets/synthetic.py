@@ -2,7 +2,7 @@
 
 A row of text draws a topic, from the topic correlated labels, and from these its words: some are
 characteristic of its labels, some of the topic, most belong to the language.  Words and labels follow power
-laws. Rows are drawn in blocks of fixed size, each with a random stream of its own, straight into the result.
+laws. Rows are drawn in blocks of fixed size, each with a random stream of its own.
 The toy is from Tan, Shi, van den Hengel, Zhang, Gao, Hu, Zhang, "Learning graph structure for multi-label
 image classification via clique generation", CVPR 2015, section 5.2.
 """
@@ -10,13 +10,13 @@ image classification via clique generation", CVPR 2015, section 5.2.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import csr_from_counts, ones_from_counts
+from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_counts
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
 
@@ -76,18 +76,6 @@ def make_text_like(
     ValueError
         If a size is too small for the others.
     """
-    _check_sizes(n_rows, n_features, n_labels, labels_per_row, words_per_row)
-    seed = np.random.SeedSequence(random_state)
-    model = _TextModel.drawn(seed, n_features, n_labels, labels_per_row)
-    model, n_tokens = _calibrated(model, words_per_row)
-    X, positives = _filled(model, n_rows, n_tokens)
-    _weigh(X)
-    return LabeledData(X, LabelMatrix(positives))
-
-
-def _check_sizes(
-    n_rows: int, n_features: int, n_labels: int, labels_per_row: float, words_per_row: float
-) -> None:
     if n_rows < 1 or n_labels < 2 or words_per_row < 1:
         raise ValueError(
             f"n_rows={n_rows}, n_labels={n_labels}, words_per_row={words_per_row}; "
@@ -97,6 +85,12 @@ def _check_sizes(
         raise ValueError(f"n_features is {n_features}; it is at least twice words_per_row ({words_per_row}).")
     if not 1 <= labels_per_row <= n_labels / 2:
         raise ValueError(f"labels_per_row is {labels_per_row}; it lies between 1 and n_labels / 2.")
+    seed = np.random.SeedSequence(random_state)
+    model = _TextModel.drawn(seed, n_features, n_labels, labels_per_row)
+    model, n_tokens = _calibrated(model, words_per_row)
+    X, positives = _filled(model, n_rows, n_tokens)
+    _weigh(X)
+    return LabeledData(X, LabelMatrix(positives))
 
 
 @dataclass(frozen=True)
@@ -130,17 +124,10 @@ class _TextModel:
         names = rng.permutation(n_features)
         words = names[_quantiles(_power_law(n_features, 2.7), 1 << 22)]
         rare = names[n_features // 50 :]
-        return cls(
-            seed,
-            n_features,
-            n_labels,
-            labels_per_row,
-            _quantiles(mass, 1 << 16),
-            labels,
-            words,
-            rng.choice(rare, (n_labels, _KEYWORDS)),
-            rng.choice(rare, (n_topics, _TOPIC_WORDS)),
-        )
+        label_words = rng.choice(rare, (n_labels, _KEYWORDS))
+        topic_words = rng.choice(rare, (n_topics, _TOPIC_WORDS))
+        sizes, topics = (n_features, n_labels, labels_per_row), _quantiles(mass, 1 << 16)
+        return cls(seed, *sizes, topics, labels, words, label_words, topic_words)
 
     def block(self, number: int, n_rows: int, n_tokens: float) -> _Block:
         """Draw the rows of a block."""
@@ -149,9 +136,8 @@ class _TextModel:
         topic = _picked(self.topics, rng.random(n_rows))
         quota = 1 + rng.poisson(self.labels_per_row - 1, n_rows)
         rows, labels = self._labels(rng, topic, quota)
-        word_rows, words, counts = self._words(
-            rng, topic, np.bincount(rows, minlength=n_rows), labels, n_tokens
-        )
+        n_labels = np.bincount(rows, minlength=n_rows)
+        word_rows, words, counts = self._words(rng, topic, n_labels, labels, n_tokens)
         rows, labels = self._swapped(rng, topic, rows, labels)
         return _Block(word_rows, words, 1 + np.log(counts), rows, labels)
 
@@ -192,8 +178,7 @@ class _TextModel:
         return keys // self.n_features, keys % self.n_features, counts
 
 
-@dataclass(frozen=True)
-class _Block:
+class _Block(NamedTuple):
     """Some rows as coordinates, sorted by row and column."""
 
     word_rows: Ints
@@ -201,17 +186,6 @@ class _Block:
     weights: npt.NDArray[np.float64]
     label_rows: Ints
     labels: Ints
-
-    def first_rows(self, size: int) -> _Block:
-        """Keep so many rows."""
-        n_words, n_labels = np.searchsorted(self.word_rows, size), np.searchsorted(self.label_rows, size)
-        return _Block(
-            self.word_rows[:n_words],
-            self.words[:n_words],
-            self.weights[:n_words],
-            self.label_rows[:n_labels],
-            self.labels[:n_labels],
-        )
 
 
 def _power_law(size: int, offset: float) -> npt.NDArray[np.float64]:
@@ -254,36 +228,24 @@ def _calibrated(model: _TextModel, words_per_row: float) -> tuple[_TextModel, fl
 
 
 def _filled(model: _TextModel, n_rows: int, n_tokens: float) -> tuple[sp.csr_array, sp.csr_array]:
-    """Draw all blocks into arrays that are allocated once."""
-    most = int(n_rows * (n_tokens + 1) + 10 * np.sqrt(n_rows * n_tokens)) + 100
-    words, weights, labels = _Filled(most, np.int32), _Filled(most, np.float32), list[Ints]()
-    word_counts, label_counts = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+    """Draw all blocks; of the last one only the first rows are kept."""
+    parts: list[list[npt.NDArray[Any]]] = [[], [], [], [], []]
     for number, start in enumerate(range(0, n_rows, _BLOCK_ROWS)):
         size = min(_BLOCK_ROWS, n_rows - start)
-        block = model.block(number, _BLOCK_ROWS, n_tokens).first_rows(size)
-        words.extend(block.words)
-        weights.extend(block.weights)
-        labels.append(block.labels)
-        word_counts[start : start + size] = np.bincount(block.word_rows, minlength=size)
-        label_counts[start : start + size] = np.bincount(block.label_rows, minlength=size)
-    X = csr_from_counts(weights.done(), words.done(), word_counts, model.n_features)
-    return X, ones_from_counts(np.concatenate(labels), label_counts, model.n_labels)
-
-
-class _Filled:
-    """An array filled from the front; pages not reached yet take no memory."""
-
-    def __init__(self, most: int, dtype: Any) -> None:
-        self._array = np.empty(most, dtype)
-        self._size = 0
-
-    def extend(self, values: npt.NDArray[Any]) -> None:
-        self._array[self._size : self._size + len(values)] = values
-        self._size += len(values)
-
-    def done(self) -> npt.NDArray[Any]:
-        self._array.resize(self._size, refcheck=False)
-        return self._array
+        block = model.block(number, _BLOCK_ROWS, n_tokens)
+        n_words, n_labels = np.searchsorted(block.word_rows, size), np.searchsorted(block.label_rows, size)
+        found = (
+            block.weights[:n_words].astype(np.float32),
+            block.words[:n_words].astype(np.int32),
+            np.bincount(block.word_rows[:n_words], minlength=size),
+            block.labels[:n_labels].astype(np.int32),
+            np.bincount(block.label_rows[:n_labels], minlength=size),
+        )
+        for part, items in zip(parts, found, strict=True):
+            part.append(items)
+    weights, words, word_counts, labels, label_counts = map(joined, parts)
+    X = csr_from_counts(weights, words, word_counts, model.n_features)
+    return X, ones_from_counts(labels, label_counts, model.n_labels)
 
 
 def _weigh(X: sp.csr_array) -> None:

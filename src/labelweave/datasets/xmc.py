@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import csr_from_counts, ones_from_counts, row_of
+from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_counts, row_of
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
@@ -87,7 +87,7 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     if found < n_rows:
         raise DataFileError(path, None, f"{found} rows", f"{n_rows}, as the header says")
     refuse_open_end(path, line)
-    feature_counts, features, values, label_counts, labels = map(_joined, parts)
+    feature_counts, features, values, label_counts, labels = map(joined, parts)
     X = csr_from_counts(values, features, feature_counts, limits[0])
     return LabeledData(X, LabelMatrix(ones_from_counts(labels, label_counts, limits[1])))
 
@@ -110,13 +110,6 @@ def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
     """Keep indices in 32 bits where these are enough, values as they are wanted."""
     is_wide = kind == np.int32 and items.size and items.max() > np.iinfo(np.int32).max
     return items if is_wide else items.astype(kind)
-
-
-def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Join the parts and let go of them, so that only one copy stays."""
-    joined = np.concatenate(parts)
-    parts.clear()
-    return joined
 
 
 def write_xmc(data: LabeledData, path: PathLike) -> None:
