@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave.cli import flags, model_flags, model_table
+from labelweave.cli import flags, model_flags, model_table, program
 from labelweave.cli.model_table import MODELS, class_of
 from labelweave.datasets.any_file import FORMATS
 from labelweave.estimators.label_graph.choice import GRAPHS
@@ -160,9 +160,15 @@ def test_a_folder_that_cannot_be_written_is_no_error(fresh):
 
 
 @pytest.mark.parametrize(
-    "words", [["fit", "--help"], ["fit", "a.csv", "--frobnicate"], ["fit", "a", "--C", "-1"]]
+    "words",
+    [
+        ["fit", "--help"],
+        ["fit", "a.csv", "--frobnicate"],
+        ["fit", "a", "--C", "-1"],
+        *([name, "--help"] for name in program._COMMANDS),
+    ],
 )
-def test_help_and_errors_of_fit_import_nothing_heavy(words, monkeypatch):
+def test_help_and_errors_of_flags_import_nothing_heavy(words, monkeypatch):
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     script = LIGHT.format(folder=labelweave.__path__[0], words=words)
     warm = "from labelweave.cli.model_table import model_table; model_table()"

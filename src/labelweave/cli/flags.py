@@ -90,6 +90,11 @@ class DataFlags:
         found = {reader: getattr(self, flag) for flag, reader in _READERS.items()}
         return {name: value for name, value in found.items() if value is not None}
 
+    @property
+    def unknown_labels(self) -> Literal["error", "ignore"]:
+        """What to do with labels that the model does not know, in the words of the library."""
+        return "ignore" if self.ignore_unknown_labels else "error"
+
     def columns(self) -> TableColumns:
         """Say what the columns of a table are.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from labelweave.facts.record import RoundFacts
 from labelweave.model_files import read_model_file
 from labelweave.model_files.safe_file import replacing_file
 
-__all__ = ["inspect"]
+__all__ = ["run"]
 
 _MOST_NAMES = 8
 _MOST_TIES = 10
@@ -41,38 +41,16 @@ _FIRST_VALUES = 6
 _SUFFIXES = (".png", ".pdf", ".svg")
 
 
-@click.command()
-@click.argument("model")
-@click.option(
-    "--label",
-    metavar="NAME",
-    help="Show the features that speak for and against this label; of a low-rank model also the "
-    "labels most like it, of a label-graph model those it is tied to.",
-)
-@click.option("--features", "count", type=click.IntRange(1), default=10, show_default=True,
-              help="With --label: how many features of each kind, and labels.")  # fmt: skip
-@click.option("--covariance", is_flag=True, help="Show how the labels vary together a priori.")
-@click.option("--graph", is_flag=True,
-              help="Show which labels are tied to which, and in which order that was learned.")  # fmt: skip
-@click.option("--out", "-o", metavar="FILE",
-              help="With --covariance or --graph: draw it too (.png, .pdf, .svg).")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def inspect(
+def run(
     model: str, label: str | None, count: int, covariance: bool, graph: bool, out: str | None, as_json: bool
 ) -> None:
-    """Say what a model file holds.
-
-    \b
-    Examples:
-      labelweave inspect tags.lw
-      labelweave inspect tags.lw --label role::program --features 20
-      labelweave inspect bookmarks.lw --label music
-      labelweave inspect tags.lw --covariance --out tags.png
-      labelweave inspect scene.lw --graph --out scene.png
-      labelweave inspect tags.lw --json
-    """
-    wishes = {"--label": label is not None, "--covariance": covariance, "--graph": graph}
-    _check_wishes([flag for flag, wanted in wishes.items() if wanted], out)
+    """Print what a model file holds, or one part of it."""
+    flags = {"--label": label is not None, "--covariance": covariance, "--graph": graph}
+    wishes = [flag for flag, wanted in flags.items() if wanted]
+    if len(wishes) > 1:
+        raise click.UsageError(f"{' and '.join(wishes)} show different things; give one of them.")
+    if out is not None and wishes not in (["--covariance"], ["--graph"]):
+        raise click.UsageError("--out goes with --covariance or --graph only.")
     loaded = open_model(model)
     if covariance:
         _show_covariance(loaded, out, as_json)
@@ -83,14 +61,6 @@ def inspect(
         print_json(weights) if as_json else _print_weights(weights)
     else:
         _show_model(loaded, model, as_json)
-
-
-def _check_wishes(wishes: list[str], out: str | None) -> None:
-    """Refuse flags that make no sense together."""
-    if len(wishes) > 1:
-        raise click.UsageError(f"{' and '.join(wishes)} show different things; give one of them.")
-    if out is not None and wishes not in (["--covariance"], ["--graph"]):
-        raise click.UsageError("--out goes with --covariance or --graph only.")
 
 
 def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
@@ -115,12 +85,10 @@ def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
 
 def _path_lines(rounds: list[RoundFacts]) -> list[str]:
     """Write the rounds in which a graph was learned: objective, held-out loss if any, and cliques."""
-    measured = any(entry.held_out_loss is not None for entry in rounds)
-    lines = [
-        f"{'round':>5}  {'objective':>10}  {'held-out':>8}  added" if measured else "round   objective  added"
-    ]
+    has_loss = any(entry.held_out_loss is not None for entry in rounds)
+    lines = [f"round   objective  {'held-out  ' if has_loss else ''}added"]
     for entry in rounds:
-        loss = f"{entry.held_out_loss:8.4f}  " if measured else ""
+        loss = f"{entry.held_out_loss:8.4f}  " if has_loss else ""
         added = "; ".join(", ".join(clique) for clique in entry.cliques) or "no clique"
         lines.append(f"{entry.round:5}  {entry.objective:10.5g}  {loss}{added}")
     return lines
@@ -135,15 +103,14 @@ def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
     if not as_json:
         click.echo(str(covariance))
         return
-    names, few = covariance.label_names, covariance.n_labels <= _MOST_WRITTEN
-    print_json(
-        {
-            "structure": covariance.kind,
-            "labels": list(range(covariance.n_labels)) if names is None else names.tolist(),
-            "variances": covariance.diagonal().tolist(),
-            "covariance": covariance.to_dense().tolist() if few else None,
-        }
-    )
+    names, n_labels = covariance.label_names, covariance.n_labels
+    told = {
+        "structure": covariance.kind,
+        "labels": list(range(n_labels)) if names is None else names.tolist(),
+        "variances": covariance.diagonal().tolist(),
+        "covariance": covariance.to_dense().tolist() if n_labels <= _MOST_WRITTEN else None,
+    }
+    print_json(told)
 
 
 def _draw(make_figure: Callable[[], Any], path: str) -> None:
@@ -175,38 +142,32 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
         graph = classifier.label_graph_
         own = [number for number, clique in enumerate(graph.cliques) if column in clique]
         found["ties"] = [asdict(tie) for tie in clique_facts(graph, own)]
-    names = (
-        model.feature_names_ if isinstance(model, TableModel) else getattr(model, "feature_names_in_", None)
-    )
+    is_table = isinstance(model, TableModel)
+    names = model.feature_names_ if is_table else getattr(model, "feature_names_in_", None)
     if facts.factors is None:
-        return found | _strongest(_label_weights(classifier, column, facts.kernel), names, count)
+        if not hasattr(classifier, "coef_"):
+            raise ValueError(
+                f"The model has the kernel {facts.kernel}, with which features have no weights to show; "
+                "--label goes with max-margin models of linear and cosine kernels, and with low-rank ones."
+            )
+        return found | _strongest(classifier.coef_[column], names, count)
     geometry = FactorGeometry(classifier)
     weights = geometry.feature_weights(column)
     similar = [{"label": name, "cosine": _short(cosine)} for name, cosine in geometry.similar(column, count)]
     return found | ({} if weights is None else _strongest(weights, names, count)) | {"similar": similar}
 
 
-def _label_weights(classifier: Any, column: int, kernel: str) -> Any:
-    if hasattr(classifier, "coef_"):
-        return classifier.coef_[column]
-    raise ValueError(
-        f"The model has the kernel {kernel}, with which features have no weights to show; --label goes with "
-        "max-margin models of linear and cosine kernels, and with low-rank ones."
-    )
-
-
 def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
     """Give the features of the largest and of the smallest weights."""
     order = np.argsort(weights, kind="stable")
-    chosen = {"for": order[::-1][:count], "against": order[:count]}
-    sign = {"for": 1, "against": -1}
+    sides = {"for": (order[::-1][:count], 1), "against": (order[:count], -1)}
     return {
         side: [
             {"feature": str(k) if names is None else str(names[k]), "weight": _short(weights[k])}
             for k in places
-            if sign[side] * weights[k] > 0
+            if sign * weights[k] > 0
         ]
-        for side, places in chosen.items()
+        for side, (places, sign) in sides.items()
     }
 
 
@@ -272,13 +233,11 @@ def _factor_json(facts: ModelFacts, geometry: FactorGeometry) -> dict[str, Any]:
 
 def _factor_lines(factors: dict[str, Any]) -> dict[str, str]:
     longest = ", ".join(f"{entry['label']} {entry['length']:.3g}" for entry in factors["longest_labels"])
-    values, singular = (
-        factors["singular_values"],
-        "not computed: the kernel of the support rows is not at hand, or too large",
-    )
+    values = factors["singular_values"]
+    singular = "not computed: the kernel of the support rows is not at hand, or too large"
     if values is not None:
-        first = ", ".join(f"{value:.4g}" for value in values[:_FIRST_VALUES])
-        singular = f"{first}, ..., {values[-1]:.4g}" if len(values) > _FIRST_VALUES else first
+        last = f", ..., {values[-1]:.4g}" if len(values) > _FIRST_VALUES else ""
+        singular = ", ".join(f"{value:.4g}" for value in values[:_FIRST_VALUES]) + last
     return {
         "singular": singular,
         "strongest": f"labels with the longest weights: {longest}",
@@ -297,8 +256,7 @@ def _print_weights(facts: dict[str, Any]) -> None:
         _print_list("labels most like it", [(entry["cosine"], entry["label"]) for entry in facts["similar"]])
 
 
-def _print_list(title: str, entries: Iterable[tuple[float, str]]) -> None:
-    entries = list(entries)
+def _print_list(title: str, entries: list[tuple[float, str]]) -> None:
     click.echo(f"\n{title}:" if entries else f"\n{title}: nothing")
     for value, name in entries:
         click.echo(f"{value:+10.4f}  {name}")

@@ -12,7 +12,6 @@ import numpy as np
 import labelweave
 from labelweave.array_types import Array, PerLabel, RowsByClasses, RowsByLabels
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import with_flags
 from labelweave.datasets import (
     DataFileError,
     LabeledData,
@@ -21,7 +20,6 @@ from labelweave.datasets import (
     read_any,
     read_table_columns,
 )
-from labelweave.datasets.table import UnknownLabels
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
@@ -45,7 +43,6 @@ __all__ = [
     "scorer_of",
     "scores_of",
     "truth_of",
-    "unknown_labels",
     "with_last_labels",
 ]
 
@@ -98,7 +95,10 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
     for data, first in _chunks(model, path, source, size):
         for start in range(0, len(data), size):
             rows = slice(start, min(start + size, len(data)))
-            yield RowBlock(data.X[rows], _ids(data, rows, first))
+            numbers = range(first + rows.start, first + rows.stop)
+            yield RowBlock(
+                data.X[rows], list(numbers if data.row_ids is None else data.row_ids[rows].tolist())
+            )
 
 
 def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterator[tuple[LabeledData, int]]:
@@ -106,27 +106,21 @@ def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterator[t
     if not isinstance(model, TableModel):
         yield _read_matrix(model, path, source), 0
         return
-    _require_table(path, source)
-    columns = replace(_columns(model, source), labels=None, id=source.id or _known_id(model, path))
+    columns = _columns(model, path, source)
+    known = model.columns.id  # which this table may lack
+    if columns.id is None and known is not None and known in next(raw_tables(path, 1)).columns:
+        columns = replace(columns, id=known)
+    columns = replace(columns, labels=None)
     for data in iterate_table(path, columns, size):
         yield data, first
         first += len(data)
 
 
-def _ids(data: LabeledData, rows: slice, first: int) -> list[Any]:
-    if data.row_ids is None:
-        return list(range(first + rows.start, first + rows.stop))
-    return list(data.row_ids[rows].tolist())
-
-
-def _known_id(model: TableModel, path: str) -> str | None:
-    """Give the column that named the rows of the training table, if this table has it."""
-    name = model.columns.id
-    return name if name is not None and name in next(raw_tables(path, 1)).columns else None
-
-
-def _columns(model: TableModel, source: DataFlags) -> TableColumns:
+def _columns(model: TableModel, path: str, source: DataFlags) -> TableColumns:
     """Take what the model knows of its columns, unless flags say else."""
+    format = source.format_of(path)
+    if format != "table":
+        raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
     given = source.columns()
     return replace(
         model.columns,
@@ -135,12 +129,6 @@ def _columns(model: TableModel, source: DataFlags) -> TableColumns:
         label_separator=given.label_separator or model.columns.label_separator,
         id=given.id,
     )
-
-
-def _require_table(path: str, source: DataFlags) -> None:
-    format = source.format_of(path)
-    if format != "table":
-        raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
 
 
 def _read_matrix(model: Classifier, path: str, source: DataFlags) -> LabeledData:
@@ -181,22 +169,13 @@ def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData
     """Read rows with their labels, for a comparison with the model."""
     if not isinstance(model, TableModel):
         return _read_matrix(model, path, source)
-    _require_table(path, source)
-    columns = _columns(model, source)
+    columns = _columns(model, path, source)
     if columns.labels is None:
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
     if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
-    names, unknown = [str(name) for name in model.label_names_], unknown_labels(source)
-    try:
-        return read_table_columns(path, columns, label_names=names, unknown_labels=unknown)
-    except DataFileError as error:
-        raise DataFileError(error.path, error.line, error.found, with_flags(error.expected)) from None
-
-
-def unknown_labels(source: DataFlags) -> UnknownLabels:
-    """Say in the library's words what to do with labels that the model does not know."""
-    return "ignore" if source.ignore_unknown_labels else "error"
+    names = [str(name) for name in model.label_names_]
+    return read_table_columns(path, columns, label_names=names, unknown_labels=source.unknown_labels)
 
 
 def truth_of(model: Model, rows: LabeledData) -> Any:

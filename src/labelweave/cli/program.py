@@ -1,6 +1,6 @@
 """The program ``labelweave``: its commands, and how its errors look.
 
-Commands are imported when they are called, so that ``--help`` is quick.
+What a command does is imported when its flags are understood, so that ``--help`` is quick.
 Whatever is wrong with arguments or files is one line on stderr and exit code 2.
 """
 
@@ -42,7 +42,8 @@ class _Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"labelweave.cli.{cmd_name}"), cmd_name)
+        module = import_module(f"labelweave.cli.{'fit' if cmd_name == 'fit' else 'commands'}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,20 +1,17 @@
 """The progress of a fit on stderr, through scikit-learn's callbacks.
 
-The estimators report ten subtasks "duality gap" for each tenfold smaller gap, so their
-number tells the gap.  Between two of its measurements some solvers report an estimate; the gap
-that a fit ends with is measured.  Estimators that learn hyper-parameters report each evaluation
-of their loss before, as a subtask "cross-validation"; where fewer were needed than
-there could be, the rest are reported as done at once when the final fit begins.  A fit of a part of the
-rows, by which thresholds are chosen, has subtasks of its own before the final ones.  Models of two factors
-report rounds or epochs, whose number is all that is known of how far they are, and fits to folds before
-them where rank and regularization are chosen.  Classifiers that decide on another one's scores fit it several
-times, which are counted.
+The name of a subtask says what ended: a step of the duality gap, which the callback's metadata tell,
+perhaps of a fit of a part of the rows; an evaluation of the cross-validation loss (those that were not needed
+end at once when the final fit begins); a round or an epoch of models of two factors; a fit to a fold.
+Between two measurements of the gap some solvers report an estimate; the gap that a fit ends with is measured.
+Classifiers that decide on another one's scores fit it several times, which are counted.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from typing import Any
 
 from rich.console import Console
@@ -26,11 +23,7 @@ from labelweave.decisions.base import DecisionClassifier
 
 __all__ = ["GapBar", "GapLines", "count_fits", "end_at_interrupts", "show_progress"]
 
-_STEPS_A_DECADE = 10
-_LEARNING = "cross-validation"
-_ROUNDS = ("round", "epoch")
-_PART = "duality gap of a part"
-_FOLD_FIT = "fit to a fold"
+_PART = " of a part"
 _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
 _SHORTEST_WAIT = 0.1
@@ -48,17 +41,38 @@ def show_progress(estimator: Any, title: str = "fitting") -> Any:
     return estimator
 
 
-class _GapCallback:
+class _Callback:
+    """The hooks of scikit-learn's callbacks, which do nothing."""
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Begin a fit."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Begin a task."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
+        """End a task."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """End a fit."""
+
+
+class _GapCallback(_Callback):
     """Count the subtasks of a fit; subclasses show what they stand for."""
 
     def __init__(self, title: str, n_fits: int = 1) -> None:
-        self.title, self.done = title, 0
-        self.n_fits, self.fit_number = n_fits, 0
+        self.title, self.n_fits, self.fit_number = title, n_fits, 0
         self.steps: int | None = 1  # None where nobody knows
-        self.learned, self.most_learned = 0, 0
-        self.fits, self.most_fits = 0, 0
-        self.parts = 0
-        self.rounds = ""
+        self.most_learned, self.most_fits = 0, 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.counts, self.task, self.gap = Counter[str](), "", 1.0
+
+    @property
+    def done(self) -> int:
+        """How many steps were taken."""
+        return self.counts.total()
 
     @property
     def heading(self) -> str:
@@ -68,34 +82,31 @@ class _GapCallback:
     @property
     def state(self) -> str:
         """How far learning is, or about where the relative duality gap is, or which round it is."""
-        if self.rounds:
-            most = self._at_most(self.steps, self.most_learned + self.most_fits)
-            return f"{self.rounds} {self.done - self.learned - self.fits}{most}"
-        if self.fits:
-            return f"fit {self.fits}{self._at_most(self.steps and self.most_fits)} to folds"
-        if self.done > self.learned:
-            return self._gap_words(self.done - self.learned)
-        if not self.learned:
-            return ""
-        if self.learned >= self.most_learned:  # all, or the rest at once
-            return "at the end of learning"
-        return f"learning {self.learned} of at most {self.most_learned}"
-
-    def _gap_words(self, steps: int) -> str:
-        is_part = steps == self.parts
-        passed = steps if is_part else steps - self.parts
-        where = " on a part of the rows" if is_part else ""
-        return f"gap about {10 ** (-passed / _STEPS_A_DECADE):.1e}{where}"
-
-    @staticmethod
-    def _at_most(steps: int | None, others: int = 0) -> str:
-        return "" if steps is None else f" of at most {steps - others}"
+        number, most = self.counts[self.task], ""
+        match self.task:
+            case "":
+                return ""
+            case "duality gap" | "duality gap of a part":
+                where = " on a part of the rows" if self.task.endswith(_PART) else ""
+                return f"gap about {self.gap:.1e}{where}"
+            case "cross-validation":
+                is_last = number >= self.most_learned  # all, or the rest at once
+                return (
+                    "at the end of learning"
+                    if is_last
+                    else f"learning {number} of at most {self.most_learned}"
+                )
+            case "fit to a fold":
+                most = "" if self.steps is None else f" of at most {self.most_fits}"
+                return f"fit {number}{most} to folds"
+        if self.steps is not None:
+            most = f" of at most {self.steps - self.most_learned - self.most_fits}"
+        return f"{self.task} {number}{most}"
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Begin a fit."""
         self.fit_number += 1
-        self.done = self.learned = self.fits = self.parts = 0
-        self.rounds = ""
+        self._begin()
         learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
         self.most_learned = int(estimator.max_learning_iter) if learns else 0
 
@@ -105,18 +116,14 @@ class _GapCallback:
             self.steps = context.max_subtasks
             self.most_fits = estimator._most_fits() or 0 if hasattr(estimator, "_most_fits") else 0
 
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
         """Count a step."""
         if context.parent is not None:
-            self.done += 1
-            self.learned += context.task_name == _LEARNING
-            self.parts += context.task_name == _PART
-            self.fits += context.task_name == _FOLD_FIT
-            self.rounds = context.task_name if context.task_name in _ROUNDS else ""
+            self.task = context.task_name
+            self.counts[self.task] += 1
+            if metadata is not None:
+                self.gap = metadata.get("gap", self.gap)
             self.show()
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """End a fit."""
 
     def show(self) -> None:
         """Show how far the fit is."""
@@ -231,17 +238,8 @@ def count_fits(estimator: Any) -> int:
     return inside * (1 + (1 if estimator.cv is None else int(estimator.cv)))
 
 
-class _EndAtInterrupts:
+class _EndAtInterrupts(_Callback):
     """Interrupt the whole where a fit ended as interrupted."""
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Begin a fit."""
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Begin a task."""
-
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """End a task."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """End a fit."""

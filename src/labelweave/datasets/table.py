@@ -213,7 +213,8 @@ def table_labels(
     if unknown_labels not in ("error", "ignore"):
         raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error' or 'ignore'.")
     if columns.labels is None:
-        nothing = sp.csr_array((len(table), len(label_names or ())), dtype=np.int8)
+        n_labels = 0 if label_names is None else len(label_names)
+        nothing = sp.csr_array((len(table), n_labels), dtype=np.int8)
         return LabelMatrix(nothing, None if label_names is None else nothing, label_names)
     if isinstance(columns.labels, str):
         return _listed_labels(table, columns, label_names, unknown_labels)

@@ -1,0 +1,214 @@
+"""The commands but ``fit``, with their flags and help pages.
+
+What they do stands in a module each, imported when all flags are understood: help pages import nothing heavy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from labelweave.cli.decision_flags import decision_options
+from labelweave.cli.flags import file_options, label_column_options, unknown_label_option
+
+__all__ = ["convert", "decide", "demo", "evaluate", "inspect", "predict", "report"]
+
+_WRITTEN = ("mulan", "hierarchical_arff", "xmc", "svmlight")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option("--top", type=click.IntRange(1), help="Print so many labels a row, the best first.")
+@click.option("--threshold", type=float, help="Print labels with scores above this [0, without --top].")
+@click.option("--probabilities", is_flag=True,
+              help="Print probabilities: of everything, or with --top or --threshold in place of "
+              "scores.")  # fmt: skip
+@click.option("--reject-below", metavar="P", type=click.FloatRange(0, 1),
+              help="One class a row: print none where the most probable one is less probable.")  # fmt: skip
+@click.option("--certificates", is_flag=True,
+              help="label-graph: print of each row whether its labels are proven best, and by how much "
+              "others could score more.")  # fmt: skip
+@click.option("--output-format", type=click.Choice(["jsonl", "tsv"]), default="jsonl", show_default=True,
+              help="JSON lines, or a table with tabs.")  # fmt: skip
+@click.option("--out", "-o", metavar="FILE", help="Write to a file in place of stdout.")
+@click.option("--id", metavar="COLUMN", help="Table: the column that names the rows.")
+@file_options
+def predict(**flags: Any) -> None:
+    """Predict the labels of the rows of a data file.
+
+    Prints the labels with positive scores, the best first, or the class of each
+    row if the model has one class a row; rows without a name are numbered from
+    zero.  Scores are those above the model's thresholds, where it has any; what
+    label sets of a model fitted with --conformal guarantee is told on stderr.  A
+    table needs the feature columns that the model was fitted to, and no labels.
+
+    \b
+    Examples:
+      labelweave predict tags.lw new.jsonl --top 5
+      labelweave predict tags.lw new.csv --threshold -0.5 --output-format tsv
+      labelweave predict bibtex.lw bibtex-test.arff --out labels.jsonl
+      labelweave predict scene.lw new.arff --certificates
+      labelweave predict animals.lw new.csv --reject-below 0.8
+      labelweave predict animals.lw new.csv --probabilities --output-format tsv
+    """
+    from labelweave.cli.predict import run
+
+    run(**flags)
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@unknown_label_option
+@label_column_options
+@file_options
+def evaluate(**flags: Any) -> None:
+    """Compare a model's predictions with the labels of a data file.
+
+    Labels are matched by name, or by number where a file has no names.  Labels
+    and classes that are missing in DATA are not counted.  A table has its labels
+    where the training table had them, unless flags say else.
+
+    \b
+    Examples:
+      labelweave evaluate tags.lw test.jsonl
+      labelweave evaluate bibtex.lw bibtex-test.arff --json
+      labelweave evaluate animals.lw test.csv
+    """
+    from labelweave.cli.evaluate import run
+
+    run(**flags)
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
+@decision_options
+@unknown_label_option
+@click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
+@label_column_options
+@file_options
+def decide(**flags: Any) -> None:
+    """Tune or calibrate a fitted model on held-out rows.
+
+    Its decisions are made best for a measure, or bounded, or turned to probabilities.
+    DATA are labelled rows that the model was not fitted to, all of which are used;
+    the model stays as it is.  To hold rows out of the training data, give the same
+    flags to fit.
+
+    \b
+    Examples:
+      labelweave decide tags.lw held-out.csv --tune-threshold macro_f1 --out tuned.lw
+      labelweave decide bibtex.lw held-out.arff --calibrate isotonic --out odds.lw
+      labelweave decide odds.lw other.arff --conformal false_discoveries,level=0.2 \\
+          --out sets.lw
+    """
+    from labelweave.cli.decide import run
+
+    run(**flags)
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option("--out", "-o", metavar="FILE", required=True, help="Where the page goes (.html).")
+@click.option("--title", metavar="TEXT", help="The heading of the page.")
+@click.option("--weakest", type=click.IntRange(0), default=20, show_default=True,
+              help="The most weak labels to look into.")  # fmt: skip
+@click.option("--examples", type=click.IntRange(0), default=6, show_default=True,
+              help="The most rows to show with all their labels.")  # fmt: skip
+@unknown_label_option
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@label_column_options
+@file_options
+def report(**flags: Any) -> None:
+    """Write a page about a model and how well it does on a data file.
+
+    The HTML page says what the model is, its certificate, the metrics, which labels
+    are weak and why, how labels hang together, and shows rows with the words or
+    features that pushed their labels up or down (linear models).  The file needs
+    no other one, no network and no scripts.
+
+    \b
+    Examples:
+      labelweave report tags.lw test.csv --out report.html
+      labelweave report bibtex.lw bibtex-test.arff --weakest 50 --out report.html
+    """
+    from labelweave.cli.report import run
+
+    run(**flags)
+
+
+@click.command()
+@click.argument("model")
+@click.option("--label", metavar="NAME",
+              help="Show the features that speak for and against this label; of a low-rank model also the "
+              "labels most like it, of a label-graph model those it is tied to.")  # fmt: skip
+@click.option("--features", "count", type=click.IntRange(1), default=10, show_default=True,
+              help="With --label: how many features of each kind, and labels.")  # fmt: skip
+@click.option("--covariance", is_flag=True, help="Show how the labels vary together a priori.")
+@click.option("--graph", is_flag=True,
+              help="Show which labels are tied to which, and in which order that was learned.")  # fmt: skip
+@click.option("--out", "-o", metavar="FILE",
+              help="With --covariance or --graph: draw it too (.png, .pdf, .svg).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def inspect(**flags: Any) -> None:
+    """Say what a model file holds.
+
+    \b
+    Examples:
+      labelweave inspect tags.lw
+      labelweave inspect tags.lw --label role::program --features 20
+      labelweave inspect bookmarks.lw --label music
+      labelweave inspect tags.lw --covariance --out tags.png
+      labelweave inspect scene.lw --graph --out scene.png
+      labelweave inspect tags.lw --json
+    """
+    from labelweave.cli.inspect import run
+
+    run(**flags)
+
+
+@click.command()
+@click.argument("data")
+@click.argument("out")
+@click.option("--to", type=click.Choice(_WRITTEN), help="Format of OUT [by its name: .arff is mulan].")
+@click.option("--xml-out", metavar="FILE", help="Mulan: where the label names go [name.xml beside OUT].")
+@click.option("--lossy", is_flag=True, help="Leave out what the format cannot hold, such as names.")
+@file_options
+def convert(**flags: Any) -> None:
+    """Write a data file in another format.
+
+    Converts between mulan, hierarchical_arff, xmc and svmlight.  What the new
+    format cannot hold is left out only with --lossy; labels that were not
+    observed are never turned into negative ones.
+
+    \b
+    Examples:
+      labelweave convert train.txt train.svm
+      labelweave convert bibtex.arff bibtex.txt --to xmc --lossy
+      labelweave convert train.svm train.arff --xml-out labels.xml
+    """
+    from labelweave.cli.convert import run
+
+    run(**flags)
+
+
+@click.command()
+@click.option("--jobs", type=int, default=2, show_default=True, help="Threads.")
+@click.option("--rows", type=click.IntRange(1), hidden=True, help="Use so many rows only.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+def demo(**flags: Any) -> None:
+    """Tag Debian packages with the bundled data set.
+
+    Fits one max-margin model in which tags of one facet share what they learn,
+    and one of independent tags; compares both on packages that were set aside;
+    proposes tags for ten packages that have none.
+    """
+    from labelweave.cli.demo import run
+
+    run(**flags)
