@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -61,13 +62,9 @@ def _settings(context: click.Context, parameter: click.Parameter, text: str | No
 
 def _value(text: str) -> Any:
     """Read a number, a truth value or a word."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+    for read in (_WORDS.__getitem__, int, float):
+        with suppress(ValueError, KeyError):
+            return read(text.lower())
     return text
 
 

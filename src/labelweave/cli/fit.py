@@ -12,7 +12,7 @@ import click
 
 from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.fit_request import FitRequest
-from labelweave.cli.flags import column_options, file_options, label_column_options, with_options
+from labelweave.cli.flags import column_options, file_options, label_column_options, reading, with_options
 from labelweave.cli.messages import require_writable
 from labelweave.cli.model_flags import model_flag_options
 from labelweave.cli.model_table import MODELS
@@ -22,9 +22,9 @@ __all__ = ["fit"]
 _GRAPHS = ("learn", "chow-liu", "full", "none")
 
 
-def _graph(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+def _graph(text: str) -> str:
     """Refuse what is neither a word nor a file before the data are read."""
-    if text is None or text in _GRAPHS or Path(text).is_file():
+    if text in _GRAPHS or Path(text).is_file():
         return text
     raise click.BadParameter(
         f"{text!r} is neither one of {', '.join(_GRAPHS)} nor a file; give a file of lines label,label."
@@ -32,7 +32,7 @@ def _graph(context: click.Context, parameter: click.Parameter, text: str | None)
 
 
 _structure_options = with_options(
-    click.option("--graph", metavar="learn|chow-liu|full|none|FILE", callback=_graph,
+    click.option("--graph", metavar="learn|chow-liu|full|none|FILE", callback=reading(_graph),
                  help="label-graph: which labels are scored together: learned pairs, the tree of largest "
                  "mutual information, all pairs, none, or those of a file of lines label,label[,...] "
                  "[learn]."),

@@ -35,6 +35,7 @@ _LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "cou
 _GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit",
                    "validation_fraction")  # fmt: skip
 _SINGLE = {"rank": "ranks", "regularization": "regularizations"}
+_AS_THEY_ARE = ("quiet", "model", "graph", "one_class", "compare", "compare_folds")
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
@@ -86,18 +87,13 @@ class FitRequest:
         """
         given = {name: value for name, value in options.items() if value is not None}
         request = cls(
-            data=data,
-            out=out,
-            quiet=options["quiet"],
-            model=options["model"],
+            data,
+            out,
             given={flag: given[flag] for flag in model_table().flags if flag in given},
-            graph=options["graph"],
             relations=Relations(**{name: options[name] for name in Relations.__dataclass_fields__}),
-            one_class=options["one_class"],
             decisions={name: options[name] for name in DECISIONS if name in given},
             source=DataFlags.of(options),
-            compare=options["compare"],
-            compare_folds=options["compare_folds"],
+            **{name: options[name] for name in _AS_THEY_ARE},
         )
         for check in _CHECKS:
             check(request)
@@ -128,20 +124,18 @@ class FitRequest:
         return self.model in model_table().objects.get(parameter, ())
 
 
-def _check_classes(request: FitRequest) -> None:
-    paths, one = request.relations.class_paths, request.one_class
-    if paths and one is False:
+def _check_labels(request: FitRequest) -> None:
+    """Refuse flags that say different things of the labels of a row, or of how labels go together."""
+    relations, one = request.relations, request.one_class
+    if relations.class_paths and one is False:
         raise click.UsageError("--class-paths has one class a row, which --many-labels rules out.")
-    if (one or paths) and request.source.label_separator:
+    if (one or relations.class_paths) and request.source.label_separator:
         flag = "--one-class" if one else "--class-paths"
         raise click.UsageError(f"--label-separator lists several labels a row, but {flag} wants one class.")
-
-
-def _check_relations(request: FitRequest) -> None:
-    flags = [flag_of(name) for name in (*_SOURCES, "class_paths") if getattr(request.relations, name)]
+    flags = [flag_of(name) for name in (*_SOURCES, "class_paths") if getattr(relations, name)]
     if len(flags) > 1:
         raise click.UsageError(f"{flags[0]} and {flags[1]} both describe the labels; give one of them.")
-    if request.relations.shrink is not None and not flags:
+    if relations.shrink is not None and not flags:
         every = ", ".join(map(flag_of, _SOURCES))
         raise click.UsageError(f"--shrink has no covariance to shrink; give one of {every} too.")
 
@@ -158,16 +152,15 @@ def _check_owners(request: FitRequest) -> None:
                 f"{flag_of(flag)} goes with --model {alternatives(models)}, not with {model}."
             )
     refuse_values(model, dict(request.given))
-
-
-def _check_intercept(request: FitRequest) -> None:
     if {"intercept_scaling", "no_intercept"} <= set(request.given):
         raise click.UsageError(
             "--intercept-scaling has no intercept to scale, which --no-intercept rules out."
         )
 
 
-def _check_rank_choice(request: FitRequest) -> None:
+def _check_low_rank(request: FitRequest) -> None:
+    if request.model != "low-rank":
+        return
     given = request.given
     for single, several in _SINGLE.items():
         if single in given and several in given:
@@ -178,27 +171,21 @@ def _check_rank_choice(request: FitRequest) -> None:
             f"--rank and --regularization leave nothing to choose for {flag_of(flag)}; give --ranks or "
             "--regularizations."
         )
-
-
-def _check_low_rank(request: FitRequest) -> None:
-    if request.model != "low-rank":
-        return
-    _check_rank_choice(request)
     learns, ridge = request.value("hyperparameters") == "learn", ("squared", "ridge")
     if learns and not request.chooses_rank and (request.value("loss"), request.value("penalty")) != ridge:
         raise click.UsageError("--hyperparameters learn goes with --loss squared and --penalty ridge only.")
-    if "low_rank" in request.given and request.kernel in _EXPLICIT:
+    if "low_rank" in given and request.kernel in _EXPLICIT:
         raise click.UsageError(
             f"--low-rank stands for a kernel matrix, and --kernel {request.kernel} needs none; give --rank."
         )
 
 
 def _check_graph(request: FitRequest) -> None:
-    chooses = request.value("threshold") not in (None, "auto") and not isinstance(
-        request.value("threshold"), float
-    )
-    names = (name for name in _GRAPH_LEARNING if name != "validation_fraction" or not chooses)
-    flag = next((name for name in names if name in request.given), None)
+    threshold = request.value("threshold")
+    holds_out = threshold not in (None, "auto") and not isinstance(threshold, float)
+    flag = next((name for name in _GRAPH_LEARNING if name in request.given), None)
+    if flag == "validation_fraction" and holds_out:
+        return
     if request.has("graph") and flag is not None and request.graph not in (None, "learn"):
         raise click.UsageError(
             f"{flag_of(flag)} is about learning the graph, which --graph {request.graph} rules out."
@@ -206,8 +193,10 @@ def _check_graph(request: FitRequest) -> None:
 
 
 def _check_learning(request: FitRequest) -> None:
-    wanted = [name for name in _LEARNING if name in request.given]
-    flag = next((name for name in wanted if name != "cv" or not request.chooses_rank), None)
+    wanted = (
+        name for name in _LEARNING if name in request.given and not (name == "cv" and request.chooses_rank)
+    )
+    flag = next(wanted, None)
     if flag is None or request.value("hyperparameters") == "learn":
         return
     if "hyperparameters" in request.given:
@@ -241,22 +230,17 @@ def _check_prior(request: FitRequest) -> None:
     if relations.shrink is not None and tree is not None:
         which = ", ".join(map(flag_of, _COVARIANCES))
         raise click.UsageError(f"--shrink goes with {which} here; with {flag_of(tree)} scales are learned.")
-    _check_tie(request.value("tie"), tree, covariance if coupling is None else "coupling")
-    if request.given.get("decision", "most_probable") != "most_probable" and tree is None:
-        raise click.UsageError(
-            f"--decision {request.given['decision']} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}"
-        )
-
-
-def _check_tie(tie: str | tuple[str, ...], tree: str | None, other: str | None) -> None:
-    words = (tie,) if isinstance(tie, str) else tie
-    needs_tree = next((word for word in words if word in _TREE_TIES), None)
+    tie = request.value("tie")
+    words, other = (tie,) if isinstance(tie, str) else tie, covariance if coupling is None else "coupling"
     if other is not None and tie != "shared":
         raise click.UsageError(
             f"--tie {','.join(words)} does not go with {flag_of(other)}, which shares one kernel."
         )
-    if needs_tree is not None and tree is None:
-        raise click.UsageError(f"--tie {needs_tree} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}")
+    needs_tree = next((word for word in words if word in _TREE_TIES), None)
+    wanted = {"tie": needs_tree, "decision": request.given.get("decision", "most_probable")}
+    for flag, value in wanted.items():
+        if tree is None and value not in (None, "most_probable"):
+            raise click.UsageError(f"--{flag} {value} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}")
 
 
 def _check_kernel(request: FitRequest) -> None:
@@ -287,10 +271,8 @@ def _check_decisions(request: FitRequest) -> None:
 
 
 _CHECKS = (
-    _check_classes,
-    _check_relations,
+    _check_labels,
     _check_owners,
-    _check_intercept,
     _check_low_rank,
     _check_graph,
     _check_learning,

@@ -106,29 +106,22 @@ def explain_end(model: Any, out: str) -> int:
 
 def _interruption(facts: ModelFacts, model: Any) -> str | None:
     """Say what an interrupt ended, and what is saved."""
-    if facts.fit.status == "interrupted" and facts.fit.gap is None:
-        return f"after {_done_plainly(facts, model)}; the model so far is saved in"
+    if facts.fit.status == "interrupted" and facts.fit.gap is None:  # a model without a certificate
+        done = f"{facts.fit.checks} of {getattr(model, 'n_epochs', 0)} epochs"
+        if facts.factors is None:
+            n_labels = len(model.intercept_)
+            done = f"{model.labels_fitted_} of {n_labels} labels, the others are never predicted"
+        return f"after {done}; the model so far is saved in"
     if facts.fit.status == "interrupted":
         return f"{_reached(facts, model)}; the best model so far is saved in"
     if facts.choice and facts.choice.status == "interrupted":
         folds = [model.cv_results_[f"split{fold}_test_score"] for fold in range(facts.choice.folds)]
-        return (
-            f"after {int(np.isfinite(folds).sum())} of {np.size(folds)} fits to folds; the model with the "
-            "best rank and regularization of them is saved in"
-        )
+        done = f"{int(np.isfinite(folds).sum())} of {np.size(folds)} fits to folds"
+        return f"after {done}; the model with the best rank and regularization of them is saved in"
     if facts.learning and facts.learning.status == "interrupted":
-        return (
-            f"after {facts.learning.evaluations} evaluations of hyper-parameters; the model with the best of "
-            "them is saved in"
-        )
+        done = f"{facts.learning.evaluations} evaluations of hyper-parameters"
+        return f"after {done}; the model with the best of them is saved in"
     return None
-
-
-def _done_plainly(facts: ModelFacts, model: Any) -> str:
-    """Say how much of a model without a certificate was fitted."""
-    if facts.factors is None:
-        return f"{model.labels_fitted_} of {len(model.intercept_)} labels, the others are never predicted"
-    return f"{facts.fit.checks} of {model.n_epochs} epochs"
 
 
 def _reached(facts: ModelFacts, model: Any) -> str:

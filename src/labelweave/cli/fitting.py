@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -14,7 +13,7 @@ from rich.table import Table
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave.cli.decision_flags import DECISIONS, decision_class
+from labelweave.cli.decision_flags import decision_class
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
@@ -50,8 +49,21 @@ def run_fit(request: FitRequest) -> int:
         )
     model = _model(request, targets, columns)
     _compare(request, targets, model)
-    seconds = _fit(end_at_interrupts(model if request.quiet else show_progress(model)), targets)
-    _storable(model, rows, columns).save(request.out)
+    watched, started = (
+        end_at_interrupts(model if request.quiet else show_progress(model)),
+        time.perf_counter(),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
+        watched.fit(targets.rows.X, targets.y)
+    seconds = time.perf_counter() - started
+    if rows.vectorizer is not None:
+        TableModel(rows.vectorizer, model, columns).save(request.out)
+    else:
+        if rows.feature_names is not None:
+            for layer in layers(model):
+                layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+        model.save(request.out)
     if not request.quiet:
         print_summary(model, len(targets.y), seconds, request.out)
     return explain_end(model, request.out)
@@ -73,14 +85,9 @@ def read_training_rows(
         raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
     if not columns.are_resolved:
         columns = columns.resolved(next(raw_tables(path)))
-    vectorizer = TableVectorizer(
-        columns.text,
-        columns.categorical,
-        columns.numeric,
-        min_df=source.min_df or 1,
-        ngram_range=(1, source.ngrams or 1),
-        missing_numeric=source.missing_numeric or "error",
-    )
+    settings: Any = {"min_df": source.min_df or 1, "ngram_range": (1, source.ngrams or 1)}
+    settings["missing_numeric"] = source.missing_numeric or "error"
+    vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric, **settings)
     roles = {"labels": columns.labels, "label_separator": columns.label_separator, "id": columns.id}
     data = read_table(path, vectorizer, **roles)
     if isinstance(columns.labels, str) and columns.label_separator is None and not has_one:
@@ -109,27 +116,8 @@ def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) 
         for name, several in _LISTED.items():
             parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
     model = class_of(request.model, choosing=chooses)(**parameters)
-    for name in DECISIONS:
-        if name in request.decisions:
-            model = decision_class(name)(model, **request.decisions[name], random_state=request.seed)
-    return model
-
-
-def _fit(model: Any, targets: Targets) -> float:
-    """Fit and give the seconds it took."""
-    started = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
-        model.fit(targets.rows.X, targets.y)
-    return time.perf_counter() - started
-
-
-def _storable(model: Any, rows: LabeledData, columns: TableColumns | None) -> Any:
-    if rows.vectorizer is not None:
-        return TableModel(rows.vectorizer, model, columns)
-    if rows.feature_names is not None:
-        for layer in layers(model):
-            layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+    for name, settings in request.decisions.items():
+        model = decision_class(name)(model, **settings, random_state=request.seed)
     return model
 
 
@@ -167,7 +155,7 @@ def _compare(request: FitRequest, targets: Targets, model: Any) -> None:
     n_rows, folds = len(targets.rows), request.compare_folds
     if n_rows < folds:
         raise click.UsageError(f"--compare-folds {folds} needs as many rows, but DATA has {n_rows}.")
-    own = ", ".join([request.model, *(_DECIDES[name] for name in DECISIONS if name in request.decisions)])
+    own = ", ".join([request.model, *(_DECIDES[name] for name in request.decisions)])
     if "checkpoint" in request.given:  # is of the fit to all rows
         model = clone(model).set_params(checkpoint=None)
     models = {own: model} | {name: class_of(name)() for name in others}
@@ -196,14 +184,9 @@ def _comparison_table(found: Comparison) -> Table:
         table.add_column(model, justify="right", no_wrap=True)
     means = found.means()
     for metric in found.metrics:
-        table.add_row(metric, *_cells(found, means, metric))
-    return table
-
-
-def _cells(found: Comparison, means: dict[str, dict[str, float]], metric: str) -> Iterable[str]:
-    for model in found.models:
-        value = f"{means[model][metric]:.4g}"
-        if model != found.reference:
+        cells = {model: f"{means[model][metric]:.4g}" for model in found.models}
+        for model in cells.keys() - {found.reference}:
             one = found.difference(model, metric)
-            value += f" ± {(one.high - one.low) / 2:.1g}{'*' if one.is_clear else ' '}"
-        yield value
+            cells[model] += f" ± {(one.high - one.low) / 2:.1g}{'*' if one.is_clear else ' '}"
+        table.add_row(metric, *cells.values())
+    return table

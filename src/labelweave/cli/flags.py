@@ -18,6 +18,7 @@ __all__ = [
     "column_options",
     "file_options",
     "label_column_options",
+    "reading",
     "unknown_label_option",
     "with_options",
 ]
@@ -33,16 +34,8 @@ _KINDS = {
     "numeric": "numbers, standardised; repeat",
     "drop": "left out when no kind is given; repeat",
 }
-_TABLE_FLAGS = (
-    "labels",
-    "label_column",
-    "label_separator",
-    "id",
-    *_KINDS,
-    "min_df",
-    "ngrams",
-    "missing_numeric",
-)
+_TABLE_FLAGS = ("labels", "label_column", "label_separator", "id", *_KINDS, "min_df", "ngrams",
+                "missing_numeric")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,16 +121,18 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-def _word_count(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
+def reading(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Make the callback of a flag of what reads its value, where there is one."""
+    return lambda context, parameter, value: None if value is None else read(value)
+
+
+def _word_count(text: str) -> int | float:
     """Read a count of rows, or a share of them."""
-    if text is None:
-        return None
     try:
         return int(text) if text.isdigit() else float(text)
     except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is neither a count, such as 2, nor a share, such as 0.01."
-        ) from None
+        said = f"{text!r} is neither a count, such as 2, nor a share, such as 0.01."
+        raise click.BadParameter(said) from None
 
 
 file_options = with_options(
@@ -163,7 +158,7 @@ label_column_options = with_options(
 column_options = with_options(
     *(click.option(f"--{kind}", metavar="COLUMN", multiple=True, help=f"Table: {what}.")
       for kind, what in _KINDS.items()),
-    click.option("--min-df", metavar="NUMBER", callback=_word_count,
+    click.option("--min-df", metavar="NUMBER", callback=reading(_word_count),
                  help="Table: in how many rows, or what share of them, a word must occur [1]."),
     click.option("--ngrams", type=click.IntRange(1), help="Table: the longest run of words [1]."),
     click.option("--missing-numeric", type=click.Choice(["error", "mean"]),

@@ -10,7 +10,6 @@ import click
 import numpy as np
 
 from labelweave import Taxonomy
-from labelweave.array_types import Array
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.messages import note
 from labelweave.cli.model_rows import with_last_labels
@@ -64,19 +63,14 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
         if decision != "most_probable":
             raise click.UsageError(f"--decision {decision} chooses one class a row; give --one-class too.")
         return Targets(rows, rows.Y, _label_words(rows.Y))
-    classes = (
-        rows.classes if rows.parents is not None else classes_of_labels(rows.Y, _label_words(rows.Y), None)
-    )
+    is_tree = rows.parents is not None
+    classes = rows.classes if is_tree else classes_of_labels(rows.Y, _label_words(rows.Y), None)
     names = sorted({name for name in classes if name is not None})
     if not knows_trees:
-        rows, classes = _with_class(rows, classes)
+        known = np.flatnonzero(classes != None)  # noqa: E711
+        ids = None if rows.row_ids is None else rows.row_ids[known]
+        rows, classes = replace(rows, X=rows.X[known], Y=rows.Y[known], row_ids=ids), classes[known]
     return Targets(rows, classes, names)
-
-
-def _with_class(rows: LabeledData, classes: Array) -> tuple[LabeledData, Array]:
-    known = np.flatnonzero(classes != None)  # noqa: E711
-    ids = None if rows.row_ids is None else rows.row_ids[known]
-    return replace(rows, X=rows.X[known], Y=rows.Y[known], row_ids=ids), classes[known]
 
 
 def _label_words(Y: LabelMatrix) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from labelweave.cli.flags import reading
 from labelweave.cli.messages import flag_of
 from labelweave.cli.model_table import Parameter, Range, model_table
 
@@ -110,8 +111,6 @@ _NOUNS = {"regularization": "a penalty", "threshold": "a probability"}
 _MOST_PREFIXED = 3  # models that the help of a flag names
 _PAIRED_TIES = ("shared", "class", "level", "subtree")
 
-Callback = Callable[[click.Context, click.Parameter, Any], Any]
-
 
 def model_flag_options() -> list[Callable[[Any], Any]]:
     """Make the flags of all models, those with a text here first."""
@@ -127,28 +126,25 @@ def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
     metavar, text = (None, text) if isinstance(text, str) else text
     name = "--C" if flag == "C" else flag_of(flag)
     words, ranges = _union(owners)
-    options: dict[str, Any] = {
-        "metavar": metavar,
-        "callback": _CALLBACKS.get(flag),
-        "help": _help(text, owners),
-    }
-    if first.kind == "switch":
-        options = {"is_flag": True, "help": options["help"]}
-    elif flag not in _CALLBACKS and words and ranges:
-        options["callback"] = _word_or_number(flag, words, ranges)
-    elif flag not in _CALLBACKS and words:
+    read, options = _READERS.get(flag), dict[str, Any]()
+    if read is None and words and ranges:
+        read = _word_or_number(flag, words, ranges)
+    elif read is None and words:
         options["type"] = click.Choice(words)
     elif ranges and first.kind == "value" and flag != "rank":
         options["type"] = _number(ranges)
-    return click.option(name, flag, default=None, **options)
+    if first.kind == "switch":
+        options = {"is_flag": True}
+    elif read is not None:
+        options["callback"] = reading(read)
+    return click.option(name, flag, default=None, metavar=metavar, help=_help(text, owners), **options)
 
 
 def _union(owners: dict[str, Parameter]) -> tuple[list[str], list[Range]]:
     """Give the words, the commonest order first, and the numbers that any model takes."""
     words = dict.fromkeys(word for parameter in owners.values() for word in parameter.words)
-    return list(words), list(
-        dict.fromkeys(part for parameter in owners.values() for part in parameter.ranges)
-    )
+    ranges = dict.fromkeys(part for parameter in owners.values() for part in parameter.ranges)
+    return list(words), list(ranges)
 
 
 def _help(text: str, owners: dict[str, Parameter]) -> str:
@@ -172,75 +168,61 @@ def _shown(default: Any) -> str:
 
 def _number(ranges: list[Range]) -> Any:
     """Make the type of the widest range."""
-    if all(part.low is None and part.high is None for part in ranges):
-        return click.INT if ranges[0].is_whole else click.FLOAT
-    widest = max(ranges, key=lambda part: (part.low is None, part.closed in ("left", "both")))
+    widest = max(ranges, key=lambda part: (math.isinf(part.low), part.has_low))
+    has_low, has_high = math.isfinite(widest.low), math.isfinite(widest.high)
+    if not (has_low or has_high):
+        return click.INT if widest.is_whole else click.FLOAT
     bounds: dict[str, Any] = {
-        "min": widest.low,
-        "max": widest.high,
-        "min_open": widest.low is not None and widest.closed not in ("left", "both"),
-        "max_open": widest.high is not None and widest.closed not in ("right", "both"),
+        "min": widest.low if has_low else None,
+        "max": widest.high if has_high else None,
+        "min_open": has_low and not widest.has_low,
+        "max_open": has_high and not widest.has_high,
     }
     return click.IntRange(**bounds) if widest.is_whole else click.FloatRange(**bounds)
 
 
-def _read(text: str, words: list[str], ranges: list[Range]) -> str | int | float | None:
+def _read(text: str, words: list[str], ranges: list[Range]) -> Any:
     """Read a word, a whole number or any number; None for what is none of them."""
     if text in words:
         return text
+    is_whole = text.isdecimal() and any(part.is_whole for part in ranges)
     try:
-        value: int | float = (
-            int(text) if text.isdecimal() and any(r.is_whole for r in ranges) else float(text)
-        )
+        value = int(text) if is_whole else float(text)
     except ValueError:
         return None
     return value if not math.isnan(value) and any(part.holds(value) for part in ranges) else None
 
 
-def _word_or_number(flag: str, words: list[str], ranges: list[Range]) -> Callback:
+def _word_or_number(flag: str, words: list[str], ranges: list[Range]) -> Callable[[str], Any]:
     wanted = _WANTED.get(flag)
     if wanted is None:
-        bounds = "".join({f" {part.words}" for part in ranges if part.low is None or part.high is None})
+        bounds = "".join(
+            {f" {part.words}" for part in ranges if math.isinf(part.low) or math.isinf(part.high)}
+        )
         wanted = f"a number{bounds.rstrip()} nor one of {', '.join(words)}"
 
-    def read(context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
-        found = None if text is None else _read(text, words, ranges)
-        if text is not None and found is None:
+    def read(text: str) -> Any:
+        found = _read(text, words, ranges)
+        if found is None:
             raise click.BadParameter(f"{text!r} is neither {wanted}.")
         return found
 
     return read
 
 
-def _rank(context: click.Context, parameter: click.Parameter, text: str | None) -> int | float | None:
-    """Read a rank, or a share of the labels."""
-    return None if text is None else _rank_or_share(text)
+_rank = _word_or_number("rank", [], [Range(True, 1, closed="left"), Range(False, 0, 1, "right")])
 
 
-def _rank_or_share(text: str) -> int | float:
-    found = _read(text, [], [Range(True, 1, None, "left"), Range(False, 0, 1, "right")])
-    if not isinstance(found, (int, float)) or (isinstance(found, float) and text.isdecimal()):
-        raise click.BadParameter(f"{text!r} is neither {_WANTED['rank']}.")
-    return found
+def _ranks(text: str) -> list[int | float]:
+    return [_rank(word.strip()) for word in text.split(",")]
 
 
-def _ranks(context: click.Context, parameter: click.Parameter, text: str | None) -> list[int | float] | None:
-    return None if text is None else [_rank_or_share(word.strip()) for word in text.split(",")]
-
-
-def _regularizations(
-    context: click.Context, parameter: click.Parameter, text: str | None
-) -> list[float] | int | None:
+def _regularizations(text: str) -> list[float] | int:
     """Read how many values are to be found from the data, or the values."""
-    if text is None:
-        return None
     if text.isdecimal() and int(text) >= 1:
         return int(text)
-    try:
-        values = [] if text.isdecimal() else [float(word) for word in text.split(",")]
-    except ValueError:
-        values = []
-    if values and all(0 <= value < math.inf for value in values):
+    values = [_read(word, [], [Range(False, 0, closed="left")]) for word in text.split(",")]
+    if None not in values and not text.isdecimal():
         return values
     raise click.BadParameter(
         f"{text!r} is neither a list of numbers from 0 on, such as 0.1,1,10, nor how many of them are to be "
@@ -248,19 +230,17 @@ def _regularizations(
     )
 
 
-def _jobs(context: click.Context, parameter: click.Parameter, count: int | None) -> int | None:
+def _jobs(count: int) -> int:
     """Refuse no threads."""
     if count == 0:
         raise click.BadParameter("0 threads can do nothing; give 1 or more, or -1 for all.")
     return count
 
 
-def _tie(
-    context: click.Context, parameter: click.Parameter, text: str | None
-) -> str | tuple[str, ...] | None:
+def _tie(text: str) -> str | tuple[str, ...]:
     """Read which nodes share hyper-parameters: a word, or two for scale and shape."""
     single = model_table().flags["tie"]["kernel-logistic"].words
-    if text is None or text in single:
+    if text in single:
         return text
     words = tuple(word.strip() for word in text.split(","))
     if len(words) != 2 or not set(words) <= set(_PAIRED_TIES):
@@ -271,7 +251,7 @@ def _tie(
     return words
 
 
-_CALLBACKS: dict[str, Callback] = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "jobs": _jobs,
     "rank": _rank,
     "ranks": _ranks,
@@ -296,9 +276,9 @@ def refuse_values(model: str, given: dict[str, Any]) -> None:
                 f"{alternatives(sorted(parameter.words))}."
             )
         noun, bounds = _NOUNS.get(flag, "a number"), alternatives([part.words for part in parameter.ranges])
-        said = (
-            f"of {model} it is {noun}, {bounds}" if flag == "threshold" else f"{model} needs {noun} {bounds}"
-        )
+        said = f"{model} needs {noun} {bounds}"
+        if flag == "threshold":
+            said = f"of {model} it is {noun}, {bounds}"
         raise click.UsageError(f"{flag_of(flag)} {value:g}: {said}.")
 
 

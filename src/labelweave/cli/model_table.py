@@ -14,6 +14,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -35,8 +36,7 @@ _CHOOSING = {"low-rank": "labelweave.estimators:LowRankClassifierCV"}
 
 _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "n_epochs": "max_iter",
           "fit_intercept": "no_intercept", "center": "no_intercept"}  # fmt: skip
-_LISTS = ("ranks", "regularizations")
-_FILES = ("checkpoint",)
+_FORMS = {"ranks": "list", "regularizations": "list", "checkpoint": "text"}
 _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "warm_start": None,  # of any model: a process has no earlier fit
     "solver": ("kernel-logistic", "label-graph"),
@@ -50,29 +50,35 @@ class Range(NamedTuple):
     """Numbers that a parameter takes; ``closed`` as in scikit-learn's intervals."""
 
     is_whole: bool
-    low: float | None = None
-    high: float | None = None
+    low: float = -math.inf
+    high: float = math.inf
     closed: str = "neither"
+
+    @property
+    def has_low(self) -> bool:
+        """Whether the lower bound is in it."""
+        return self.closed in ("left", "both")
+
+    @property
+    def has_high(self) -> bool:
+        """Whether the upper bound is in it."""
+        return self.closed in ("right", "both")
 
     def holds(self, value: Any) -> bool:
         """Whether a number is in it; NaN is left to the constructor to refuse."""
         if isinstance(value, bool) or (self.is_whole and not isinstance(value, int)):
             return False
-        if math.isnan(value):
-            return True
-        low = -math.inf if self.low is None else self.low
-        high = math.inf if self.high is None else self.high
-        is_above = value >= low if self.closed in ("left", "both") else value > low
-        return bool(is_above and (value <= high if self.closed in ("right", "both") else value < high))
+        is_bound = (value == self.low and self.has_low) or (value == self.high and self.has_high)
+        return math.isnan(value) or is_bound or self.low < value < self.high
 
     @property
     def words(self) -> str:
         """The bounds, as in ``above 0``."""
-        if self.low is not None and self.high is not None:
+        if math.isfinite(self.low) and math.isfinite(self.high):
             return f"between {self.low:g} and {self.high:g}"
-        if self.low is None:
-            return "" if self.high is None else f"up to {self.high:g}"
-        return f"from {self.low:g} on" if self.closed in ("left", "both") else f"above {self.low:g}"
+        if math.isinf(self.low):
+            return "" if math.isinf(self.high) else f"up to {self.high:g}"
+        return f"from {self.low:g} on" if self.has_low else f"above {self.low:g}"
 
 
 class Parameter(NamedTuple):
@@ -136,28 +142,20 @@ def model_table() -> ModelTable:
         pass
     table = _from_plain(json.loads(json.dumps(_read_constructors())))
     if not sys.dont_write_bytecode:
-        _keep(place, {"state": state, **table._asdict()})
+        # where the package cannot be written, constructors are read every time
+        with suppress(OSError):
+            fresh = place.with_suffix(".new")
+            fresh.write_text(json.dumps({"state": state, **table._asdict()}), encoding="utf-8")
+            fresh.replace(place)
     return table
 
 
 def _state_of_sources() -> list[list[Any]]:
     """Say which constructors there are by path, size and time of their files."""
     package = Path(__file__).parents[1]
-    files = [
-        Path(__file__),
-        *(path for name in ("estimators", "baselines") for path in package.glob(f"{name}/**/*.py")),
-    ]
+    files = [*package.glob("estimators/**/*.py"), *package.glob("baselines/**/*.py"), Path(__file__)]
     found = [(path, path.stat()) for path in sorted(files)]
     return [[str(path.relative_to(package)), at.st_size, at.st_mtime_ns] for path, at in found]
-
-
-def _keep(place: Path, content: dict[str, Any]) -> None:
-    fresh = place.with_suffix(".new")
-    try:
-        fresh.write_text(json.dumps(content), encoding="utf-8")
-        fresh.replace(place)
-    except OSError:  # where the package cannot be written, constructors are read every time
-        pass
 
 
 def _from_plain(kept: dict[str, Any]) -> ModelTable:
@@ -208,11 +206,8 @@ def _parameter(kind: Any, parameter: inspect.Parameter, is_choice: bool) -> Para
     words = [str(word) for part in allowed for word in getattr(part, "options", ())]
     words = [w for w in words if w not in _NO_WORDS.get(name, ()) and (f'"{w}"' in said or not said)]
     ranges = [found for part in allowed for found in _ranges(part)]
-    ranges = [Range(True, 1, None, "left")] if name in _COUNTS else ranges
-    form = "value" if words or ranges else "object"
-    form = (
-        "switch" if "boolean" in allowed else "text" if name in _FILES else "list" if name in _LISTS else form
-    )
+    ranges = [Range(True, 1, closed="left")] if name in _COUNTS else ranges
+    form = "switch" if "boolean" in allowed else _FORMS.get(name, "value" if words or ranges else "object")
     says = " ".join(told["says"].split()).partition(". ")[0] if told else ""
     plain = default if isinstance(default, (bool, int, float, str, type(None))) else list(default)
     order = sorted(words, key=lambda word: (said.find(f'"{word}"'), word))
@@ -222,9 +217,12 @@ def _parameter(kind: Any, parameter: inspect.Parameter, is_choice: bool) -> Para
 def _ranges(part: Any) -> Iterator[Range]:
     """Give the numbers that a constraint allows."""
     if hasattr(part, "closed"):
-        yield Range(part.type.__name__ == "Integral", part.left, part.right, part.closed)
+        low = -math.inf if part.left is None else part.left
+        high = math.inf if part.right is None else part.right
+        yield Range(part.type.__name__ == "Integral", low, high, part.closed)
     elif getattr(part, "__name__", "") == "Integral":
         yield Range(True)
-    elif isinstance(part, str):
-        known = {"random_state": Range(True, 0, 2**32 - 1, "both"), "cv_object": Range(True, 2, None, "left")}
-        yield from (known[part],) if part in known else ()
+    elif part == "random_state":
+        yield Range(True, 0, 2**32 - 1, "both")
+    elif part == "cv_object":
+        yield Range(True, 2, closed="left")

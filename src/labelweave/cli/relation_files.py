@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,26 +36,23 @@ def read_taxonomy(path: str) -> Taxonomy:
         names (``.json``).
     Raises DataFileError if the file is malformed, or holds no tree.
     """
-    if Path(path.lower().removesuffix(".gz")).suffix == ".json":
-        nested = _json(path)
-        return _made(path, lambda: Taxonomy.from_any(nested))
-    lines = list(_lines_of_cells(path))
-    if _are_paths(lines):
-        paths = [cells[0] for _, cells in lines if cells[0].lower() != "path"]
-        return _made(path, lambda: Taxonomy.from_paths(paths))
-    pairs = list(_pairs(path, lines))
-    return _made(path, lambda: Taxonomy(pairs))
-
-
-def _made(path: str, make: Callable[[], Taxonomy]) -> Taxonomy:
+    source: Any
+    if _suffix(path) == ".json":
+        source, make = _json(path), Taxonomy.from_any
+    else:
+        lines = list(_lines_of_cells(path))
+        if all(len(cells) == 1 for _, cells in lines) and any(_SEPARATOR in cells[0] for _, cells in lines):
+            source, make = [cells[0] for _, cells in lines if cells[0].lower() != "path"], Taxonomy.from_paths
+        else:
+            source, make = list(_pairs(path, lines)), Taxonomy
     try:
-        return make()
+        return make(source)
     except (TypeError, ValueError) as error:
         raise DataFileError(path, None, "no tree", f"one ({str(error).rstrip('.')})") from None
 
 
-def _are_paths(lines: list[Line]) -> bool:
-    return all(len(cells) == 1 for _, cells in lines) and any(_SEPARATOR in cells[0] for _, cells in lines)
+def _suffix(path: str) -> str:
+    return Path(path.lower().removesuffix(".gz")).suffix
 
 
 def _pairs(path: str, lines: list[Line]) -> Iterator[tuple[str, str]]:
@@ -71,37 +69,30 @@ def _lines_of_cells(path: str) -> Iterator[Line]:
     path: A file with commas, or tabs by its name, between cells.
     cells: its cells, without blanks around them.
     """
-    suffix = Path(path.lower().removesuffix(".gz")).suffix
-    delimiter = "\t" if suffix in _TAB_SUFFIXES else ","
+    delimiter = "\t" if _suffix(path) in _TAB_SUFFIXES else ","
     for line, text in numbered_lines(path):
         if text.strip():
             yield line, [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))]
 
 
 def _json(path: str) -> Any:
-    text = "\n".join(line for _, line in numbered_lines(path))
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Refuse a name that occurs twice in one object, of which JSON would keep the last."""
+        twice = next((name for name, count in Counter(name for name, _ in pairs).items() if count > 1), None)
+        if twice is not None:
+            raise DataFileError(path, None, f"the name {twice!r} twice in one object", "distinct names")
+        return dict(pairs)
+
+    text, expected = "\n".join(line for _, line in numbered_lines(path)), "nested objects of names"
     try:
-        found = json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(path, pairs))
+        found = json.loads(text, object_pairs_hook=distinct)
     except json.JSONDecodeError as error:
-        raise DataFileError(path, error.lineno, f"no JSON ({error.msg})", "nested objects of names") from None
+        raise DataFileError(path, error.lineno, f"no JSON ({error.msg})", expected) from None
     except RecursionError:
-        raise DataFileError(path, None, "JSON nested too deep", "nested objects of names") from None
+        raise DataFileError(path, None, "JSON nested too deep", expected) from None
     if not isinstance(found, (dict, list)):
-        raise DataFileError(path, None, f"the JSON value {str(found)[:40]!r}", "nested objects of names")
+        raise DataFileError(path, None, f"the JSON value {str(found)[:40]!r}", expected)
     return found
-
-
-def _without_repeats(path: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that occurs twice in one object, of which JSON would keep the last."""
-    names = [name for name, _ in pairs]
-    twice = (
-        next((name for name in names if names.count(name) > 1), None)
-        if len(set(names)) < len(names)
-        else None
-    )
-    if twice is not None:
-        raise DataFileError(path, None, f"the name {twice!r} twice in one object", "distinct names")
-    return dict(pairs)
 
 
 def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
@@ -134,12 +125,8 @@ def _npy(path: str) -> Array:
 
 
 def _named_matrix(path: str, names: list[str]) -> Array:
-    lines = _lines_of_cells(path)
-    _, header = next(lines)
-    rows: dict[str, list[float]] = {}
-    for line, cells in lines:
-        _check_width(path, line, cells, header)
-        rows[cells[0]] = [_number(path, line, cell) for cell in cells[1:]]
+    header, lines = _headed_lines(path)
+    rows = {cells[0]: [_number(path, line, cell) for cell in cells[1:]] for line, cells in lines}
     absent = next((name for name in names if name not in rows or name not in header[1:]), None)
     if absent is not None:
         raise DataFileError(path, None, f"no row and column for the label {absent!r}", "one for every label")
@@ -147,9 +134,13 @@ def _named_matrix(path: str, names: list[str]) -> Array:
     return np.array([[rows[name][column] for column in columns] for name in names])
 
 
-def _check_width(path: str, line: int, cells: list[str], header: list[str]) -> None:
-    if len(cells) != len(header):
-        raise DataFileError(path, line, f"{len(cells)} cells", f"{len(header)}, as in the first line")
+def _headed_lines(path: str) -> tuple[list[str], list[Line]]:
+    """Give the cells of the first line, and the other lines, which have as many."""
+    (_, header), *lines = _lines_of_cells(path)
+    for line, cells in lines:
+        if len(cells) != len(header):
+            raise DataFileError(path, line, f"{len(cells)} cells", f"{len(header)}, as in the first line")
+    return header, lines
 
 
 def _number(path: str, line: int, cell: str) -> float:
@@ -169,50 +160,32 @@ def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
     Raises DataFileError if the file is malformed or lacks a label.
     """
     names = [str(name) for name in label_names]
-    lines = _lines_of_cells(path)
-    _, header = next(lines)
-    columns = _label_columns(path, header, names)
-    weighs = _PRIOR in header[1:] and _PRIOR not in names
-    signs: list[list[float]] = []
-    prior: list[float] = []
-    for line, cells in lines:
-        _check_width(path, line, cells, header)
-        signs.append([_sign(path, line, header[column], cells[column]) for column in columns])
-        prior.append(_weight(path, line, cells[header.index(_PRIOR, 1)]) if weighs else 1.0)
-    _check_classes(path, signs, prior)
-    return LabelCovariance.from_signatures(LabelMatrix.from_any(np.array(signs), names), prior)
-
-
-def _label_columns(path: str, header: list[str], names: list[str]) -> list[int]:
+    header, lines = _headed_lines(path)
     absent = next((name for name in names if name not in header[1:]), None)
     if absent is not None:
         raise DataFileError(path, 1, f"no column for the label {absent!r}", "one for every label")
     twice = next((name for name in [*names, _PRIOR] if header[1:].count(name) > 1), None)
     if twice is not None:
         raise DataFileError(path, 1, f"more than one column {twice!r}", "one for every label")
-    return [header.index(name, 1) for name in names]
+    weighs, signs, prior = _PRIOR in header[1:] and _PRIOR not in names, list[list[float]](), list[float]()
+    for line, cells in lines:
+        named = dict(zip(header[1:], cells[1:], strict=True))
+        signs.append([_sign(path, line, name, named[name]) for name in names])
+        prior.append(_number(path, line, named[_PRIOR]) if weighs else 1.0)
+        if prior[-1] < 0:
+            raise DataFileError(path, line, f"the prior {named[_PRIOR]}", "a number >= 0")
+    if not any(prior):
+        found = "a prior of 0 for every class" if prior else "no class"
+        raise DataFileError(path, None, found, "at least one class, of a prior above 0")
+    if {0.0, -1.0} <= {sign for row in signs for sign in row}:
+        raise DataFileError(path, None, "both 0 and -1", "0 and 1 throughout, or -1 and 1")
+    return LabelCovariance.from_signatures(LabelMatrix.from_any(np.array(signs), names), prior)
 
 
 def _sign(path: str, line: int, label: str, cell: str) -> float:
     if cell not in ("0", "1", "-1", "+1"):
         raise DataFileError(path, line, f"{cell[:40]!r} for the label {label!r}", "0 or 1, or -1 or 1")
     return float(cell)
-
-
-def _weight(path: str, line: int, cell: str) -> float:
-    weight = _number(path, line, cell)
-    if weight < 0:
-        raise DataFileError(path, line, f"the prior {cell}", "a number >= 0")
-    return weight
-
-
-def _check_classes(path: str, signs: list[list[float]], prior: list[float]) -> None:
-    if not any(prior):
-        found = "a prior of 0 for every class" if prior else "no class"
-        raise DataFileError(path, None, found, "at least one class, of a prior above 0")
-    coding = {sign for row in signs for sign in row}
-    if {0.0, -1.0} <= coding:
-        raise DataFileError(path, None, "both 0 and -1", "0 and 1 throughout, or -1 and 1")
 
 
 def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:

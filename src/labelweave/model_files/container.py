@@ -33,7 +33,7 @@ from safetensors import SafetensorError, safe_open
 
 from labelweave.model_files.safe_file import ModelFileError, replacing_file
 
-__all__ = ["CHECKSUM_PLACE", "map_container", "safetensors_type", "write_container"]
+__all__ = ["CHECKSUM_PLACE", "is_stored", "map_container", "write_container"]
 
 
 _CHUNK = 2**22  # bytes
@@ -65,9 +65,12 @@ def write_container(path: FilePath, fields: Mapping[str, str], tensors: Mapping[
 
     path: the file to write or replace.
     tensors: arrays of bool, integers or float16, float32, float64, in any memory order.
-    Raises ValueError if an array has another type or the header would pass 100 MB.
+    Raises ValueError if the header would pass 100 MB.
     """
-    header = Header(fields, {name: _described(name, tensor) for name, tensor in tensors.items()})
+    types = {name: _SAFETENSORS_TYPES[_little_endian(tensor.dtype)] for name, tensor in tensors.items()}
+    header = Header(
+        fields, {name: TensorShape(types[name], tensor.shape) for name, tensor in tensors.items()}
+    )
     start = header.to_bytes()
     if len(start) - 8 > HEADER_LIMIT:
         raise ValueError(
@@ -83,13 +86,6 @@ def write_container(path: FilePath, fields: Mapping[str, str], tensors: Mapping[
                 digest.update(block)
         file.seek(CHECKSUM_PLACE.start)
         file.write(digest.hexdigest().encode())
-
-
-def _described(name: str, tensor: Tensor) -> TensorShape:
-    type_name = safetensors_type(tensor.dtype)
-    if type_name is None:
-        raise ValueError(f"The array {name!r} is of type {tensor.dtype}, which a model file does not hold.")
-    return TensorShape(type_name, tensor.shape)
 
 
 def _blocks(tensor: Tensor) -> Iterator[memoryview]:
@@ -115,7 +111,11 @@ def map_container(path: FilePath, *, verify: bool = True) -> tuple[dict[str, str
         size = os.fstat(file.fileno()).st_size
         start = _read_start(file, path, size)
         header, checksum = parse_header(start)
-        _check_size(size, len(start) + header.data_size)
+        expected = len(start) + sum(tensor.n_bytes for tensor in header.tensors.values())
+        if size < expected:
+            raise ModelFileError(f"it is truncated: it has {size:,} bytes of {expected:,}.")
+        if size > expected:
+            raise ModelFileError(f"it is damaged: {size - expected:,} bytes follow its end.")
         if verify:
             _check_checksum(file, checksum)
         mapping = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
@@ -169,13 +169,6 @@ def _check_version(text: bytes) -> None:
     raise ModelFileError("it is damaged: its format version cannot be read.")
 
 
-def _check_size(size: int, expected: int) -> None:
-    if size < expected:
-        raise ModelFileError(f"it is truncated: it has {size:,} bytes of {expected:,}.")
-    if size > expected:
-        raise ModelFileError(f"it is damaged: {size - expected:,} bytes follow its end.")
-
-
 def _check_checksum(file: BufferedReader, stated: str) -> None:
     # reading, not walking over the mapping, keeps the pages out of the process's resident memory
     file.seek(0)
@@ -202,13 +195,13 @@ def _views(mapping: mmap.mmap, start: int, header: Header) -> dict[str, Tensor]:
     return tensors
 
 
-def safetensors_type(dtype: npt.DTypeLike) -> str | None:
-    """Name a NumPy type as safetensors does.
+def is_stored(dtype: npt.DTypeLike) -> bool:
+    """Say whether a model file holds a NumPy type, of any byte order."""
+    return _little_endian(dtype) in _SAFETENSORS_TYPES
 
-    dtype: A NumPy type of any byte order.
-    Returns the name, such as ``"F64"``; ``None`` if a model file does not hold this type.
-    """
-    return _SAFETENSORS_TYPES.get(np.dtype(dtype).newbyteorder("<").str)
+
+def _little_endian(dtype: npt.DTypeLike) -> str:
+    return np.dtype(dtype).newbyteorder("<").str
 
 
 @dataclass(frozen=True)
@@ -253,11 +246,6 @@ class Header:
             begin, end = end, end + self.tensors[name].n_bytes
             places[name] = (begin, end)
         return places
-
-    @property
-    def data_size(self) -> int:
-        """The number of bytes of all tensors."""
-        return sum(tensor.n_bytes for tensor in self.tensors.values())
 
     def to_bytes(self, checksum: str = NO_CHECKSUM) -> bytes:
         """Write the header, with its length in front.

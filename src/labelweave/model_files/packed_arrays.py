@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.model_files.container import safetensors_type
+from labelweave.model_files.container import is_stored
 from labelweave.model_files.safe_file import ModelFileError
 
 __all__ = ["is_array_name", "pack_arrays", "unpack_arrays"]
@@ -31,13 +31,15 @@ __all__ = ["is_array_name", "pack_arrays", "unpack_arrays"]
 _SPARSE_CLASSES: dict[str, Any] = {
     kind.__name__: kind for kind in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix)
 }
+_INDEX_TYPES = ("<i4", "<i8")
 _SPARSE_PARTS = ("data", "indices", "indptr")
 _TEXT_LIMIT = 2**32  # bytes of all text arrays of a file once padded to their widths
 _MOST_DIMENSIONS = 64
 _MOST_ITEMS = 2**60
 _WIDEST_TEXT = 2**28
 
-Tensors = dict[str, npt.NDArray[Any]]
+Tensor = npt.NDArray[Any]
+Tensors = dict[str, Tensor]
 Layout = dict[str, Any]
 
 
@@ -53,16 +55,6 @@ def pack_arrays(arrays: Mapping[str, Any]) -> tuple[Layout, Tensors]:
     for name in arrays:
         if not is_array_name(name):
             raise ValueError(f"The array name {name!r} cannot be stored; use Unicode text without ':'.")
-    _check_text_size(arrays)
-    layout: Layout = {}
-    tensors: Tensors = {}
-    for name in sorted(arrays):
-        layout[name], parts = _pack(name, arrays[name])
-        tensors.update(parts)
-    return layout, tensors
-
-
-def _check_text_size(arrays: Mapping[str, Any]) -> None:
     texts = [array for array in arrays.values() if isinstance(array, np.ndarray) and array.dtype.kind == "U"]
     size = sum(array.nbytes for array in texts)
     if size > _TEXT_LIMIT:
@@ -70,6 +62,12 @@ def _check_text_size(arrays: Mapping[str, Any]) -> None:
             f"The text arrays fill {size:,} bytes, each text padded to the longest; "
             f"{_TEXT_LIMIT:,} are allowed. Shorten the longest texts."
         )
+    layout: Layout = {}
+    tensors: Tensors = {}
+    for name in sorted(arrays):
+        layout[name], parts = _pack(name, arrays[name])
+        tensors.update(parts)
+    return layout, tensors
 
 
 def _pack(name: str, array: Any) -> tuple[Layout, Tensors]:
@@ -86,15 +84,15 @@ def _pack(name: str, array: Any) -> tuple[Layout, Tensors]:
     return {"type": "dense"}, {name: array}
 
 
-def _check_dtype(name: str, array: npt.NDArray[Any]) -> None:
-    if safetensors_type(array.dtype) is None:
+def _check_dtype(name: str, array: Tensor) -> None:
+    if not is_stored(array.dtype):
         raise ValueError(
             f"The array {name!r} is of dtype {array.dtype}; a model file holds bool, integers, float16, "
             "float32, float64 and fixed-width text. Convert it with .astype first."
         )
 
 
-def _pack_text(name: str, array: npt.NDArray[Any]) -> tuple[Layout, Tensors]:
+def _pack_text(name: str, array: Tensor) -> tuple[Layout, Tensors]:
     encoded = [text.encode("utf-8", "surrogatepass") for text in array.ravel().tolist()]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
@@ -108,20 +106,21 @@ def _pack_sparse(name: str, matrix: Any) -> tuple[Layout, Tensors]:
         raise ValueError(f"The sparse array {name!r} has {matrix.ndim} dimension(s); two can be stored.")
     _check_dtype(name, matrix.data)
     stored = int(matrix.indptr[-1])  # SciPy allows spare room behind the last entry
-    parts: list[npt.NDArray[Any]] = [matrix.data[:stored], matrix.indices[:stored], matrix.indptr]
+    parts: list[Tensor] = [matrix.data[:stored], matrix.indices[:stored], matrix.indptr]
     if not _is_compressed(matrix.format, matrix.shape, *parts):
         raise ValueError(f"The sparse array {name!r} has indices out of range or out of order; rebuild it.")
     layout: Layout = {"type": type(matrix).__name__, "shape": [int(length) for length in matrix.shape]}
     return layout, {f"{name}:{part}": tensor for part, tensor in zip(_SPARSE_PARTS, parts, strict=True)}
 
 
-def unpack_arrays(layout: Layout, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+def unpack_arrays(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """Put arrays together again; dense and sparse arrays share the memory of their parts."""
     left = dict(tensors)
     try:
         for name, entry in layout.items():
             _check_entry(name, entry)
-        if _padded_size(layout) > _TEXT_LIMIT:
+        texts = [entry for entry in layout.values() if entry["type"] == "text"]
+        if sum(4 * entry["width"] * math.prod(entry["shape"]) for entry in texts) > _TEXT_LIMIT:
             raise ModelFileError(f"its text arrays would fill more than {_TEXT_LIMIT:,} bytes.")
         arrays = {name: _unpack(name, entry, left) for name, entry in layout.items()}
     except KeyError as error:
@@ -144,9 +143,8 @@ def _check_entry(name: str, entry: Any) -> None:
     if not all(type(length) is int and length >= 0 for length in (*shape, width)):
         raise ModelFileError(f"its array {name!r} has a length that is not a non-negative integer.")
     # NumPy multiplies the lengths as if none were 0, SciPy never multiplies them
-    together = (
-        math.prod(max(length, 1) for length in shape) if entry["type"] == "text" else max(shape, default=0)
-    )
+    is_text = entry["type"] == "text"
+    together = math.prod(max(length, 1) for length in shape) if is_text else max(shape, default=0)
     if together * max(width, 1) > _MOST_ITEMS or width > _WIDEST_TEXT:
         raise ModelFileError(f"its array {name!r} has the impossible shape {shape}.")
 
@@ -159,9 +157,7 @@ def _unpack(name: str, entry: Layout, left: Tensors) -> Any:
     return _unpack_sparse(name, entry, [left.pop(f"{name}:{part}") for part in _SPARSE_PARTS])
 
 
-def _unpack_text(
-    name: str, entry: Layout, text: npt.NDArray[Any], offsets: npt.NDArray[Any]
-) -> npt.NDArray[np.str_]:
+def _unpack_text(name: str, entry: Layout, text: Tensor, offsets: Tensor) -> npt.NDArray[np.str_]:
     shape, width = tuple(entry["shape"]), entry["width"]
     fits = text.dtype == np.uint8 and text.ndim == 1 and _is_steps(offsets, math.prod(shape), text.size)
     if not fits:
@@ -176,7 +172,7 @@ def _unpack_text(
     return np.array(words, dtype=f"<U{width}").reshape(shape)
 
 
-def _unpack_sparse(name: str, entry: Layout, parts: list[npt.NDArray[Any]]) -> Any:
+def _unpack_sparse(name: str, entry: Layout, parts: list[Tensor]) -> Any:
     shape = tuple(entry["shape"])
     if not _is_compressed(entry["type"][:3], shape, *parts):
         raise ModelFileError(f"its sparse array {name!r} is damaged: it has indices out of range or order.")
@@ -186,33 +182,18 @@ def _unpack_sparse(name: str, entry: Layout, parts: list[npt.NDArray[Any]]) -> A
     return matrix
 
 
-def _is_compressed(
-    order: str,
-    shape: tuple[int, ...],
-    data: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    indptr: npt.NDArray[Any],
-) -> bool:
+def _is_compressed(order: str, shape: tuple[int, ...], data: Tensor, indices: Tensor, indptr: Tensor) -> bool:
     """Say whether three arrays make a CSR or CSC array that compiled code can trust."""
     if len(shape) != 2 or data.ndim != 1 or indices.shape != data.shape:
         return False
     major, minor = shape if order == "csr" else shape[::-1]
-    if not _is_steps(indptr, major, indices.size) or not _is_index_type(indices):
+    if not _is_steps(indptr, major, indices.size) or indices.dtype.newbyteorder("<").str not in _INDEX_TYPES:
         return False
     return indices.size == 0 or bool(indices.min() >= 0 and indices.max() < minor)
 
 
-def _is_index_type(indices: npt.NDArray[Any]) -> bool:
-    return indices.dtype.newbyteorder("<").str in ("<i4", "<i8")
-
-
-def _is_steps(offsets: npt.NDArray[Any], count: int, end: int) -> bool:
+def _is_steps(offsets: Tensor, count: int, end: int) -> bool:
     """Say whether ``count + 1`` offsets go from 0 to ``end`` without a step back."""
-    if not _is_index_type(offsets) or offsets.shape != (count + 1,):
+    if offsets.dtype.newbyteorder("<").str not in _INDEX_TYPES or offsets.shape != (count + 1,):
         return False
     return bool(offsets[0] == 0 and offsets[-1] == end and (offsets[1:] >= offsets[:-1]).all())
-
-
-def _padded_size(layout: Layout) -> int:
-    texts = [entry for entry in layout.values() if entry["type"] == "text"]
-    return sum(4 * entry["width"] * math.prod(entry["shape"]) for entry in texts)

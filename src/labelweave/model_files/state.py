@@ -20,9 +20,10 @@ Text that :func:`to_json` would not have written (repeated keys, spaces, other s
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,16 +84,20 @@ class _Encoder:
         if isinstance(value, np.ndarray) or sp.issparse(value):
             return {"__array__": self._kept(value, path)}
         if isinstance(value, np.generic):
-            return _encoded_scalar(value, path)
-        return self._object(value, path)
+            scalar_kind = "<U" if value.dtype.kind == "U" else value.dtype.newbyteorder("<").str
+            if scalar_kind in _SCALAR_TYPES:
+                return {"__scalar__": scalar_kind, "value": value.item()}
+            raise TypeError(
+                f"The number {_place(path)} is of dtype {value.dtype}, which cannot be stored; convert it."
+            )
+        try:
+            name = storable_name(value)
+        except TypeError as error:
+            raise TypeError(f"{error} It was found {_place(path)}.") from None
+        return {"__object__": name, "state": self._dict(checked_state(value), path)}
 
     def _dict(self, value: dict[Any, Any], path: tuple[str, ...]) -> dict[str, Any]:
-        for key in value:
-            if type(key) is not str:
-                raise TypeError(
-                    f"The dictionary {_place(path)} has the key {key!r} of type {type(key).__name__}; "
-                    "keys must be str. Store keys and values as two lists."
-                )
+        _check_keys(value, f"The dictionary {_place(path)}")
         plain = {key: self.encode(item, (*path, key)) for key, item in value.items()}
         return plain if _MARKERS.isdisjoint(plain) else {"__dict__": plain}
 
@@ -101,33 +106,24 @@ class _Encoder:
             return self.names[id(array)]
         wish = ".".join(path)
         wish = wish if is_array_name(wish) else "array"
-        name, count = wish, 1
-        while name in self.arrays:
-            count += 1
-            name = f"{wish}_{count}"
+        numbered = (f"{wish}_{count}" for count in itertools.count(2))
+        name = next(name for name in itertools.chain([wish], numbered) if name not in self.arrays)
         self.arrays[name] = array
         self.names[id(array)] = name
         return name
-
-    def _object(self, value: Any, path: tuple[str, ...]) -> dict[str, Any]:
-        try:
-            name = storable_name(value)
-        except TypeError as error:
-            raise TypeError(f"{error} It was found {_place(path)}.") from None
-        return {"__object__": name, "state": self._dict(checked_state(value), path)}
 
 
 def _place(path: tuple[str, ...]) -> str:
     return f"at {'.'.join(path)!r}" if path else "at the top"
 
 
-def _encoded_scalar(value: np.generic, path: tuple[str, ...]) -> dict[str, Any]:
-    kind = "<U" if value.dtype.kind == "U" else value.dtype.newbyteorder("<").str
-    if kind not in _SCALAR_TYPES:
-        raise TypeError(
-            f"The number {_place(path)} is of dtype {value.dtype}, which cannot be stored; convert it."
-        )
-    return {"__scalar__": kind, "value": value.item()}
+def _check_keys(value: dict[Any, Any], where: str) -> None:
+    for key in value:
+        if type(key) is not str:
+            raise TypeError(
+                f"{where} has the key {key!r} of type {type(key).__name__}; keys must be str. "
+                "Store keys and values as two lists."
+            )
 
 
 def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
@@ -142,64 +138,53 @@ def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     if value.keys() != _KEYS[marker]:
         raise ModelFileError(f"its state has a malformed {marker} with the keys {', '.join(value)}.")
     try:
-        return _DECODERS[marker](value, arrays)
+        return _decoded(marker, value, arrays)
+    except ModelFileError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         raise ModelFileError(f"its state has a malformed {marker} ({error}).") from None
 
 
-def _decoded_array(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
-    name = value["__array__"]
-    if name not in arrays:
-        raise ModelFileError(f"its state asks for the array {name!r}, which is not in it.")
-    return arrays[name]
+def _decoded(marker: str, value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
+    content = value[marker]
+    match marker:
+        case "__tuple__":
+            return tuple(decode(item, arrays) for item in content)
+        case "__dict__":
+            return {key: decode(item, arrays) for key, item in content.items()}
+        case "__scalar__":
+            return _decoded_scalar(content, value["value"])
+        case "__object__":
+            return _decoded_object(content, decode(value["state"], arrays))
+    if content not in arrays:
+        raise ModelFileError(f"its state asks for the array {content!r}, which is not in it.")
+    return arrays[content]
 
 
-def _decoded_tuple(value: dict[str, Any], arrays: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(decode(item, arrays) for item in value["__tuple__"])
-
-
-def _decoded_dict(value: dict[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: decode(item, arrays) for key, item in value["__dict__"].items()}
-
-
-def _decoded_scalar(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
-    kind = value["__scalar__"]
+def _decoded_scalar(kind: str, value: Any) -> Any:
     if kind not in _SCALAR_TYPES:
         raise ModelFileError(f"its state has a scalar of the unknown type {kind!r}.")
     with np.errstate(all="ignore"):
-        scalar = np.dtype(kind).type(value["value"])
+        scalar = np.dtype(kind).type(value)
     plain = scalar.item()
-    if type(plain) is not type(value["value"]) or repr(plain) != repr(value["value"]):
+    if type(plain) is not type(value) or repr(plain) != repr(value):
         raise ModelFileError(f"its state has a scalar of type {kind!r} with a value that it cannot have.")
     return scalar
 
 
-def _decoded_object(value: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
-    name = value["__object__"]
+def _decoded_object(name: str, state: Any) -> Any:
     cls = registered_class(name)
     if cls is None:
         raise ModelFileError(
             f"it needs the class {name!r}, which is not registered here; import the package that defines it, "
             "or install the labelweave the model was saved with."
         )
-    state = decode(value["state"], arrays)
     try:
         return cls.from_state(state)
     except ModelFileError:
         raise
     except Exception as error:  # any class may be here, and a file may hold any state
         raise ModelFileError(f"{name} cannot be made from it ({type(error).__name__}: {error}).") from error
-
-
-_DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, Any]], Any]] = {
-    "__array__": _decoded_array,
-    "__tuple__": _decoded_tuple,
-    "__dict__": _decoded_dict,
-    "__scalar__": _decoded_scalar,
-    "__object__": _decoded_object,
-}
 
 
 def to_json(value: Any, where: str = "state") -> str:
@@ -228,36 +213,23 @@ def _spelled(value: Any, where: str, depth: int) -> Any:
     if value is None or kind is bool or kind is str:
         return value
     if kind is int:
-        return _checked_integer(value, where)
+        if value.bit_length() <= _LONGEST_INTEGER_BITS:
+            return value
+        raise ValueError(
+            f"{where} is an integer of {value.bit_length()} bits; at most {_LONGEST_INTEGER_BITS} are kept."
+        )
     if kind is float:
         return value if math.isfinite(value) else {_FLOAT: repr(value)}
     if kind is list:
         return [_spelled(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
     if kind is dict:
-        return _spelled_dict(value, where, depth)
+        _check_keys(value, where)
+        spelled = {key: _spelled(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
+        return {_FLOAT: spelled} if _FLOAT in spelled else spelled
     raise TypeError(
         f"{where} is of type {kind.__name__}; allowed are None, bool, int, float, str, list and dict. "
         "Pass it through `encode` first, which also takes arrays, tuples and registered objects."
     )
-
-
-def _checked_integer(value: int, where: str) -> int:
-    if value.bit_length() > _LONGEST_INTEGER_BITS:
-        raise ValueError(
-            f"{where} is an integer of {value.bit_length()} bits; at most {_LONGEST_INTEGER_BITS} are kept."
-        )
-    return value
-
-
-def _spelled_dict(value: dict[Any, Any], where: str, depth: int) -> dict[str, Any]:
-    for key in value:
-        if type(key) is not str:
-            raise TypeError(
-                f"{where} has the key {key!r} of type {type(key).__name__}; keys must be str. "
-                "Store keys and values as two lists."
-            )
-    spelled = {key: _spelled(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
-    return {_FLOAT: spelled} if _FLOAT in spelled else spelled
 
 
 def _restored(value: Any) -> Any:
