@@ -275,7 +275,7 @@ def test_learning_that_ends_early_is_said(fit_things):
 
 def test_an_interrupt_while_learning_saves_the_best_model(fit_things, monkeypatch):
     def show(lines):
-        if lines.learned == 2:
+        if lines.counts["cross-validation"] == 2:
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(progress.GapLines, "show", show)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ def read_taxonomy(path: str) -> Taxonomy:
     Raises DataFileError if the file is malformed, or holds no tree.
     """
     source: Any
+    make: Callable[..., Taxonomy]
     if _suffix(path) == ".json":
         source, make = _json(path), Taxonomy.from_any
     else:

@@ -234,7 +234,7 @@ def _filled(model: _TextModel, n_rows: int, n_tokens: float) -> tuple[sp.csr_arr
         size = min(_BLOCK_ROWS, n_rows - start)
         block = model.block(number, _BLOCK_ROWS, n_tokens)
         n_words, n_labels = np.searchsorted(block.word_rows, size), np.searchsorted(block.label_rows, size)
-        found = (
+        found: tuple[npt.NDArray[Any], ...] = (
             block.weights[:n_words].astype(np.float32),
             block.words[:n_words].astype(np.int32),
             np.bincount(block.word_rows[:n_words], minlength=size),

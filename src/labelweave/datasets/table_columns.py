@@ -114,7 +114,7 @@ class TableColumns:
         if not any(kinds[kind] for kind in _FEATURES):
             found, expected = "no column besides labels", "at least one column of features"
             raise DataFileError(table.path, None, found, expected)
-        return replace(self, **{kind: kinds[kind] for kind in _FEATURES})
+        return replace(self, text=kinds["text"], categorical=kinds["categorical"], numeric=kinds["numeric"])
 
 
 def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
