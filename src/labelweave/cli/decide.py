@@ -7,9 +7,9 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave.cli.decision_flags import DECISIONS, check_decision_flags, decision_class
+from labelweave.cli.decision_flags import DECISIONS, decision_class, refused_decisions
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import print_lines, require_writable, size_of
+from labelweave.cli.messages import print_lines, refuse, require_writable, size_of
 from labelweave.cli.model_rows import (
     Model,
     classifier_of,
@@ -34,7 +34,7 @@ def run(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
     given = {name: options[name] for name in DECISIONS if options[name] is not None}
     if not given:
         raise click.UsageError("Give --tune-threshold, --calibrate or --conformal.")
-    check_decision_flags(given, prefit=True)
+    refuse(refused_decisions(given, prefit=True))
     loaded, source = open_model(model), DataFlags.of(options)
     if has_one_class_a_row(loaded):
         raise ValueError(f"{model} has one class a row; decide takes models of many labels a row.")

@@ -7,7 +7,7 @@ A flag has the main parameter of its class, and after commas any other one by it
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,7 @@ import click
 from labelweave.cli.flags import with_options
 from labelweave.cli.messages import flag_of
 
-__all__ = ["DECISIONS", "check_decision_flags", "decision_class", "decision_options"]
+__all__ = ["DECISIONS", "decision_class", "decision_options", "refused_decisions"]
 
 DECISIONS = {  # the innermost first
     "calibrate": "CalibratedLabelClassifier",
@@ -86,46 +86,43 @@ def _check(kind: Any, settings: Settings) -> None:
         raise click.BadParameter("guarantee=expectation is for false_negatives; give guarantee=probability.")
 
 
-def check_decision_flags(
+def refused_decisions(
     given: Mapping[str, Mapping[str, Any]], *, has_threshold: bool = False, prefit: bool = False
-) -> None:
-    """Refuse flags that make no sense together.
+) -> Iterator[str]:
+    """Say which flags make no sense together.
 
     given: the settings of the flags that are given, the innermost first.
     has_threshold: whether the model's own threshold is set.
     prefit: whether the model is fitted already, so that all rows are held-out ones.
-    Raises click.UsageError if there are any.
     """
     flags = [flag_of(name) for name in given]
     if given and has_threshold:
-        raise click.UsageError(f"--threshold and {flags[-1]} both set thresholds; give one of them.")
+        yield f"--threshold and {flags[-1]} both set thresholds; give one of them."
     if {"tune_threshold", "conformal"} <= set(given):
-        raise click.UsageError("--tune-threshold and --conformal both choose label sets; give one of them.")
+        yield "--tune-threshold and --conformal both choose label sets; give one of them."
     if len(given) == 2 and given["calibrate"].get("decision", "half") != "half":
-        raise click.UsageError(
+        yield (
             f"--calibrate {given['calibrate']['decision']} and {flags[1]} both choose label sets; "
             "give decision=half."
         )
     if prefit and len(given) == 2 and "conformal" in given:
-        raise click.UsageError(
+        yield (
             "--calibrate and --conformal need rows of their own, or the guarantee does not hold; calibrate "
             "first, and give the file that is made, with other rows, to labelweave decide --conformal."
         )
     for name, settings in given.items():
-        _check_held_out(name, settings, prefit)
+        yield from _refused_rows(name, settings, prefit)
 
 
-def _check_held_out(name: str, settings: Mapping[str, Any], prefit: bool) -> None:
+def _refused_rows(name: str, settings: Mapping[str, Any], prefit: bool) -> Iterator[str]:
     held_out = next((parameter for parameter in _HELD_OUT if parameter in settings), None)
     if prefit and held_out is not None:
-        raise click.UsageError(
+        yield (
             f"{flag_of(name)} {held_out}={settings[held_out]}: the model is fitted already, so that all rows "
             "of DATA are held-out ones; leave it out."
         )
     if settings.get("cv") == "prefit":
-        raise click.UsageError(
-            f"{flag_of(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
-        )
+        yield f"{flag_of(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
 
 
 decision_options = with_options(

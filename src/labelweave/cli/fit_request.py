@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-import click
-
-from labelweave.cli.decision_flags import DECISIONS, check_decision_flags
+from labelweave.cli.decision_flags import DECISIONS, refused_decisions
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import flag_of
-from labelweave.cli.model_flags import alternatives, refuse_values
+from labelweave.cli.messages import flag_of, refuse
+from labelweave.cli.model_flags import alternatives, refused_values
 from labelweave.cli.model_table import model_table
 
 __all__ = ["FitRequest", "Relations"]
@@ -95,8 +94,7 @@ class FitRequest:
             source=DataFlags.of(options),
             **{name: options[name] for name in _AS_THEY_ARE},
         )
-        for check in _CHECKS:
-            check(request)
+        refuse(chain.from_iterable(reasons(request) for reasons in _REASONS))
         return request
 
     @property
@@ -124,23 +122,23 @@ class FitRequest:
         return self.model in model_table().objects.get(parameter, ())
 
 
-def _check_labels(request: FitRequest) -> None:
+def _why_not_labels(request: FitRequest) -> Iterator[str]:
     """Refuse flags that say different things of the labels of a row, or of how labels go together."""
     relations, one = request.relations, request.one_class
     if relations.class_paths and one is False:
-        raise click.UsageError("--class-paths has one class a row, which --many-labels rules out.")
+        yield "--class-paths has one class a row, which --many-labels rules out."
     if (one or relations.class_paths) and request.source.label_separator:
         flag = "--one-class" if one else "--class-paths"
-        raise click.UsageError(f"--label-separator lists several labels a row, but {flag} wants one class.")
+        yield f"--label-separator lists several labels a row, but {flag} wants one class."
     flags = [flag_of(name) for name in (*_SOURCES, "class_paths") if getattr(relations, name)]
     if len(flags) > 1:
-        raise click.UsageError(f"{flags[0]} and {flags[1]} both describe the labels; give one of them.")
+        yield f"{flags[0]} and {flags[1]} both describe the labels; give one of them."
     if relations.shrink is not None and not flags:
         every = ", ".join(map(flag_of, _SOURCES))
-        raise click.UsageError(f"--shrink has no covariance to shrink; give one of {every} too.")
+        yield f"--shrink has no covariance to shrink; give one of {every} too."
 
 
-def _check_owners(request: FitRequest) -> None:
+def _why_not_owners(request: FitRequest) -> Iterator[str]:
     """Refuse flags of other models, and values of theirs."""
     table, model = model_table(), request.model
     owners = {flag: list(table.flags[flag]) for flag in request.given}
@@ -148,51 +146,43 @@ def _check_owners(request: FitRequest) -> None:
     owners |= {f: list(table.objects[p]) for f, p in _OWNERS.items() if relations[f] not in (None, False)}
     for flag, models in owners.items():
         if model not in models and not (flag == "seed" and request.decisions):
-            raise click.UsageError(
-                f"{flag_of(flag)} goes with --model {alternatives(models)}, not with {model}."
-            )
-    refuse_values(model, dict(request.given))
+            yield f"{flag_of(flag)} goes with --model {alternatives(models)}, not with {model}."
+    yield from refused_values(model, dict(request.given))
     if {"intercept_scaling", "no_intercept"} <= set(request.given):
-        raise click.UsageError(
-            "--intercept-scaling has no intercept to scale, which --no-intercept rules out."
-        )
+        yield "--intercept-scaling has no intercept to scale, which --no-intercept rules out."
 
 
-def _check_low_rank(request: FitRequest) -> None:
+def _why_not_low_rank(request: FitRequest) -> Iterator[str]:
     if request.model != "low-rank":
         return
     given = request.given
     for single, several in _SINGLE.items():
         if single in given and several in given:
-            raise click.UsageError(f"--{single} and --{several} name the same thing; give one of them.")
+            yield f"--{single} and --{several} name the same thing; give one of them."
     if request.chooses_rank and set(_SINGLE) <= set(given):
         flag = next(name for name in model_table().choices(request.model) if name in given)
-        raise click.UsageError(
+        yield (
             f"--rank and --regularization leave nothing to choose for {flag_of(flag)}; give --ranks or "
             "--regularizations."
         )
     learns, ridge = request.value("hyperparameters") == "learn", ("squared", "ridge")
     if learns and not request.chooses_rank and (request.value("loss"), request.value("penalty")) != ridge:
-        raise click.UsageError("--hyperparameters learn goes with --loss squared and --penalty ridge only.")
+        yield "--hyperparameters learn goes with --loss squared and --penalty ridge only."
     if "low_rank" in given and request.kernel in _EXPLICIT:
-        raise click.UsageError(
-            f"--low-rank stands for a kernel matrix, and --kernel {request.kernel} needs none; give --rank."
-        )
+        yield f"--low-rank stands for a kernel matrix, and --kernel {request.kernel} needs none; give --rank."
 
 
-def _check_graph(request: FitRequest) -> None:
+def _why_not_graph(request: FitRequest) -> Iterator[str]:
     threshold = request.value("threshold")
     holds_out = threshold not in (None, "auto") and not isinstance(threshold, float)
     flag = next((name for name in _GRAPH_LEARNING if name in request.given), None)
     if flag == "validation_fraction" and holds_out:
         return
     if request.has("graph") and flag is not None and request.graph not in (None, "learn"):
-        raise click.UsageError(
-            f"{flag_of(flag)} is about learning the graph, which --graph {request.graph} rules out."
-        )
+        yield f"{flag_of(flag)} is about learning the graph, which --graph {request.graph} rules out."
 
 
-def _check_learning(request: FitRequest) -> None:
+def _why_not_learning(request: FitRequest) -> Iterator[str]:
     wanted = (
         name for name in _LEARNING if name in request.given and not (name == "cv" and request.chooses_rank)
     )
@@ -200,12 +190,12 @@ def _check_learning(request: FitRequest) -> None:
     if flag is None or request.value("hyperparameters") == "learn":
         return
     if "hyperparameters" in request.given:
-        raise click.UsageError(f"{flag_of(flag)} is about learning, which --hyperparameters fixed rules out.")
+        yield f"{flag_of(flag)} is about learning, which --hyperparameters fixed rules out."
     or_else = ", or --ranks or --regularizations" if flag == "cv" else ""
-    raise click.UsageError(f"{flag_of(flag)} is about learning; give --hyperparameters learn too{or_else}.")
+    yield f"{flag_of(flag)} is about learning; give --hyperparameters learn too{or_else}."
 
 
-def _check_threshold(request: FitRequest) -> None:
+def _why_not_threshold(request: FitRequest) -> Iterator[str]:
     parameter = model_table().of(request.model).get("threshold")
     if parameter is None or "validation_fraction" not in request.given:
         return
@@ -213,10 +203,10 @@ def _check_threshold(request: FitRequest) -> None:
         return  # rounds are measured on these rows
     rules = [word for word in parameter.words if word != "auto"]
     if request.value("threshold") not in rules:
-        raise click.UsageError(f"--validation-fraction goes with --threshold and one of {', '.join(rules)}.")
+        yield f"--validation-fraction goes with --threshold and one of {', '.join(rules)}."
 
 
-def _check_prior(request: FitRequest) -> None:
+def _why_not_prior(request: FitRequest) -> Iterator[str]:
     """Refuse structures that a prior with a scale of its own cannot have."""
     if not request.has("taxonomy"):
         return
@@ -224,60 +214,54 @@ def _check_prior(request: FitRequest) -> None:
     tree, covariance = relations.first(_TREES), relations.first(_COVARIANCES)
     structure, coupling = tree or covariance, request.given.get("coupling")
     if coupling is not None and structure is not None:
-        raise click.UsageError(
-            f"--coupling and {flag_of(structure)} both describe the labels; give one of them."
-        )
+        yield f"--coupling and {flag_of(structure)} both describe the labels; give one of them."
     if relations.shrink is not None and tree is not None:
         which = ", ".join(map(flag_of, _COVARIANCES))
-        raise click.UsageError(f"--shrink goes with {which} here; with {flag_of(tree)} scales are learned.")
+        yield f"--shrink goes with {which} here; with {flag_of(tree)} scales are learned."
     tie = request.value("tie")
     words, other = (tie,) if isinstance(tie, str) else tie, covariance if coupling is None else "coupling"
     if other is not None and tie != "shared":
-        raise click.UsageError(
-            f"--tie {','.join(words)} does not go with {flag_of(other)}, which shares one kernel."
-        )
+        yield f"--tie {','.join(words)} does not go with {flag_of(other)}, which shares one kernel."
     needs_tree = next((word for word in words if word in _TREE_TIES), None)
     wanted = {"tie": needs_tree, "decision": request.given.get("decision", "most_probable")}
     for flag, value in wanted.items():
         if tree is None and value not in (None, "most_probable"):
-            raise click.UsageError(f"--{flag} {value} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}")
+            yield f"--{flag} {value} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}"
 
 
-def _check_kernel(request: FitRequest) -> None:
+def _why_not_kernel(request: FitRequest) -> Iterator[str]:
     given, kernel = request.given, request.kernel
     solver = given.get("solver", "auto")
     for flag, kernels in _KERNELS_OF.items():
         if flag in given and kernel not in kernels:
-            raise click.UsageError(f"--{flag} goes with --kernel {alternatives(kernels)}, not with {kernel}.")
+            yield f"--{flag} goes with --kernel {alternatives(kernels)}, not with {kernel}."
     for flag, solvers in _SOLVERS_OF.items():
         if flag in given and solver not in ("auto", *solvers):
-            raise click.UsageError(
-                f"{flag_of(flag)} goes with --solver {alternatives(solvers)}, not with {solver}."
-            )
+            yield f"{flag_of(flag)} goes with --solver {alternatives(solvers)}, not with {solver}."
     if solver == "coordinate_ascent" and kernel in _WITH_GAMMA:
-        raise click.UsageError(
+        yield (
             f"--solver coordinate_ascent walks features, which --kernel {kernel} has none of; "
             f"give {alternatives(_SOLVERS_OF['memory_budget'])}."
         )
 
 
-def _check_decisions(request: FitRequest) -> None:
-    check_decision_flags(request.decisions, has_threshold="threshold" in request.given)
+def _why_not_decisions(request: FitRequest) -> Iterator[str]:
+    yield from refused_decisions(request.decisions, has_threshold="threshold" in request.given)
     if "checkpoint" in request.given and request.decisions:
-        raise click.UsageError(
+        yield (
             f"--checkpoint keeps one fit, but {flag_of(next(iter(request.decisions)))} fits several times; "
             "leave one of them out, or give the fitted model to labelweave decide."
         )
 
 
-_CHECKS = (
-    _check_labels,
-    _check_owners,
-    _check_low_rank,
-    _check_graph,
-    _check_learning,
-    _check_threshold,
-    _check_prior,
-    _check_decisions,
-    _check_kernel,
+_REASONS = (
+    _why_not_labels,
+    _why_not_owners,
+    _why_not_low_rank,
+    _why_not_graph,
+    _why_not_learning,
+    _why_not_threshold,
+    _why_not_prior,
+    _why_not_decisions,
+    _why_not_kernel,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -18,7 +19,7 @@ from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
-from labelweave.cli.messages import console, note
+from labelweave.cli.messages import console, note, refuse
 from labelweave.cli.model_table import MODELS, class_of, model_table
 from labelweave.cli.progress import end_at_interrupts, show_progress
 from labelweave.comparison import Comparison, compare
@@ -130,20 +131,19 @@ def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str
         classes.
     """
     names = [] if text is None else [name.strip() for name in text.split(",")]
-    for number, name in enumerate(names):
-        if name not in MODELS:
-            raise click.UsageError(
-                f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}."
-            )
-        if name == own or name in names[:number]:
-            raise click.UsageError(
-                f"--compare names {name} twice, with the model that is fitted; name it once."
-            )
-        if are_classes and name not in _FOR_CLASSES:
-            raise click.UsageError(
-                f"--compare names {name}, which is for many labels a row; with one class a row there are "
-                f"{' and '.join(_FOR_CLASSES)}."
-            )
+
+    def reasons() -> Iterator[str]:
+        for number, name in enumerate(names):
+            if name not in MODELS:
+                yield f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}."
+            if name == own or name in names[:number]:
+                yield f"--compare names {name} twice, with the model that is fitted; name it once."
+            if are_classes and name not in _FOR_CLASSES:
+                which = " and ".join(_FOR_CLASSES)
+                said = f"--compare names {name}, which is for many labels a row"
+                yield f"{said}; with one class a row there are {which}."
+
+    refuse(reasons())
     return names
 
 

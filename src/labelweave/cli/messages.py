@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ __all__ = [
     "note",
     "print_json",
     "print_lines",
+    "refuse",
     "require_writable",
     "size_of",
     "with_flags",
@@ -80,6 +81,15 @@ def with_flags(error: Exception | str) -> str:
 def flag_of(name: str) -> str:
     """Write the flag of an option."""
     return f"--{_RENAMED.get(name, name).replace('_', '-')}"
+
+
+def refuse(reasons: Iterable[str]) -> None:
+    """Refuse flags for the first reason that there is.
+
+    Raises click.UsageError if there is one.
+    """
+    for reason in reasons:
+        raise click.UsageError(reason)
 
 
 def require_writable(out: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -12,7 +12,7 @@ from labelweave.cli.flags import reading
 from labelweave.cli.messages import flag_of
 from labelweave.cli.model_table import Parameter, Range, model_table
 
-__all__ = ["alternatives", "model_flag_options", "refuse_values"]
+__all__ = ["alternatives", "model_flag_options", "refused_values"]
 
 _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the value and help
     "tol":
@@ -260,18 +260,15 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def refuse_values(model: str, given: dict[str, Any]) -> None:
-    """Refuse values that another model takes, but not this one.
-
-    Raises click.UsageError if there is one.
-    """
+def refused_values(model: str, given: dict[str, Any]) -> Iterator[str]:
+    """Say which values another model takes, but not this one."""
     for flag, parameter in model_table().of(model).items():
         value = given.get(flag)
         if value is None or parameter.takes(value):
             continue
         if isinstance(value, str):
             others = [name for name, other in model_table().flags[flag].items() if other.takes(value)]
-            raise click.UsageError(
+            yield (
                 f"{flag_of(flag)} {value} goes with --model {alternatives(others)}; give "
                 f"{alternatives(sorted(parameter.words))}."
             )
@@ -279,7 +276,7 @@ def refuse_values(model: str, given: dict[str, Any]) -> None:
         said = f"{model} needs {noun} {bounds}"
         if flag == "threshold":
             said = f"of {model} it is {noun}, {bounds}"
-        raise click.UsageError(f"{flag_of(flag)} {value:g}: {said}.")
+        yield f"{flag_of(flag)} {value:g}: {said}."
 
 
 def alternatives(words: Any) -> str:

@@ -11,12 +11,11 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-import click
 import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import flag_of, note
+from labelweave.cli.messages import flag_of, note, refuse
 from labelweave.cli.model_rows import (
     Model,
     RowBlock,
@@ -57,7 +56,7 @@ class Answers(NamedTuple):
 def run(model: str, data: str, output_format: str, out: str | None, **options: Any) -> None:
     """Predict the rows of a data file."""
     loaded = open_model(model)
-    _check_wishes(loaded, options)
+    refuse(_refused_wishes(loaded, options))
     answers = _answers(loaded, options)
     blocks = row_blocks(loaded, data, DataFlags.of(options))
     promise = guarantee_words(classifier_of(loaded))
@@ -75,35 +74,32 @@ def run(model: str, data: str, output_format: str, out: str | None, **options: A
         stream.flush()
 
 
-def _check_wishes(model: Model, options: dict[str, Any]) -> None:
-    """Refuse what the model cannot give, and what makes no sense together."""
+def _refused_wishes(model: Model, options: dict[str, Any]) -> Iterator[str]:
+    """Say what the model cannot give, or what makes no sense together."""
     kind, one_class = type(classifier_of(model)).__name__, has_one_class_a_row(model)
     given = [name for name, value in options.items() if value is not None and value is not False]
     listing = next((name for name in ("top", "threshold") if name in given), None)
     wish = next((name for name in ("reject_below", "probabilities") if name in given), None)
     if wish is not None and not has_probabilities(model):
-        raise click.UsageError(
+        yield (
             f"{flag_of(wish)} needs probabilities, which a {kind} does not give; fit one with --model "
             "kernel-logistic, or with --calibrate."
         )
     if "reject_below" in given:
         if math.isnan(options["reject_below"]):
-            raise click.UsageError("--reject-below is nan; give a number from 0 to 1.")
+            yield "--reject-below is nan; give a number from 0 to 1."
         if not one_class:
-            said = "--reject-below is for one class a row, but this model predicts many labels a row."
-            raise click.UsageError(said)
+            yield "--reject-below is for one class a row, but this model predicts many labels a row."
         if listing is not None:
-            said = f"--reject-below leaves one class a row or none, but --{listing} lists several."
-            raise click.UsageError(said)
+            yield f"--reject-below leaves one class a row or none, but --{listing} lists several."
     if "certificates" in given:
         if not isinstance(classifier_of(model), LabelGraphClassifier):
-            raise click.UsageError(f"--certificates are of label-graph models, and this is a {kind}.")
+            yield f"--certificates are of label-graph models, and this is a {kind}."
         if one_class:
-            said = "--certificates are of label sets, and this model predicts one class a row."
-            raise click.UsageError(said)
+            yield "--certificates are of label sets, and this model predicts one class a row."
         other = listing or ("probabilities" if "probabilities" in given else None)
         if other is not None:
-            raise click.UsageError(f"--certificates are of whole label sets, and --{other} prints others.")
+            yield f"--certificates are of whole label sets, and --{other} prints others."
 
 
 def _answers(model: Model, options: dict[str, Any]) -> Answers:
