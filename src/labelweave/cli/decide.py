@@ -7,17 +7,10 @@ from typing import Any
 import click
 import numpy as np
 
+from labelweave.cli import model_rows
 from labelweave.cli.decision_flags import DECISIONS, decision_class, refused_decisions
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import print_lines, refuse, require_writable, size_of
-from labelweave.cli.model_rows import (
-    Model,
-    classifier_of,
-    features_of,
-    has_one_class_a_row,
-    open_model,
-    read_labeled_rows,
-)
 from labelweave.datasets import LabeledData
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import TableModel
@@ -35,16 +28,20 @@ def run(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
     if not given:
         raise click.UsageError("Give --tune-threshold, --calibrate or --conformal.")
     refuse(refused_decisions(given, prefit=True))
-    loaded, source = open_model(model), DataFlags.of(options)
-    if has_one_class_a_row(loaded):
+    loaded, source = model_rows.open_model(model), DataFlags.of(options)
+    if model_rows.has_one_class_a_row(loaded):
         raise ValueError(f"{model} has one class a row; decide takes models of many labels a row.")
-    if guarantee_words(classifier_of(loaded)) is not None:
+    if guarantee_words(model_rows.classifier_of(loaded)) is not None:
         raise ValueError(
             f"{model} holds label sets with a guarantee, which another decision would undo; give the file of "
             "the model without --conformal."
         )
-    rows = read_labeled_rows(loaded, data, source)
-    found, X, truth = classifier_of(loaded), features_of(loaded, rows.X), _truth(loaded, rows, source)
+    rows = model_rows.read_labeled_rows(loaded, data, source)
+    found, X, truth = (
+        model_rows.classifier_of(loaded),
+        model_rows.features_of(loaded, rows.X),
+        _truth(loaded, rows, source),
+    )
     for name, settings in given.items():
         found = decision_class(name)(found, **settings, cv="prefit").fit(X, truth)
     whole = TableModel(loaded.vectorizer, found, loaded.columns) if isinstance(loaded, TableModel) else found
@@ -54,7 +51,7 @@ def run(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
         print_lines(lines | {"model": f"{out} ({size_of(out)})"}, 10, err=True)
 
 
-def _truth(model: Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
+def _truth(model: model_rows.Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
     """Give the labels of the data in the order of the model, which must all be there."""
     names = [str(name) for name in model.label_names_]
     truth, columns = known_labels(rows.Y, names, source.unknown_labels)

@@ -27,24 +27,9 @@ from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
 from labelweave.labels import LabelMatrix
 
-__all__ = [
-    "Model",
-    "RowBlock",
-    "chosen_classes",
-    "classifier_of",
-    "features_of",
-    "has_one_class_a_row",
-    "has_probabilities",
-    "open_model",
-    "probabilities_of",
-    "ranking_offsets",
-    "read_labeled_rows",
-    "row_blocks",
-    "scorer_of",
-    "scores_of",
-    "truth_of",
-    "with_last_labels",
-]
+__all__ = ["Model", "RowBlock", "chosen_classes", "classifier_of", "features_of", "has_one_class_a_row",
+           "has_probabilities", "open_model", "probabilities_of", "ranking_offsets", "read_labeled_rows",
+           "row_blocks", "scorer_of", "scores_of", "truth_of", "with_last_labels"]  # fmt: skip
 
 Classifier = LabelClassifier | DecisionClassifier
 Model = TableModel | Classifier
@@ -54,10 +39,7 @@ _MOST_ROWS_AT_ONCE = 10_000
 
 
 def open_model(path: str) -> Model:
-    """Load a model file.
-
-    Raises ValueError if the file holds something else.
-    """
+    """Load a model file; ValueError if it holds something else."""
     model = labelweave.load(path)
     if not isinstance(model, Model):
         raise ValueError(f"{path} holds a {type(model).__name__}; give the file of a classifier.")
@@ -77,20 +59,14 @@ def scorer_of(model: Model) -> LabelClassifier:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Some rows, and what they are called.
-
-    X: the rows, in the form the model takes.
-    """
+    """Some rows, in the form the model takes, and what they are called."""
 
     X: Any
     ids: list[Any]
 
 
 def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]:
-    """Read rows to predict, a block at a time; those without names are numbered from zero.
-
-    path: the data file; a table is read in chunks, another file as a whole.
-    """
+    """Read rows to predict, a table in chunks; those without names are numbered from zero."""
     size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(model.label_names_)))
     for data, first in _chunks(model, path, source, size):
         for start in range(0, len(data), size):
@@ -179,10 +155,7 @@ def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData
 
 
 def truth_of(model: Model, rows: LabeledData) -> Any:
-    """Give what the model's predictions are compared with.
-
-    Returns the labels; or the classes where the data hold them in a taxonomy and the model has one a row.
-    """
+    """Give the true labels; or the classes, where the data hold a taxonomy and the model has one a row."""
     return rows.classes if has_one_class_a_row(model) and rows.parents is not None else rows.Y
 
 
@@ -208,18 +181,12 @@ def scores_of(model: Model, X: Any) -> RowsByLabels:
 
 
 def ranking_offsets(model: Model) -> PerLabel:
-    """Give what is added to the scores of labels to rank them.
-
-    Returns the thresholds that scores have been lessened by where every label has its own, otherwise 0.
-    """
+    """Give what scores were lessened by, where every label has its own threshold; otherwise 0."""
     return np.zeros(1) if has_one_class_a_row(model) else layers.ranking_offsets(classifier_of(model))
 
 
 def probabilities_of(model: Model, X: Any) -> RowsByLabels:
-    """Compute the probabilities of classes or labels of rows in the form the model takes.
-
-    Raises ValueError if the model gives none.
-    """
+    """Compute the probabilities of classes or labels of rows; ValueError if the model gives none."""
     source = layers.with_probabilities(classifier_of(model))
     if source is None:
         raise ValueError(

@@ -14,22 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelweave.array_types import Array
+from labelweave.cli import model_rows
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse
-from labelweave.cli.model_rows import (
-    Model,
-    RowBlock,
-    chosen_classes,
-    classifier_of,
-    features_of,
-    has_one_class_a_row,
-    has_probabilities,
-    open_model,
-    probabilities_of,
-    ranking_offsets,
-    row_blocks,
-    scores_of,
-)
+from labelweave.cli.model_rows import Model, RowBlock
 from labelweave.datasets.data_file import replaced_file
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
@@ -55,11 +43,11 @@ class Answers(NamedTuple):
 
 def run(model: str, data: str, output_format: str, out: str | None, **options: Any) -> None:
     """Predict the rows of a data file."""
-    loaded = open_model(model)
+    loaded = model_rows.open_model(model)
     refuse(_refused_wishes(loaded, options))
     answers = _answers(loaded, options)
-    blocks = row_blocks(loaded, data, DataFlags.of(options))
-    promise = guarantee_words(classifier_of(loaded))
+    blocks = model_rows.row_blocks(loaded, data, DataFlags.of(options))
+    promise = guarantee_words(model_rows.classifier_of(loaded))
     if promise is not None and answers.are_sets:
         note(f"guaranteed of these label sets: {promise}.")
     with nullcontext(sys.stdout) if out is None else replaced_file(out) as stream:
@@ -76,11 +64,11 @@ def run(model: str, data: str, output_format: str, out: str | None, **options: A
 
 def _refused_wishes(model: Model, options: dict[str, Any]) -> Iterator[str]:
     """Say what the model cannot give, or what makes no sense together."""
-    kind, one_class = type(classifier_of(model)).__name__, has_one_class_a_row(model)
+    kind, one_class = type(model_rows.classifier_of(model)).__name__, model_rows.has_one_class_a_row(model)
     given = [name for name, value in options.items() if value is not None and value is not False]
     listing = next((name for name in ("top", "threshold") if name in given), None)
     wish = next((name for name in ("reject_below", "probabilities") if name in given), None)
-    if wish is not None and not has_probabilities(model):
+    if wish is not None and not model_rows.has_probabilities(model):
         yield (
             f"{flag_of(wish)} needs probabilities, which a {kind} does not give; fit one with --model "
             "kernel-logistic, or with --calibrate."
@@ -93,7 +81,7 @@ def _refused_wishes(model: Model, options: dict[str, Any]) -> Iterator[str]:
         if listing is not None:
             yield f"--reject-below leaves one class a row or none, but --{listing} lists several."
     if "certificates" in given:
-        if not isinstance(classifier_of(model), LabelGraphClassifier):
+        if not isinstance(model_rows.classifier_of(model), LabelGraphClassifier):
             yield f"--certificates are of label-graph models, and this is a {kind}."
         if one_class:
             yield "--certificates are of label sets, and this model predicts one class a row."
@@ -105,7 +93,7 @@ def _refused_wishes(model: Model, options: dict[str, Any]) -> Iterator[str]:
 def _answers(model: Model, options: dict[str, Any]) -> Answers:
     """Choose the form of the answers."""
     top, threshold, reject_below = options["top"], options["threshold"], options["reject_below"]
-    wants, one_class = options["probabilities"], has_one_class_a_row(model)
+    wants, one_class = options["probabilities"], model_rows.has_one_class_a_row(model)
     if options["certificates"]:
         return Answers(["id", "label", "score", "proven", "gap"], partial(_certified_sets, model))
     if top is not None or threshold is not None or not (wants or one_class):
@@ -116,7 +104,7 @@ def _answers(model: Model, options: dict[str, Any]) -> Answers:
     if wants:
         header = ["id", *(["class"] if one_class else []), *map(str, model.label_names_)]
         return Answers(header, partial(_all_probabilities, model, reject_below))
-    number = "probability" if has_probabilities(model) else "score"
+    number = "probability" if model_rows.has_probabilities(model) else "score"
     return Answers(["id", "class", number], partial(_one_class, model, reject_below, number))
 
 
@@ -135,7 +123,7 @@ def _short(value: Any) -> float:
 
 
 def _numbers(model: Model, number: str, block: RowBlock) -> Array:
-    return (scores_of if number == "score" else probabilities_of)(model, block.X)
+    return (model_rows.scores_of if number == "score" else model_rows.probabilities_of)(model, block.X)
 
 
 def _label_lists(
@@ -147,7 +135,7 @@ def _label_lists(
     threshold: what their scores or probabilities must exceed.
     """
     names = model.label_names_
-    offsets = ranking_offsets(model) if number == "score" else np.zeros(1)
+    offsets = model_rows.ranking_offsets(model) if number == "score" else np.zeros(1)
     for name, values in zip(block.ids, _numbers(model, number, block), strict=True):
         candidates = np.arange(len(values)) if threshold is None else np.flatnonzero(values > threshold)
         chosen = candidates[np.argsort(-(values + offsets)[candidates], kind="stable")][:top]
@@ -156,8 +144,11 @@ def _label_lists(
 
 def _certified_sets(model: Model, block: RowBlock) -> Iterator[Record]:
     """Give the label set of every row, and whether it is proven to have the highest score."""
-    names, found = model.label_names_, classifier_of(model).predict_map(features_of(model, block.X))
-    scores = scores_of(model, block.X)
+    names, found = (
+        model.label_names_,
+        model_rows.classifier_of(model).predict_map(model_rows.features_of(model, block.X)),
+    )
+    scores = model_rows.scores_of(model, block.X)
     rows = zip(block.ids, found.labels, scores, found.proven.tolist(), found.gaps, strict=True)
     for name, chosen, values, is_proven, gap in rows:
         order = np.flatnonzero(chosen)[np.argsort(-values[chosen > 0], kind="stable")]
@@ -175,9 +166,9 @@ def _one_class(model: Model, reject_below: float | None, number: str, block: Row
 
 def _all_probabilities(model: Model, reject_below: float | None, block: RowBlock) -> Iterator[Record]:
     """Give the probabilities of all classes or labels, and the class where there is one a row."""
-    names, values = [str(name) for name in model.label_names_], probabilities_of(model, block.X)
+    names, values = [str(name) for name in model.label_names_], model_rows.probabilities_of(model, block.X)
     words: list[Record] = [{} for _ in block.ids]
-    if has_one_class_a_row(model):
+    if model_rows.has_one_class_a_row(model):
         words = [{"class": word} for _, word in _classes(model, block, values, reject_below)]
     for name, word, row in zip(block.ids, words, values, strict=True):
         yield {"id": name} | word | {"probabilities": dict(zip(names, map(_short, row), strict=True))}
@@ -187,7 +178,7 @@ def _classes(
     model: Model, block: RowBlock, values: Array, reject_below: float | None
 ) -> Iterator[tuple[int, str | None]]:
     """Give the number of every row's class, and its name; None where it is not probable enough."""
-    names, chosen = model.label_names_, chosen_classes(model, block.X, values)
+    names, chosen = model.label_names_, model_rows.chosen_classes(model, block.X, values)
     is_unsure = np.zeros(len(chosen), bool)
     if reject_below is not None:
         is_unsure = rejected(values, confidence=reject_below)

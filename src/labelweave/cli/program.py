@@ -93,19 +93,8 @@ def _with_hint(error: click.ClickException) -> str:
     return message if context is None else f"{message} Try '{context.command_path} --help'."
 
 
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        from labelweave import __version__
-
-        click.echo(f"labelweave {__version__}")
-        context.exit()
-
-
 @click.group(cls=_Program, invoke_without_command=True)
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
-    help="Show the version and exit.",
-)  # fmt: skip
+@click.version_option(package_name="labelweave", message="labelweave %(version)s")
 @click.pass_context
 def main(context: click.Context) -> None:
     """Classification with related labels.

@@ -86,14 +86,11 @@ def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledDat
     ----------
     path : path-like
         The file.
-    format : str, default="auto"
-        ``"mulan"``, ``"hierarchical_arff"``, ``"xmc"``, ``"svmlight"``,
-        ``"table"``, or ``"auto"`` to find out.
+    format : {"auto", "mulan", "hierarchical_arff", "xmc", "svmlight", "table"}, default="auto"
+        The format; ``"auto"`` finds out.
     **options
-        For the reader of that format, such as ``xml`` for Mulan files or
-        ``labels`` for tables.  A Mulan file without ``xml`` and ``n_labels``
-        takes ``name.xml`` beside ``name.arff``, ``name-train.arff`` or
-        ``name-test.arff`` if there is one.
+        For the reader of that format, such as ``labels`` for tables.  A Mulan file without ``xml`` and
+        ``n_labels`` takes ``name.xml`` beside ``name.arff``, ``name-train.arff`` or ``name-test.arff``.
 
     Returns
     -------

@@ -34,24 +34,11 @@ class DataFileError(ValueError):
     Parameters
     ----------
     path : path-like
-        The file.
+        The file; kept as a ``pathlib.Path``.
     line : int or None
         Its line, counted from one; ``None`` where no line can be named.
-    found : str
-        What the file holds.
-    expected : str
-        What it should hold.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-        The file.
-    line : int or None
-        Its line, counted from one.
-    found : str
-        What the file holds.
-    expected : str
-        What it should hold.
+    found, expected : str
+        What the file holds, and what it should hold.
     """
 
     def __init__(self, path: PathLike, line: int | None, found: str, expected: str) -> None:
@@ -69,10 +56,7 @@ class DataFileError(ValueError):
 def read_blocks(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
     r"""Read a file, plain or gzip-compressed, as blocks of whole lines.
 
-    path: the file; a name that ends in ``.gz`` is decompressed.
-    block_bytes: about how many bytes a block has.
-    first_line: the number of the block's first line, from one.
-    block: whole lines; only the last block may lack a final ``\n``.
+    Gives each with the number of its first line, from one; only the last one may lack a final ``\n``.
     Raises DataFileError if the file is missing, a directory, empty, or a damaged archive.
     """
     first_line, rest = 1, b""

@@ -1,9 +1,6 @@
-"""Debian's packages and their tags, a multi-label data set that comes with the library.
+"""Debian's packages and their faceted tags, a multi-label data set that comes with the library.
 
-Thirty thousand software packages are described by the words of their names and one-line descriptions, by what
-they depend on and by their section; their labels are the faceted tags of Debian's Debtags effort, such as
-``role::program``.  The file is built by ``scripts/build_debtags.py``; its ``README.md`` gives source, counts
-and what was dropped.
+The file is built by ``scripts/build_debtags.py``; its ``README.md`` gives source and counts.
 """
 
 from __future__ import annotations
@@ -29,8 +26,7 @@ def load_debtags(return_X_y: bool = False) -> Any:
     """Load the bundled data set of Debian packages and their tags.
 
     Features are counts of words, dependencies and sections, weighted by ``(1 + log count) * idf`` with the
-    idf of the training rows, in rows of unit length.  All packages that are built from one source are on one
-    side of the split.
+    idf of the training rows, in rows of unit length.  Packages of one source are on one side of the split.
 
     Parameters
     ----------
@@ -40,28 +36,11 @@ def load_debtags(return_X_y: bool = False) -> Any:
     Returns
     -------
     Bunch or tuple of four csr_array
-        With ``n`` rows to train on, ``m`` to test on, ``u`` without tags, ``d``
-        features and ``L`` labels, the Bunch has
-
-        - ``X``, ``X_test``, ``X_untagged`` : csr_array of float64, shapes
-          (n, d), (m, d), (u, d); the features.
-        - ``Y``, ``Y_test`` : csr_array of int64, shapes (n, L), (m, L); the 0/1
-          labels.
-        - ``feature_names`` : ndarray of str, shape (d,); ``word:game``,
-          ``depends:libc6``, ``section:games``.
-        - ``label_names`` : ndarray of str, shape (L,); ``role::program``.
-        - ``parents`` : ndarray of str, shape (L, 2); a row (facet, label) for
-          each label, the edges of a taxonomy of two levels.
-        - ``names``, ``names_test``, ``names_untagged`` : ndarray of str; the
-          packages, sorted.
-        - ``descriptions``, ``descriptions_test``, ``descriptions_untagged`` :
-          ndarray of str; their one-line descriptions.
-        - ``source_ids``, ``source_ids_test``, ``source_ids_untagged`` : ndarray
-          of int64; packages of one source package have one number, for
-          cross-validation by groups.
-        - ``archive`` : dict; ``suite``, ``codename``, ``version``, ``date`` and
-          more about the archive that the index came from.
-        - ``DESCR`` : str; how the data set was made.
+        For ``n`` rows to train on, and with the suffixes ``_test`` and ``_untagged`` for others:
+        ``X`` (n, d) float64, ``Y`` (n, L) of 0 and 1, ``names`` and ``descriptions`` (n,) str, ``source_ids``
+        (n,) int64 for cross-validation by groups.  ``feature_names`` (d,), such as ``word:game`` or
+        ``depends:libc6``; ``label_names`` (L,), such as ``role::program``; ``parents`` (L, 2), a row (facet,
+        label) for each label; ``archive``, where the index came from; ``DESCR``, how the data were made.
 
     Examples
     --------

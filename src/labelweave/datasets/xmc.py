@@ -115,8 +115,6 @@ def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
 def write_xmc(data: LabeledData, path: PathLike) -> None:
     """Write rows as a file of the Extreme Classification Repository.
 
-    Reading it gives the same numbers; the format holds no names.
-
     Parameters
     ----------
     data : LabeledData
@@ -152,13 +150,7 @@ class ParsedRows(NamedTuple):
 
 
 def parse_block(path: PathLike, first_line: int, block: bytes, limits: tuple[int, int]) -> ParsedRows:
-    r"""Parse whole lines.
-
-    first_line: the number of the first line.
-    block: lines that all end with ``\n``.
-    limits: the numbers of features and labels.
-    Raises DataFileError if a line is malformed.
-    """
+    r"""Parse lines that all end with ``\n``; limits are the numbers of features and labels."""
     block = block.replace(b"\r\n", b"\n")
     quick = parse_quickly(block, limits)
     return parse_carefully(path, first_line, block, limits) if quick is None else quick

@@ -30,9 +30,8 @@ class ModelContent:
 
     kind: the registered name of the estimator's class.
     state: plain data: None, bool, int, float, str, lists and dictionaries with str keys.
-    arrays: numPy arrays of bool, integers, float16, float32, float64 or fixed-width text, and SciPy CSR and
-        CSC arrays.
-    versions: the versions of the libraries the file was written with; filled in on reading.
+    arrays: NumPy arrays of bool, integers, floats or fixed-width text, and SciPy CSR and CSC arrays.
+    versions: of the libraries the file was written with; filled in on reading.
     """
 
     kind: str
@@ -42,13 +41,10 @@ class ModelContent:
 
 
 def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> None:
-    """Write a model file, completely or not at all.
+    """Write a model file, completely or not at all; the same content gives the same bytes.
 
-    The same content gives the same bytes; arrays are written without being copied as a whole.  An older file
-    of the name is replaced at the end, so models loaded from it stay whole.
-
-    path: the file to write or replace.
-    content: what to write; its ``versions`` are those of this process.
+    Arrays are written without being copied as a whole.  An older file of the name is replaced at the end, so
+    models loaded from it stay whole.
     Raises TypeError, ValueError if something cannot be stored, naming it and where it is.
     Raises OSError if the file cannot be written.
     """
@@ -66,14 +62,10 @@ def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> Mod
 
     verify: whether to read the whole file once and compare its checksum.  Without it a large file opens at
         once, and damage inside arrays goes unnoticed.
-    Returns what was written.  Numeric arrays, and the parts of sparse ones, are read-only views of the
-        memory-mapped file: copy one to change it.
-    Raises ModelFileError if the file is truncated, damaged, edited, of a newer format, or no model, saying
-        which.
+    Returns what was written.  Numeric arrays are read-only views of the memory-mapped file, which may be
+        deleted or replaced, but not be shortened or written into in place.
+    Raises ModelFileError if the file is truncated, damaged, edited, of a newer format, or no model.
     Raises OSError if there is no file to read.
-
-    A mapped file may be deleted, or replaced as :func:`write_model_file` does
-    it; it must not be shortened or written into in place.
     """
     with naming_file(path):
         fields, tensors = map_container(path, verify=verify)
@@ -86,10 +78,8 @@ def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> Mod
 
 
 def save_object(path: str | os.PathLike[str], value: Any) -> None:
-    """Save an object of a registered class.
+    """Save an object of a registered class, for example a fitted estimator.
 
-    path: the file to write or replace.
-    value: the object, for example a fitted estimator.
     Raises TypeError, ValueError if its class is not registered or its state cannot be stored.
     Raises OSError if the file cannot be written.
     """

@@ -22,7 +22,11 @@ __all__ = ["ModelFileError", "naming_file", "replacing_file"]
 def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file that takes the place of ``path``, links followed, when the block ends well."""
     target = Path(path).resolve()
-    _check_target(target)
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "This is a directory; give the name of a file", str(target))
+    if not target.parent.is_dir():
+        said = "There is no such directory to write into; make it first"
+        raise FileNotFoundError(errno.ENOENT, said, str(target.parent))
     temporary = target.with_name(f".labelweave-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
@@ -35,15 +39,6 @@ def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _sync_directory(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _check_target(target: Path) -> None:
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "This is a directory; give the name of a file", str(target))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            errno.ENOENT, "There is no such directory to write into; make it first", str(target.parent)
-        )
 
 
 def _sync_directory(directory: Path) -> None:
