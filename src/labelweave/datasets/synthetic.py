@@ -362,8 +362,8 @@ def make_clique_toy(
     Notes
     -----
     As in section 5.2: features from N(0, 1); a Gaussian weight vector for each label and each of the four
-    states of each edge.  The paper's 10 features and 5 weights do not go together; all have 10 here.  Where it
-    is silent: weights are from N(0, 1), a label's own weight counts where the label is 1, there is no noise.
+    states of each edge.  The paper's 10 features and 5 weights do not go together; all have 10 here.  Else:
+    weights are from N(0, 1), a label's own weight counts where the label is 1, and there is no noise.
     """
     if n_rows < 1:
         raise ValueError(f"n_rows is {n_rows}; it is at least 1.")
