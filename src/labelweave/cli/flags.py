@@ -99,9 +99,8 @@ class DataFlags:
         if wrong is not None:
             raise click.UsageError(f"{flag_of(wrong)} does not go with a table.")
         if self.labels and self.label_column:
-            raise click.UsageError(
-                "--labels and --label-column are two ways to name labels; give one of them."
-            )
+            said = "--labels and --label-column are two ways to name labels; give one of them."
+            raise click.UsageError(said)
         return TableColumns(
             labels=self.labels or self.label_column or None,
             label_separator=self.label_separator,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -50,15 +49,8 @@ def console(stderr: bool = False) -> Console:
 
 def print_json(value: Any) -> None:
     """Write a value to stdout as JSON; what is no finite number becomes null."""
-    click.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
 def size_of(path: str) -> str:

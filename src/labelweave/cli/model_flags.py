@@ -15,15 +15,12 @@ from labelweave.cli.model_table import Parameter, Range, model_table
 __all__ = ["alternatives", "model_flag_options", "refused_values"]
 
 _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the value and help
-    "tol":
-        "Relative duality gap to reach; low-rank: share by which a round must lower the objective for "
+    "tol": "Relative duality gap to reach; low-rank: share by which a round must lower the objective for "
         "another one.",
-    "max_iter":
-        "Largest number of rounds, of label-graph passes over the rows, of kernel-logistic Newton "
+    "max_iter": "Largest number of rounds, of label-graph passes over the rows, of kernel-logistic Newton "
         "steps, of wsabie epochs.",
-    "checkpoint": ("FILE",
-        "Keep the state of the fit here, every 30 s at most: where a fit was killed, the same command "
-        "goes on from it."),
+    "checkpoint": ("FILE", "Keep the state of the fit here, every 30 s at most: where a fit was killed, the "
+        "same command goes on from it."),
     "jobs": "Threads, -1 for all [1].",
     "seed": "Fixes the order in which rows are visited, folds, and random starts.",
     "C": "Weight of the losses; larger fits more closely.",
@@ -31,9 +28,8 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "false_negative_cost": "Cost of missing a label that is there.",
     "false_positive_cost": "Cost of predicting a label that is not there.",
     "kernel": "The kernel between rows.",
-    "gamma": ("NUMBER|scale|auto",
-        "rbf, polynomial, laplacian: their width; for kernel-logistic to start from [scale; "
-        "kernel-logistic 1 / (2 x sum of variances)]."),
+    "gamma": ("NUMBER|scale|auto", "rbf, polynomial, laplacian: their width; for kernel-logistic to start "
+        "from [scale; kernel-logistic 1 / (2 x sum of variances)]."),
     "degree": "polynomial: its degree.",
     "coef0": "polynomial: its constant.",
     "solver": "How to solve.",
@@ -42,15 +38,13 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "precision": "Arithmetic while solving, of low-rank that of the factors.",
     "scale": "The kernel's factor to start from; larger fits closer.",
     "intercept_variance": ("NUMBER|learn", "Prior variance of the intercepts, 0 for none."),
-    "tie": ("TIE[,TIE]",
-        "What shares scales and kernel shapes: all (shared), all but the scale (scale), nothing "
-        "(class), or a taxonomy's levels (level) or subtrees (subtree); two words for scale and shape."),
-    "no_tree_prior":
-        "Let every class have one function of its own; the taxonomy says how these are tied, what "
-        "inner nodes mean and what mistakes cost.",
-    "hyperparameters":
-        "Learn scales and kernel parameters, or keep them; low-rank: the regularization and kernel "
-        "parameters, for the squared loss with the ridge penalty.",
+    "tie": ("TIE[,TIE]", "What shares scales and kernel shapes: all (shared), all but the scale (scale), "
+        "nothing (class), or a taxonomy's levels (level) or subtrees (subtree); two words for scale and "
+        "shape."),
+    "no_tree_prior": "Let every class have one function of its own; the taxonomy says how these are tied, "
+        "what inner nodes mean and what mistakes cost.",
+    "hyperparameters": "Learn scales and kernel parameters, or keep them; low-rank: the regularization and "
+        "kernel parameters, for the squared loss with the ridge penalty.",
     "cv": "Folds to learn them on, or to choose a rank on.",
     "learning_rows": ("ROWS", "Learn them on so many rows [all]."),
     "learning_blocks": ("NUMBER", "On so many disjoint blocks of them."),
@@ -58,47 +52,39 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "coupling": ("full|NUMBER", "Learn how labels vary together, fully or by so many factors."),
     "decision": "How one class a row is chosen.",
     "low_rank": ("ROWS", "Let so many rows stand for all in kernel matrices."),
-    "rank": ("NUMBER|SHARE",
-        "low-rank, plst, cplst, wsabie: the rank, or a share of the number of labels, such as 0.4."),
+    "rank": ("NUMBER|SHARE", "low-rank, plst, cplst, wsabie: the rank, or a share of the number of labels, "
+        "such as 0.4."),
     "loss": "Loss of an entry.",
-    "regularization":
-        "Weight of the penalty [1; label-graph 1/1000 of the rows' mean squared norm; plst and cplst "
-        "0].",
+    "regularization": "Weight of the penalty [1; label-graph 1/1000 of the rows' mean squared norm; plst and "
+        "cplst 0].",
     "penalty": "Penalise the trace norm of the weights, or their squares.",
     "intercept_scaling": "The constant feature; the larger, the freer the intercepts.",
-    "negative_weight":
-        "Weight of entries that are not positive; below 1 where an absent label only means that nobody "
-        "gave it.",
+    "negative_weight": "Weight of entries that are not positive; below 1 where an absent label only means "
+        "that nobody gave it.",
     "start": "Where the labels' factor starts.",
-    "threshold": ("auto|RULE|NUMBER",
-        "Scores, probabilities of kernel-logistic, above it are predicted: max-margin 0, low-rank 1/2 "
-        "or 0 by the loss, kernel-logistic 1/2 (auto), the one of the best micro F1 on held-out rows "
-        "(f1), or one for every label (micro_f1, macro_f1, example_f1, hamming_loss)."),
-    "validation_fraction": ("SHARE",
-        "Share of rows held out for these thresholds [0.1]; label-graph: for the loss after every round "
-        "[none; 0.1 to stop early]."),
-    "ranks": ("NUMBER|SHARE,...",
-        "Choose among these by cross-validation, such as 0.2,0.4 or 50,100 [where anything is chosen: "
-        "--rank if given, or 0.2,0.4,0.6,0.8,1.0]."),
-    "regularizations": ("COUNT|NUMBER,...",
-        "Choose among these too, such as 0.1,1,10, or among so many that are found from the data "
-        "[--regularization if given, or 10]."),
+    "threshold": ("auto|RULE|NUMBER", "Scores, probabilities of kernel-logistic, above it are predicted: "
+        "max-margin 0, low-rank 1/2 or 0 by the loss, kernel-logistic 1/2 (auto), the one of the best micro "
+        "F1 on held-out rows (f1), or one for every label (micro_f1, macro_f1, example_f1, hamming_loss)."),
+    "validation_fraction": ("SHARE", "Share of rows held out for these thresholds [0.1]; label-graph: for "
+        "the loss after every round [none; 0.1 to stop early]."),
+    "ranks": ("NUMBER|SHARE,...", "Choose among these by cross-validation, such as 0.2,0.4 or 50,100 [where "
+        "anything is chosen: --rank if given, or 0.2,0.4,0.6,0.8,1.0]."),
+    "regularizations": ("COUNT|NUMBER,...", "Choose among these too, such as 0.1,1,10, or among so many that "
+        "are found from the data [--regularization if given, or 10]."),
     "scoring": "What is to be best on held-out rows.",
     "rule": "Take the best pair, or the smallest rank within a standard error of it.",
     "n_components": ("ROWS", "Let so many rows stand for all in the kernel's features [all, at most 4,000]."),
-    "inputs":
-        "Learn the graph on the kernel's features, or on the left-out scores of kernel ridge regressions.",
+    "inputs": "Learn the graph on the kernel's features, or on the left-out scores of kernel ridge "
+        "regressions.",
     "cliques_per_round": ("NUMBER", "Pairs that a round of learning adds."),
     "max_rounds": ("NUMBER", "Largest number of rounds."),
-    "graph_tol":
-        "Share of the objective that two rounds must take off for another one; 0 ends where none would "
-        "help.",
+    "graph_tol": "Share of the objective that two rounds must take off for another one; 0 ends where none "
+        "would help.",
     "clique_size": ("NUMBER", "Most labels scored together."),
     "early_stopping": "Keep the rounds up to the least Hamming loss on held-out rows.",
     "refit": "Fit the weights of the learned graph again, with the penalty of a given one.",
-    "inference":
-        "Exact elimination in narrow parts and search with bounds elsewhere; exact alone; or message "
-        "passing alone.",
+    "inference": "Exact elimination in narrow parts and search with bounds elsewhere; exact alone; or "
+        "message passing alone.",
     "exact_width": ("WIDTH", "Largest width of parts that are eliminated."),
     "max_nodes": ("NUMBER", "Nodes of branch and bound for a part of a row."),
 }  # fmt: skip

@@ -16,6 +16,8 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import Bunch
 
+from labelweave.datasets.csr_parts import csr_from_counts
+
 __all__ = ["load_debtags"]
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -74,11 +76,9 @@ def _weighted_features(arrays: Arrays, parts: list[slice]) -> list[sp.csr_array]
 
 def _csr(arrays: Arrays, prefix: str, n_columns: int, data: npt.NDArray[Any] | None = None) -> sp.csr_array:
     """Rebuild a matrix from its row lengths and column indices; without data its entries are integer ones."""
-    lengths = arrays[f"{prefix}_lengths"].astype(np.int64)
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     indices = arrays[f"{prefix}_indices"].astype(np.int32)
     entries = np.ones(len(indices), np.int64) if data is None else data.astype(np.float64)
-    return sp.csr_array((entries, indices, starts), shape=(len(lengths), n_columns))
+    return csr_from_counts(entries, indices, arrays[f"{prefix}_lengths"], n_columns)
 
 
 def _row_columns(arrays: Arrays, parts: list[slice]) -> dict[str, npt.NDArray[Any]]:
