@@ -174,3 +174,24 @@ def test_an_interrupt_before_the_fit_writes_nothing(run, monkeypatch, tmp_path):
     )
     assert "interrupted; nothing was written" in run("fit", "a.csv", "--out", "m.lw", code=130).err
     assert not (tmp_path / "m.lw").exists()
+
+
+def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
+    text = (tmp_path / "a.csv").read_text()
+    (tmp_path / "a.csv").write_text(text + "p6,a mail daemon,net,2, \np7,chess,games,2,\n")
+    flags = ["--text", "description", "--labels", "tags", "--label-separator", ","]
+    words = ["fit", "a.csv", *flags, "--out", "m.lw", "-q"]
+    warned = run(*words).err
+    assert "warning: 2 of 8 cells of column 'tags' are blank and count as rows without labels" in warned
+    assert "--empty-labels unknown" in warned
+    weights = labelweave.load("m.lw").classifier.coef_
+    assert run(*words, "--empty-labels", "none").err == ""
+    np.testing.assert_array_equal(labelweave.load("m.lw").classifier.coef_, weights)
+    assert run(*words, "--empty-labels", "unknown").err == ""
+    model = labelweave.load("m.lw")
+    assert model.columns.empty_labels == "unknown"
+    assert not np.array_equal(model.classifier.coef_, weights)
+    assert "8 rows" in run("evaluate", "m.lw", "a.csv").out
+    assert (
+        "goes with tables only" in run("fit", "d.svm", "--empty-labels", "none", "--out", "n.lw", code=2).err
+    )

@@ -26,6 +26,7 @@ def test_weights_of_a_label(run, table_model, matrix_files):
     assert facts["against"][0]["weight"] < 0
     assert "section=games" in run("inspect", table_model, "--label", "game").out
     assert "no label 'chess'; it has 4" in run("inspect", table_model, "--label", "chess", code=2).err
+    assert "Did you mean 'daemon'?" in run("inspect", table_model, "--label", "deamon", code=2).err
     for format, name in (("xmc", "0"), ("mulan", "l0")):
         run("fit", matrix_files[format], "--out", "d.lw", "-q", "--taxonomy" if format == "none" else "-q")
         feature = json.loads(run("inspect", "d.lw", "--label", name, "--json").out)["for"][0]["feature"]

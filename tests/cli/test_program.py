@@ -16,6 +16,7 @@ from labelweave import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.cli import program, progress
 from labelweave.cli.messages import print_json, size_of
 from labelweave.cli.progress import GapBar, GapLines
+from labelweave.datasets.table_files import raw_tables
 
 PYTHON = [sys.executable, "-c", "from labelweave.cli import main; main()"]
 BARE_HELP = """
@@ -197,3 +198,28 @@ def test_demo_on_few_rows(run, monkeypatch):
         assert words in done.out
     assert max(map(len, done.out.splitlines())) <= 80
     assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (["evalute"], "Did you mean 'evaluate'?"),
+        (["fit", "a.csv", "--out", "m.lw", "--model", "lowrank"], "Did you mean 'low-rank'?"),
+        (["fit", "a.csv", "--out", "m.lw", "--kernel", "rfb"], "Did you mean 'rbf'?"),
+        (["fit", "a.csv", "--out", "m.lw", "--kernal", "rbf"], "Did you mean one of: '--kernel'"),
+    ],
+)
+def test_what_is_nearly_right_is_asked_for(run, words, asked):
+    error = run(*words, code=2).err
+    assert asked in error
+    assert error.count("\n") == 1
+
+
+def test_no_spreadsheet_runs_what_is_predicted(run, table_model, tmp_path):
+    rows = (tmp_path / "a.csv").read_text().replace("p0,", "=HYPERLINK(1),").replace("p1,", "-7,")
+    (tmp_path / "b.csv").write_text(rows)
+    lines = run("predict", table_model, "b.csv", "--top", 1, "--output-format", "tsv").out.splitlines()
+    assert lines[1].startswith("'=HYPERLINK(1)\t")
+    assert lines[2].startswith("-7\t")
+    (tmp_path / "p.tsv").write_text("\n".join(lines) + "\n")
+    assert next(raw_tables(tmp_path / "p.tsv")).columns["id"][:2] == ["=HYPERLINK(1)", "-7"]

@@ -17,6 +17,7 @@ from labelweave.datasets import (
     read_table,
     read_table_columns,
 )
+from labelweave.datasets.table_files import escaped, raw_tables
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -246,3 +247,28 @@ def test_a_cut_file_is_refused_or_a_shorter_whole_one(tmp_path, rows, where, kin
     if kind == "parquet":
         assert len(part) == len(whole)
     pd.testing.assert_frame_equal(part.X, whole.X[: len(part)])
+
+
+def test_blank_cells_of_labels_mean_none_or_unknown(tmp_path):
+    (tmp_path / "t.csv").write_text("words,tags\na,x\nb, \nc,?\n")
+    for meaning, seen in (("none", [[1], [0], [np.nan]]), ("unknown", [[1], [np.nan], [np.nan]])):
+        data = read_table(tmp_path / "t.csv", labels="tags", text="words", empty_labels=meaning)
+        np.testing.assert_array_equal(data.Y.to_dense(), seen)
+    with pytest.raises(ValueError, match="empty_labels is 'blank'; it is 'none' or 'unknown'"):
+        TableColumns(labels="tags", empty_labels="blank")
+
+
+def test_an_unknown_label_is_told_the_one_most_like_it(tmp_path):
+    (tmp_path / "t.csv").write_text("words,tags\na,pythn\n")
+    with pytest.raises(DataFileError, match="a label the model was trained with, such as 'python'; unknown"):
+        read_table(tmp_path / "t.csv", labels="tags", text="words", label_names=["java", "python"])
+
+
+@given(text=st.text(alphabet="'=+-@\ta1.", max_size=5))
+def test_no_cell_is_a_formula_and_all_are_read_back(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("cells") / "t.csv"
+    written = escaped(text)
+    assert not written.startswith(("=", "+", "-", "@", "\t")) or float(text) == float(written)
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["x", "y"], [written, "1"]])
+    assert next(raw_tables(path)).columns["x"] == [text]

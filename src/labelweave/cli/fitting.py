@@ -19,7 +19,7 @@ from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
-from labelweave.cli.messages import console, note, refuse
+from labelweave.cli.messages import console, did_you_mean, note, refuse
 from labelweave.cli.model_table import MODELS, class_of, model_table
 from labelweave.cli.progress import end_at_interrupts, show_progress
 from labelweave.comparison import Comparison, compare
@@ -27,6 +27,7 @@ from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions.layers import layers
 from labelweave.estimators import TableModel
+from labelweave.labels import LabelMatrix
 
 __all__ = ["models_to_compare", "read_training_rows", "run_fit"]
 
@@ -89,11 +90,28 @@ def read_training_rows(
     settings: Any = {"min_df": source.min_df or 1, "ngram_range": (1, source.ngrams or 1)}
     settings["missing_numeric"] = source.missing_numeric or "error"
     vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric, **settings)
-    roles = {"labels": columns.labels, "label_separator": columns.label_separator, "id": columns.id}
+    roles: Any = {
+        name: getattr(columns, name) for name in ("labels", "label_separator", "empty_labels", "id")
+    }
     data = read_table(path, vectorizer, **roles)
-    if isinstance(columns.labels, str) and columns.label_separator is None and not has_one:
-        _note_uncut_cells(columns.labels, [str(name) for name in np.asarray(data.label_names)])
+    if isinstance(columns.labels, str) and not has_one:
+        if columns.label_separator is None:
+            _note_uncut_cells(columns.labels, [str(name) for name in np.asarray(data.label_names)])
+        if source.empty_labels is None:
+            _note_blank_cells(columns.labels, data.Y)
     return data, columns
+
+
+def _note_blank_cells(column: str, Y: LabelMatrix) -> None:
+    """Warn of rows that count as rows without labels because their cells are blank."""
+    is_blank = np.diff(Y.positives.indptr) == 0
+    if Y.observed is not None:
+        is_blank &= np.diff(Y.observed.indptr) > 0
+    if is_blank.any():
+        note(
+            f"warning: {is_blank.sum()} of {len(Y)} cells of column {column!r} are blank and count as rows "
+            "without labels; if their labels are not known, give --empty-labels unknown (none silences this)."
+        )
 
 
 def _note_uncut_cells(column: str, names: list[str]) -> None:
@@ -135,7 +153,8 @@ def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str
     def reasons() -> Iterator[str]:
         for number, name in enumerate(names):
             if name not in MODELS:
-                yield f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}."
+                close = did_you_mean(name, MODELS)
+                yield f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}.{close}"
             if name == own or name in names[:number]:
                 yield f"--compare names {name} twice, with the model that is fitted; name it once."
             if are_classes and name not in _FOR_CLASSES:

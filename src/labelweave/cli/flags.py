@@ -34,8 +34,8 @@ _KINDS = {
     "numeric": "numbers, standardised; repeat",
     "drop": "left out when no kind is given; repeat",
 }
-_TABLE_FLAGS = ("labels", "label_column", "label_separator", "id", *_KINDS, "min_df", "ngrams",
-                "missing_numeric")  # fmt: skip
+_TABLE_FLAGS = ("labels", "label_column", "label_separator", "empty_labels", "id", *_KINDS, "min_df",
+                "ngrams", "missing_numeric")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class DataFlags:
     zero_based: bool | None = None
     labels: str | None = None
     label_separator: str | None = None
+    empty_labels: Literal["none", "unknown"] | None = None
     label_column: tuple[str, ...] = ()
     id: str | None = None
     text: tuple[str, ...] = ()
@@ -104,6 +105,7 @@ class DataFlags:
         return TableColumns(
             labels=self.labels or self.label_column or None,
             label_separator=self.label_separator,
+            empty_labels=self.empty_labels or "none",
             id=self.id,
             **{kind: getattr(self, kind) or None for kind in _KINDS},
         )
@@ -149,6 +151,9 @@ file_options = with_options(
 label_column_options = with_options(
     click.option("--labels", metavar="COLUMN", help="Table: the column that lists the labels of a row."),
     click.option("--label-separator", metavar="TEXT", help="Table: what stands between those labels."),
+    click.option("--empty-labels", type=click.Choice(["none", "unknown"]),
+                 help="Table: what a blank cell in the column of --labels says: the row has none, or nobody "
+                 "knows them [none, or as the model was trained]."),
     click.option("--label-column", metavar="COLUMN", multiple=True,
                  help="Table: a column of 0 and 1 for one label; repeat."),
     click.option("--id", metavar="COLUMN", help="Table: the column that names the rows."),

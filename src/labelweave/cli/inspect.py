@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from labelweave.cli.fit_words import tie_lines
-from labelweave.cli.messages import note, print_json, print_lines, size_of
+from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, size_of
 from labelweave.cli.model_rows import Model, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier, TableModel
 from labelweave.facts import (
@@ -180,7 +180,8 @@ def _column(model: Model, label: str) -> int:
     names = [str(name) for name in model.label_names_]
     if label not in names:
         close = ", ".join(repr(name) for name in names[:_MOST_NAMES])
-        raise ValueError(f"The model has no label {label!r}; it has {len(names)}, such as {close}.")
+        asked = did_you_mean(label, names)
+        raise ValueError(f"The model has no label {label!r}; it has {len(names)}, such as {close}.{asked}")
     if len(scorer_of(model).intercept_) < len(names):
         if label == names[0]:
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "console",
+    "did_you_mean",
     "flag_of",
     "note",
     "print_json",
@@ -68,6 +70,11 @@ def with_flags(error: Exception | str) -> str:
     said = str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")
     said = re.sub(r"\bcheckpoint='([^']*)'", r"--checkpoint \1", said)
     return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{flag_of(found[1])} must", said)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Ask for the known word that is most like one that is not; nothing where none is like it."""
+    return "".join(f" Did you mean {close!r}?" for close in get_close_matches(word, list(known), 1))
 
 
 def flag_of(name: str) -> str:

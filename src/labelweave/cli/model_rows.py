@@ -103,6 +103,7 @@ def _columns(model: TableModel, path: str, source: DataFlags) -> TableColumns:
         drop=None,
         labels=given.labels or model.columns.labels,
         label_separator=given.label_separator or model.columns.label_separator,
+        empty_labels=source.empty_labels or model.columns.empty_labels,
         id=given.id,
     )
 

@@ -19,6 +19,7 @@ from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse
 from labelweave.cli.model_rows import Model, RowBlock
 from labelweave.datasets.data_file import replaced_file
+from labelweave.datasets.table_files import escaped
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.inference import rejected
@@ -54,7 +55,7 @@ def run(model: str, data: str, output_format: str, out: str | None, **options: A
         records = (record for block in blocks for record in answers.records(block))
         if output_format == "tsv":
             writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-            writer.writerow(answers.header)
+            writer.writerow(map(escaped, answers.header))
             for record in records:
                 writer.writerows(_lines(record))
         else:
@@ -113,9 +114,10 @@ def _lines(record: Record) -> list[list[Any]]:
     name, labels = record.pop("id"), record.pop("labels", None)
     record |= record.pop("probabilities", {})
     cells = [str(value).lower() if isinstance(value, bool) else value for value in record.values()]
-    if labels is None:
-        return [[name, *cells]]
-    return [[name, *entry.values(), *cells] for entry in labels] or [[name, "", "", *cells]]
+    lines = [[name, *cells]]
+    if labels is not None:
+        lines = [[name, *entry.values(), *cells] for entry in labels] or [[name, "", "", *cells]]
+    return [[escaped(cell) if isinstance(cell, str) else cell for cell in line] for line in lines]
 
 
 def _short(value: Any) -> float:

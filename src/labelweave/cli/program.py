@@ -6,6 +6,7 @@ Whatever is wrong with arguments or files is one line on stderr and exit code 2.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 
 import click
 
-from labelweave.cli.messages import note, with_flags
+from labelweave.cli.messages import did_you_mean, note, with_flags
 
 __all__ = ["main"]
 
@@ -89,6 +90,9 @@ def _sentence(error: Warning | Exception) -> str:
 
 def _with_hint(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split())
+    wrong = re.search(r"(?:No such command|:) '([^']*)'(?: is not one of (.*))?\.$", message)
+    if wrong is not None:
+        message += did_you_mean(wrong[1], re.findall(r"'([^']*)'", wrong[2]) if wrong[2] else _COMMANDS)
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message} Try '{context.command_path} --help'."
 

@@ -1,14 +1,16 @@
 """Tables with text, categories, numbers and labels: CSV, TSV, JSON lines, Parquet.
 
 What an empty label cell means.  A cell that is missing (null in JSON and Parquet, ``?`` in any file) leaves
-the row's labels unobserved.  A cell that is empty (an empty string or list, an empty CSV cell) says that the
-row has no positive label.  In columns of 0 and 1 an empty cell is one unobserved label.
+the row's labels unobserved.  A cell that is empty (an empty list or string, an empty CSV cell) says that the
+row has no positive label, the last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 an
+empty cell is one unobserved label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -54,8 +56,8 @@ def read_table(
     unknown_labels : {"error", "ignore"}, default="error"
         What to do with a label that is not among them.
     **roles
-        ``labels``, ``label_separator``, ``text``, ``categorical``, ``numeric``,
-        ``drop`` and ``id``, as in :class:`TableColumns`.
+        ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``
+        and ``id``, as in :class:`TableColumns`.
 
     Returns
     -------
@@ -259,7 +261,8 @@ def _listed_labels(
     if unknown_labels == "error" and not index.keys() >= set(found):
         pairs = ((row, name) for row, cell in enumerate(cells) for name in cell or () if name not in index)
         row, name = next(pairs)
-        expected = "a label the model was trained with; unknown_labels='ignore' passes over others"
+        close = "".join(f", such as {known!r}" for known in get_close_matches(name, names, 1))
+        expected = f"a label the model was trained with{close}; unknown_labels='ignore' passes over others"
         raise table.error(row, columns.labels, f"the unknown label {name[:40]!r}", expected)
     known = [
         None if cell is None else sorted({index[name] for name in cell if name in index}) for cell in cells
@@ -273,6 +276,8 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | 
     if is_missing(cell) or (isinstance(cell, str) and cell.strip() == "?"):
         return None
     if isinstance(cell, str):
+        if columns.empty_labels == "unknown" and not cell.strip():
+            return None
         names = cell.split(columns.label_separator) if columns.label_separator else [cell]
         return [name.strip() for name in names if name.strip()]
     if isinstance(cell, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from labelweave.datasets.data_file import DataFileError, finite_number
 from labelweave.datasets.table_files import RawTable
@@ -22,6 +22,7 @@ class ColumnRoles(TypedDict, total=False):
 
     labels: str | Sequence[str] | None
     label_separator: str | None
+    empty_labels: Literal["none", "unknown"]
     text: str | Sequence[str] | None
     categorical: str | Sequence[str] | None
     numeric: str | Sequence[str] | None
@@ -41,6 +42,8 @@ class TableColumns:
     label_separator : str or None, default=None
         What stands between the labels where the label column is a string; by
         default such a string is one label.
+    empty_labels : {"none", "unknown"}, default="none"
+        What a blank cell in one column of labels says: that the row has none, or that they are unobserved.
     text, categorical, numeric : str, sequence of str or None, default=None
         The columns to make features of.  Columns named nowhere are left out, except where all three are None:
         then every column that is left gets its kind from its cells.
@@ -57,6 +60,7 @@ class TableColumns:
     numeric: Any = None
     drop: Any = None
     id: str | None = None
+    empty_labels: Literal["none", "unknown"] = "none"
 
     def __post_init__(self) -> None:
         for role in (*_FEATURES, "drop"):
@@ -65,6 +69,8 @@ class TableColumns:
             object.__setattr__(self, "labels", tuple(self.labels))
         if self.label_separator is not None and not self.label_separator:
             raise ValueError("label_separator is empty; give the text between labels, such as ',' or '|'.")
+        if self.empty_labels not in ("none", "unknown"):
+            raise ValueError(f"empty_labels is {self.empty_labels!r}; it is 'none' or 'unknown'.")
         roles: dict[str, str] = {}
         for role, name in self._named():
             if name in roles:

@@ -12,12 +12,19 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from labelweave.datasets.data_file import DataFileError, PathLike, ends_with_line_end, numbered_lines
+from labelweave.datasets.data_file import (
+    DataFileError,
+    PathLike,
+    ends_with_line_end,
+    finite_number,
+    numbered_lines,
+)
 
-__all__ = ["RawTable", "raw_tables", "table_kind"]
+__all__ = ["RawTable", "escaped", "raw_tables", "table_kind"]
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 
 _Row = tuple[int, dict[str, Any]]
@@ -98,6 +105,7 @@ def _json_rows(path: PathLike) -> Iterator[_Row]:
 def _csv_rows(path: PathLike, kind: str) -> Iterator[_Row]:
     records = _csv_records(path, kind)
     line, header = next(records, (1, []))
+    header = [*map(_unescaped, header)]
     repeated = next((name for name in header if header.count(name) > 1), None)
     if not header or "" in header or repeated is not None:
         what = "no header" if not header else "a column without a name"
@@ -107,10 +115,26 @@ def _csv_rows(path: PathLike, kind: str) -> Iterator[_Row]:
         if len(cells) != len(header):
             expected = f"{len(header)}, as the header has"
             raise DataFileError(path, line, f"a row of {len(cells)} cells", expected)
-        yield line, dict(zip(header, cells, strict=True))
+        yield line, dict(zip(header, map(_unescaped, cells), strict=True))
     if not ends_with_line_end(path):
         said = "the last row has no line end; if the file was cut short, its last cell is wrong"
         warnings.warn(f"{path}:{line}: {said}", UserWarning, stacklevel=2)
+
+
+def escaped(cell: str) -> str:
+    """Put an apostrophe before what a spreadsheet would take for a formula; numbers stay as they are."""
+    if not cell.lstrip("'").startswith(_FORMULA_SIGNS):
+        return cell
+    try:
+        finite_number(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def _unescaped(cell: str) -> str:
+    is_escaped = cell.startswith("'") and cell.lstrip("'").startswith(_FORMULA_SIGNS)
+    return cell[1:] if is_escaped else cell
 
 
 def _csv_records(path: PathLike, kind: str) -> Iterator[tuple[int, list[str]]]:
