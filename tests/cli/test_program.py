@@ -33,7 +33,7 @@ except SystemExit:
 INTERRUPTED = """
 import os, signal
 from labelweave.cli import main, progress
-progress.GapLines.show = lambda self: os.kill(os.getpid(), signal.SIGINT)
+progress.GapLines.show = lambda self: self.state and os.kill(os.getpid(), signal.SIGINT)
 main()
 """
 

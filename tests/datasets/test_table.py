@@ -250,7 +250,7 @@ def test_a_cut_file_is_refused_or_a_shorter_whole_one(tmp_path, rows, where, kin
 
 
 def test_blank_cells_of_labels_mean_none_or_unknown(tmp_path):
-    (tmp_path / "t.csv").write_text("words,tags\na,x\nb, \nc,?\n")
+    (tmp_path / "t.csv").write_text("words,tags\nred,x\ngreen, \nblue,?\n")
     for meaning, seen in (("none", [[1], [0], [np.nan]]), ("unknown", [[1], [np.nan], [np.nan]])):
         data = read_table(tmp_path / "t.csv", labels="tags", text="words", empty_labels=meaning)
         np.testing.assert_array_equal(data.Y.to_dense(), seen)
@@ -259,7 +259,7 @@ def test_blank_cells_of_labels_mean_none_or_unknown(tmp_path):
 
 
 def test_an_unknown_label_is_told_the_one_most_like_it(tmp_path):
-    (tmp_path / "t.csv").write_text("words,tags\na,pythn\n")
+    (tmp_path / "t.csv").write_text("words,tags\nred,pythn\n")
     with pytest.raises(DataFileError, match="a label the model was trained with, such as 'python'; unknown"):
         read_table(tmp_path / "t.csv", labels="tags", text="words", label_names=["java", "python"])
 

@@ -28,6 +28,8 @@ from labelweave.metrics.known_labels import classes_of_labels
 
 __all__ = ["Targets", "hint_at_classes", "structures", "training_targets"]
 
+Columns = TableColumns | None  # what the columns of the training table were; None for other formats
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -88,10 +90,9 @@ def hint_at_classes(targets: Targets, request: FitRequest) -> None:
         )
 
 
-def structures(request: FitRequest, targets: Targets, columns: TableColumns | None) -> dict[str, Any]:
+def structures(request: FitRequest, targets: Targets, columns: Columns) -> dict[str, Any]:
     """Make what the flags say about the labels, as keywords of the model's constructor.
 
-    columns: what the columns of the training table were; None for other formats.
     Raises click.UsageError if the data cannot have what was asked for.
     Raises ValueError if a file is malformed or lacks a label.
     """
@@ -106,9 +107,7 @@ def structures(request: FitRequest, targets: Targets, columns: TableColumns | No
     return found
 
 
-def _covariance(
-    request: FitRequest, targets: Targets, columns: TableColumns | None
-) -> LabelCovariance | None:
+def _covariance(request: FitRequest, targets: Targets, columns: Columns) -> LabelCovariance | None:
     """Make the covariance in the order of the training labels or classes; None for independent ones."""
     covariance, shrink = _from_source(request, targets, columns), request.relations.shrink
     if covariance is None:
@@ -126,9 +125,7 @@ def _covariance(
     return covariance if shrink is None else covariance.shrink(shrink)
 
 
-def _from_source(
-    request: FitRequest, targets: Targets, columns: TableColumns | None
-) -> LabelCovariance | None:
+def _from_source(request: FitRequest, targets: Targets, columns: Columns) -> LabelCovariance | None:
     names, relations = targets.names, request.relations
     if relations.covariance:
         return read_covariance(relations.covariance, names)
@@ -173,7 +170,7 @@ def _taxonomy(request: FitRequest, targets: Targets) -> Taxonomy | None:
     return Taxonomy.from_paths(targets.names) if relations.class_paths else None
 
 
-def _other_labels(request: FitRequest, path: str, columns: TableColumns | None) -> LabelMatrix:
+def _other_labels(request: FitRequest, path: str, columns: Columns) -> LabelMatrix:
     """Read the labels of another file; flags about the format of DATA hold for files of that format."""
     format = detect_format(path)
     if format == "table":

@@ -111,7 +111,8 @@ def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
     text = _TEXTS.get(flag, off + first.says.replace("``", "") + ".")
     metavar, text = (None, text) if isinstance(text, str) else text
     name = "--C" if flag == "C" else flag_of(flag)
-    words, ranges = _union(owners)
+    words = [*dict.fromkeys(word for owner in owners.values() for word in owner.words)]
+    ranges = [*dict.fromkeys(part for owner in owners.values() for part in owner.ranges)]
     read, options = _READERS.get(flag), dict[str, Any]()
     if read is None and words and ranges:
         read = _word_or_number(flag, words, ranges)
@@ -126,13 +127,6 @@ def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
     return click.option(name, flag, default=None, metavar=metavar, help=_help(text, owners), **options)
 
 
-def _union(owners: dict[str, Parameter]) -> tuple[list[str], list[Range]]:
-    """Give the words, the commonest order first, and the numbers that any model takes."""
-    words = dict.fromkeys(word for parameter in owners.values() for word in parameter.words)
-    ranges = dict.fromkeys(part for parameter in owners.values() for part in parameter.ranges)
-    return list(words), list(ranges)
-
-
 def _help(text: str, owners: dict[str, Parameter]) -> str:
     """Name the models before a text, and what they take where the flag is not given after it."""
     names = ", ".join(owners)
@@ -142,14 +136,12 @@ def _help(text: str, owners: dict[str, Parameter]) -> str:
         return text
     defaults: dict[str, list[str]] = {}
     for model, parameter in owners.items():
-        defaults.setdefault(_shown(parameter.default), []).append(model)
+        default = "" if parameter.default is None else parameter.default
+        shown = f"{default:g}" if isinstance(default, float) else str(default)
+        defaults.setdefault(shown, []).append(model)
     (usual, _), *others = defaults.items()
     words = [usual, *(f"{', '.join(models)} {value}" for value, models in others)]
     return f"{text.removesuffix('.')} [{'; '.join(words)}]." if usual or others else text
-
-
-def _shown(default: Any) -> str:
-    return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _number(ranges: list[Range]) -> Any:

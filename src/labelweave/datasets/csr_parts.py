@@ -32,7 +32,8 @@ def csr_from_counts(
     """Make a CSR array of what its rows hold, one after the other, and how many each row has."""
     ends = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=ends[1:])
-    width = _index_type(len(data), len(counts), n_columns)
+    is_small = max(len(data), len(counts), n_columns) <= np.iinfo(np.int32).max
+    width = np.int32 if is_small else np.int64
     parts = (data, indices.astype(width, copy=False), ends.astype(width))
     return sp.csr_array(parts, shape=(len(counts), n_columns))
 
@@ -60,10 +61,6 @@ def row_of(matrix: sp.csr_array, row: int) -> tuple[list[int], list[Any]]:
     """Give the columns and the entries that a row of a CSR array stores."""
     span = slice(matrix.indptr[row], matrix.indptr[row + 1])
     return matrix.indices[span].tolist(), matrix.data[span].tolist()
-
-
-def _index_type(*sizes: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if max(sizes) <= np.iinfo(np.int32).max else np.int64
 
 
 def with_missing_entries(

@@ -56,7 +56,9 @@ def load_debtags(return_X_y: bool = False) -> Any:
         arrays: Arrays = dict(archive)
     starts = np.concatenate([[0], np.cumsum(arrays["row_counts"])])
     parts = [slice(first, last) for first, last in pairwise(starts)]
-    X, X_test, X_untagged = _weighted_features(arrays, parts)
+    counts = _csr(arrays, "features", len(_lines(arrays["feature_names"])), arrays["features_counts"])
+    weighting = TfidfTransformer(sublinear_tf=True).fit(counts[parts[0]])
+    X, X_test, X_untagged = (sp.csr_array(weighting.transform(counts[part])) for part in parts)
     labels = _csr(arrays, "labels", len(_lines(arrays["label_names"])))
     # scikit-learn numbers the labels in Y's own type, so 8-bit entries would confuse those past 127
     Y, Y_test = labels[parts[0]], labels[parts[1]]
@@ -64,14 +66,6 @@ def load_debtags(return_X_y: bool = False) -> Any:
         return X, Y, X_test, Y_test
     features = Bunch(X=X, Y=Y, X_test=X_test, Y_test=Y_test, X_untagged=X_untagged)
     return Bunch(**features, **_row_columns(arrays, parts), **_descriptions_of_columns(arrays))
-
-
-def _weighted_features(arrays: Arrays, parts: list[slice]) -> list[sp.csr_array]:
-    """Weight the counts by TF-IDF as the training rows have it, in rows of unit length."""
-    counts = _csr(arrays, "features", len(_lines(arrays["feature_names"])), arrays["features_counts"])
-    train = counts[parts[0]]
-    weighting = TfidfTransformer(sublinear_tf=True).fit(train)
-    return [sp.csr_array(weighting.transform(counts[part])) for part in parts]
 
 
 def _csr(arrays: Arrays, prefix: str, n_columns: int, data: npt.NDArray[Any] | None = None) -> sp.csr_array:

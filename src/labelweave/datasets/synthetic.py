@@ -135,16 +135,13 @@ class _TextModel:
         rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
         topic = _picked(self.topics, rng.random(n_rows))
         quota = 1 + rng.poisson(self.labels_per_row - 1, n_rows)
-        rows, labels = self._labels(rng, topic, quota)
+        candidates = np.repeat(np.arange(n_rows), 2 * quota + 3)  # a few more than are needed
+        drawn = self._topic_labels(rng, topic[candidates])
+        rows, labels = _first_distinct(candidates, drawn, quota, self.n_labels)
         n_labels = np.bincount(rows, minlength=n_rows)
         word_rows, words, counts = self._words(rng, topic, n_labels, labels, n_tokens)
         rows, labels = self._swapped(rng, topic, rows, labels)
         return _Block(word_rows, words, 1 + np.log(counts), rows, labels)
-
-    def _labels(self, rng: np.random.Generator, topic: Ints, quota: Ints) -> tuple[Ints, Ints]:
-        """Draw distinct labels of each row, a few candidates more than are needed."""
-        rows = np.repeat(np.arange(len(topic)), 2 * quota + 3)
-        return _first_distinct(rows, self._topic_labels(rng, topic[rows]), quota, self.n_labels)
 
     def _topic_labels(self, rng: np.random.Generator, topic: Ints) -> Ints:
         resolution = self.labels_of_topic.shape[1]
@@ -315,18 +312,12 @@ def make_taxonomy(
         means += rng.normal(scale=decay**level, size=means.shape)
     leaf = rng.integers(len(means), size=n_rows)
     X = means[leaf] + rng.normal(scale=noise, size=(n_rows, n_features))
-    names = _paths(depth, branching)
+    names, level_names = list[str](), [""]
+    for _ in range(depth):
+        level_names = [f"{above}/{k + 1}".lstrip("/") for above in level_names for k in range(branching)]
+        names.extend(level_names)
     parents = tuple((name.rpartition("/")[0], name) for name in names if "/" in name)
     return LabeledData(X, LabelMatrix(_path_nodes(leaf, depth, branching), None, names), parents=parents)
-
-
-def _paths(depth: int, branching: int) -> list[str]:
-    """Name the nodes level by level."""
-    names, level = list[str](), [""]
-    for _ in range(depth):
-        level = [f"{above}/{child + 1}".lstrip("/") for above in level for child in range(branching)]
-        names.extend(level)
-    return names
 
 
 def _path_nodes(leaf: npt.NDArray[np.int64], depth: int, branching: int) -> sp.csr_array:

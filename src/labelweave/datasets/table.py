@@ -280,15 +280,11 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | 
             return None
         names = cell.split(columns.label_separator) if columns.label_separator else [cell]
         return [name.strip() for name in names if name.strip()]
-    if isinstance(cell, list):
-        return [_listed_name(table, row, columns.labels, name) for name in cell]
     if isinstance(cell, dict):
         raise table.error(row, columns.labels, "a JSON object", "a list of labels or a string")
-    return [str(cell)]
-
-
-def _listed_name(table: RawTable, row: int, column: str, name: Any) -> str:
-    text = "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()
-    if not text:
-        raise table.error(row, column, f"the label {name!r}", "names that are not empty")
-    return text
+    if not isinstance(cell, list):
+        return [str(cell)]
+    for name in cell:
+        if is_missing(name) or isinstance(name, (list, dict)) or not str(name).strip():
+            raise table.error(row, columns.labels, f"the label {name!r}", "names that are not empty")
+    return [str(name).strip() for name in cell]
