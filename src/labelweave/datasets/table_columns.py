@@ -42,8 +42,6 @@ class TableColumns:
     label_separator : str or None, default=None
         What stands between the labels where the label column is a string; by
         default such a string is one label.
-    empty_labels : {"none", "unknown"}, default="none"
-        What a blank cell in one column of labels says: that the row has none, or that they are unobserved.
     text, categorical, numeric : str, sequence of str or None, default=None
         The columns to make features of.  Columns named nowhere are left out, except where all three are None:
         then every column that is left gets its kind from its cells.
@@ -51,6 +49,8 @@ class TableColumns:
         Columns to leave out then.
     id : str or None, default=None
         The column that names the rows.
+    empty_labels : {"none", "unknown"}, default="none"
+        What a blank cell in one column of labels says: that the row has none, or that they are unobserved.
     """
 
     labels: Any = None
