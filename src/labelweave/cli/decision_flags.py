@@ -92,7 +92,6 @@ def refused_decisions(
     """Say which flags make no sense together.
 
     given: the settings of the flags that are given, the innermost first.
-    has_threshold: whether the model's own threshold is set.
     prefit: whether the model is fitted already, so that all rows are held-out ones.
     """
     flags = [flag_of(name) for name in given]

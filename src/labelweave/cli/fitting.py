@@ -74,10 +74,9 @@ def run_fit(request: FitRequest) -> int:
 def read_training_rows(
     path: str, source: DataFlags, has_one: bool
 ) -> tuple[LabeledData, TableColumns | None]:
-    """Read the rows to train on.
+    """Read the rows to train on, and what the columns of a table were; None for other formats.
 
     has_one: whether rows are said to have one class.
-    Returns the rows, of a table with their vectorizer, and what its columns were; None for other formats.
     """
     format = source.format_of(path)
     if format != "table":
@@ -141,13 +140,7 @@ def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) 
 
 
 def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str]:
-    """Read the names of the other models, with commas between.
-
-    own: the model that is asked for.
-    are_classes: whether rows have one class.
-    Raises click.UsageError if a name is unknown, given twice or the model's own, or its model takes no
-        classes.
-    """
+    """Read the names of the other models, with commas between; refuse those that cannot be compared."""
     names = [] if text is None else [name.strip() for name in text.split(",")]
 
     def reasons() -> Iterator[str]:

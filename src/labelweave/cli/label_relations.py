@@ -33,11 +33,9 @@ Columns = TableColumns | None  # what the columns of the training table were; No
 
 @dataclass(frozen=True)
 class Targets:
-    """What a model is fitted to.
+    """What a model is fitted to: labels (n, L), or one class a row, None where it is not known.
 
-    rows: the rows; those without a class are left out where a model cannot use them.
-    y (n, L): labels; or one class a row, None where it is not known.
-    names: the labels, or the classes that rows have, sorted.
+    rows: without those of no class where a model cannot use them.
     """
 
     rows: LabeledData
@@ -51,11 +49,7 @@ class Targets:
 
 
 def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
-    """Say what to fit a model to.
-
-    Raises click.UsageError if a flag needs one class a row.
-    Raises ValueError if there is to be one class a row, but rows have several; one is named.
-    """
+    """Say what to fit a model to; refuse one class a row where rows have several."""
     knows_trees = request.has("taxonomy")
     wanted = request.one_class
     if wanted is None:
@@ -91,11 +85,7 @@ def hint_at_classes(targets: Targets, request: FitRequest) -> None:
 
 
 def structures(request: FitRequest, targets: Targets, columns: Columns) -> dict[str, Any]:
-    """Make what the flags say about the labels, as keywords of the model's constructor.
-
-    Raises click.UsageError if the data cannot have what was asked for.
-    Raises ValueError if a file is malformed or lacks a label.
-    """
+    """Make what the flags say about the labels, as keywords of the model's constructor."""
     found: dict[str, Any] = {}
     if request.has("taxonomy"):
         found["taxonomy"] = _taxonomy(request, targets)

@@ -30,10 +30,8 @@ Record = dict[str, Any]
 
 
 class Answers(NamedTuple):
-    """A form of answers.
+    """A form of answers: the columns of the table, and what is said of each row, its name under "id".
 
-    header: the columns of the table.
-    records: what is said of each row of a block, its name under "id".
     are_sets: whether these are just the label sets that the model predicts.
     """
 

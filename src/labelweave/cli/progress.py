@@ -30,11 +30,7 @@ _SHORTEST_WAIT = 0.1
 
 
 def show_progress(estimator: Any, title: str = "fitting") -> Any:
-    """Let an estimator show the progress of its fits.
-
-    estimator: one that takes callbacks, or one that decides on the scores of such a one.
-    title: what stands before the bar.
-    """
+    """Let an estimator, or one that decides on its scores, show the progress of its fits."""
     stderr, n_fits = console(stderr=True), count_fits(estimator)
     shown = GapBar(stderr, title, n_fits) if stderr.is_terminal else GapLines(title, n_fits=n_fits)
     unfitted_scorer(estimator).set_callbacks(shown)
@@ -104,20 +100,17 @@ class _GapCallback(_Callback):
         return f"{self.task} {number}{most}"
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Begin a fit."""
         self.fit_number += 1
         self._begin()
         learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
         self.most_learned = int(estimator.max_learning_iter) if learns else 0
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Learn how many steps there are."""
         if context.parent is None:
             self.steps = context.max_subtasks
             self.most_fits = estimator._most_fits() or 0 if hasattr(estimator, "_most_fits") else 0
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any = None) -> None:
-        """Count a step."""
         if context.parent is not None:
             self.task = context.task_name
             self.counts[self.task] += 1
@@ -130,11 +123,7 @@ class _GapCallback(_Callback):
 
 
 class GapBar(_GapCallback):
-    """Show a bar, for terminals; it vanishes at the end.
-
-    title: what stands before the bar.
-    n_fits: how many fits are to come.
-    """
+    """Show a bar, for terminals; it vanishes at the end."""
 
     def __init__(self, on: Console, title: str = "fitting", n_fits: int = 1) -> None:
         super().__init__(title, n_fits)
@@ -142,7 +131,6 @@ class GapBar(_GapCallback):
         self.bar: Progress | None = None
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Start the bar."""
         super().setup(estimator, context)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
         self.bar = Progress(*columns, TimeElapsedColumn(), console=self.on, transient=True)
@@ -150,12 +138,10 @@ class GapBar(_GapCallback):
         self.bar.start()
 
     def show(self) -> None:
-        """Move the bar."""
         if self.bar is not None:
             self.bar.update(TaskID(0), total=self.steps, completed=self.done, state=self.state)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Take the bar away."""
         if self.bar is not None:
             self.bar.stop()
 
@@ -163,11 +149,7 @@ class GapBar(_GapCallback):
 class GapLines(_GapCallback):
     """Write a line every few seconds, where stderr is a file; nothing for quick fits.
 
-    Lines come also while nothing moves on, or a kernel matrix is factorised.
-
-    title: what stands before the state.
-    seconds: the least time between lines; by default two seconds.
-    n_fits: how many fits are to come; seconds count from the first.
+    Lines come also while nothing moves on; seconds count from the first fit.
     """
 
     def __init__(self, title: str = "fitting", seconds: float | None = None, n_fits: int = 1) -> None:
@@ -175,7 +157,6 @@ class GapLines(_GapCallback):
         self.seconds = _QUIET_SECONDS if seconds is None else seconds
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Start the clock."""
         super().setup(estimator, context)
         if self.n_fits == 1 or self.fit_number == 1:
             self.started = self.last = time.monotonic()
@@ -190,14 +171,12 @@ class GapLines(_GapCallback):
         return max(self.seconds, _QUIET_SHARE * (self.last - self.started))
 
     def show(self) -> None:
-        """Write a line if it is time to."""
         now = time.monotonic()
         if now - self.last >= self._pause():
             self.last = now
             note(f"{self.heading}, {now - self.started:.0f} s{self.state and ': '}{self.state}")
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Stop the clock."""
         self.ended.set()
 
 
@@ -213,23 +192,14 @@ def end_at_interrupts(estimator: Any) -> Any:
 
 
 def unfitted_scorer(estimator: Any) -> Any:
-    """Give the classifier that scores, before a fit.
-
-    estimator: it, or one that decides on its scores.
-    Returns the one that takes callbacks.
-    """
+    """Give the classifier that scores and takes callbacks, before a fit."""
     while isinstance(estimator, DecisionClassifier):
         estimator = estimator.estimator
     return estimator
 
 
 def count_fits(estimator: Any) -> int:
-    """Count the fits of the classifier that scores.
-
-    estimator: any that is not fitted.
-    Returns 1 for one that scores itself; otherwise one a held-out part and one of all rows, times those of
-        the estimator inside.
-    """
+    """Count the fits of the classifier that scores: one a held-out part and one of all rows."""
     if not isinstance(estimator, DecisionClassifier):
         return 1
     inside = count_fits(estimator.estimator)
@@ -242,7 +212,6 @@ class _EndAtInterrupts(_Callback):
     """Interrupt the whole where a fit ended as interrupted."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """End a fit."""
         ends = (getattr(estimator, name, "") for name in ("status_", "search_status_", "learning_status_"))
         if "interrupted" in ends:
             raise KeyboardInterrupt

@@ -29,12 +29,10 @@ Line = tuple[int, list[str]]
 
 
 def read_taxonomy(path: str) -> Taxonomy:
-    """Read a taxonomy from a file.
+    """Read a taxonomy.
 
     path: lines of parent and child (``.csv``, ``.tsv``), a first line ``parent,child`` being passed over; or
-        one path a line, such as ``a/b/c``, by which nodes are then named; or nested objects and lists of
-        names (``.json``).
-    Raises DataFileError if the file is malformed, or holds no tree.
+        one path a line, such as ``a/b/c``, by which nodes are named; or nested objects and lists (``.json``).
     """
     source: Any
     make: Callable[..., Taxonomy]
@@ -65,11 +63,7 @@ def _pairs(path: str, lines: list[Line]) -> Iterator[tuple[str, str]]:
 
 
 def _lines_of_cells(path: str) -> Iterator[Line]:
-    """Give the cells of every line that is not empty.
-
-    path: A file with commas, or tabs by its name, between cells.
-    cells: its cells, without blanks around them.
-    """
+    """Give the cells, between commas or by its name tabs, of every line that is not empty."""
     delimiter = "\t" if _suffix(path) in _TAB_SUFFIXES else ","
     for line, text in numbered_lines(path):
         if text.strip():
@@ -97,14 +91,10 @@ def _json(path: str) -> Any:
 
 
 def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
-    """Read a matrix over the labels.
+    """Read a matrix over the labels, and bring it into their order.
 
-    path: A ``.npy`` file in the order of the labels; or a ``.csv`` or ``.tsv`` file whose first line and
+    path: a ``.npy`` file in the order of the labels; or a ``.csv`` or ``.tsv`` file whose first line and
         first column name them, in any order.
-    label_names: the labels of the data.
-    Returns the covariance, in the order of the labels.
-    Raises DataFileError if the file is malformed or lacks a label.
-    Raises ValueError if the matrix is no covariance of as many labels.
     """
     names = [str(name) for name in label_names]
     if Path(path).suffix.lower() != ".npy":
@@ -154,11 +144,8 @@ def _number(path: str, line: int, cell: str) -> float:
 def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
     """Read the labels of classes, and let labels vary together as they do over these.
 
-    path: A ``.csv`` or ``.tsv`` file, a class a line: its name, then 0/1 or -1/1 for every label that the
-        first line names, in any order.  A column ``prior`` weighs the classes.
-    label_names: the labels of the data.
-    Returns the covariance, in the order of the labels.
-    Raises DataFileError if the file is malformed or lacks a label.
+    path: a class a line: its name, then 0/1 or -1/1 for every label that the first line names, in any order.
+        A column ``prior`` weighs the classes.
     """
     names = [str(name) for name in label_names]
     header, lines = _headed_lines(path)
@@ -192,10 +179,7 @@ def _sign(path: str, line: int, label: str, cell: str) -> float:
 def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:
     """Read the edges or larger cliques of a graph.
 
-    path: A ``.csv`` or ``.tsv`` file, an edge a line: the names of its labels, two or more.  A first line
-        ``source,target`` is passed over.
-    label_names: the labels of the data.
-    Raises DataFileError if a line is no edge, joins a label to itself, or repeats an edge.
+    path: an edge a line: the names of two labels or more.  A first line ``source,target`` is passed over.
     """
     place = {str(name): number for number, name in enumerate(label_names)}
     found: dict[tuple[int, ...], int] = {}

@@ -61,10 +61,8 @@ _SAFETENSORS_TYPES = {dtype.str: name for name, dtype in _NUMPY_TYPES.items()}
 
 
 def write_container(path: FilePath, fields: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
-    """Write strings and dense arrays as one file, completely or not at all.
+    """Write strings and dense arrays of stored types as one file, completely or not at all.
 
-    path: the file to write or replace.
-    tensors: arrays of bool, integers or float16, float32, float64, in any memory order.
     Raises ValueError if the header would pass 100 MB.
     """
     types = {name: _SAFETENSORS_TYPES[_little_endian(tensor.dtype)] for name, tensor in tensors.items()}
@@ -100,12 +98,10 @@ def _blocks(tensor: Tensor) -> Iterator[memoryview]:
 
 
 def map_container(path: FilePath, *, verify: bool = True) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Read the strings of a file and map its arrays into memory.
+    """Read the strings of a file and map its arrays into memory, read-only.
 
     verify: whether to read the whole file once and compare the checksum.
-    tensors: read-only views of the mapped file.
     Raises ModelFileError if the file is not, or no longer, as :func:`write_container` left it.
-    Raises FileNotFoundError, IsADirectoryError, PermissionError if there is no file to read.
     """
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -227,11 +223,7 @@ class TensorShape:
 
 @dataclass(frozen=True)
 class Header:
-    """All that stands before the tensors' bytes.
-
-    fields: the metadata after format, version and checksum, in order.
-    tensors: the tensors, in any order.
-    """
+    """All that stands before the tensors' bytes; fields are the metadata after the checksum, in order."""
 
     fields: Mapping[str, str]
     tensors: Mapping[str, TensorShape]
@@ -267,12 +259,7 @@ class Header:
 
 
 def parse_header(start: bytes) -> tuple[Header, str]:
-    """Read what :meth:`Header.to_bytes` wrote.
-
-    start: the file up to the first tensor, length included.
-    checksum: the checksum it states, 64 hexadecimal digits.
-    Raises ModelFileError if :meth:`Header.to_bytes` cannot have written these bytes.
-    """
+    """Read what :meth:`Header.to_bytes` wrote, and the checksum it states; refuse all other bytes."""
     checksum = start[CHECKSUM_PLACE].decode("ascii", errors="replace")
     try:
         entries = json.loads(start[8:].decode("ascii"))

@@ -54,11 +54,9 @@ _LONGEST_INTEGER_BITS = 4096
 
 
 def encode(value: Any, arrays: dict[str, Any]) -> Any:
-    """Turn nested state into plain data and put its arrays aside.
+    """Turn nested state into plain data and put its arrays aside, named after where they were found.
 
-    arrays: gets the arrays, named after the place where they were found; an array found twice is kept once.
-    Raises TypeError or ValueError where something else is inside or it is nested too deeply, naming the
-    place.
+    Raises TypeError or ValueError where something else is inside or it is nested too deeply, with the place.
     """
     return _Encoder(arrays, {id(array): name for name, array in arrays.items()}).encode(value, ())
 
