@@ -109,7 +109,7 @@ def _split_after(block: bytes, n_lines: int) -> tuple[bytes, bytes]:
 def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
     """Keep indices in 32 bits where these are enough, values as they are wanted."""
     is_wide = kind == np.int32 and items.size and items.max() > np.iinfo(np.int32).max
-    return items if is_wide else items.astype(kind)
+    return items if is_wide else items.astype(kind, copy=False)
 
 
 def write_xmc(data: LabeledData, path: PathLike) -> None:
