@@ -157,7 +157,12 @@ def rejected(
     >>> rejected(probabilities, fraction=1 / 3).tolist()
     [False, True, False]
     """
-    _check_rule(confidence, fraction)
+    if (confidence is None) == (fraction is None):
+        given = "Neither" if confidence is None else "Both"
+        raise ValueError(f"{given} of confidence and fraction was given; give exactly one of them.")
+    name, value = ("confidence", confidence) if fraction is None else ("fraction", fraction)
+    if value is None or not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} is {value!r}; it must be a number from 0 to 1.")
     table = read_class_probabilities(probabilities)
     largest = _by_row(table, lambda block: block.max(axis=1), dtype=table.dtype)
     if fraction is None:
@@ -203,12 +208,3 @@ def _group_numbers(parent_of_class: Sequence[Any] | Array, n_classes: int) -> In
     keys = [("class", k) if is_missing(parent) else parent for k, parent in enumerate(parents)]
     number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
     return np.asarray([number[key] for key in keys], np.intp)
-
-
-def _check_rule(confidence: float | None, fraction: float | None) -> None:
-    if (confidence is None) == (fraction is None):
-        given = "Neither" if confidence is None else "Both"
-        raise ValueError(f"{given} of confidence and fraction was given; give exactly one of them.")
-    name, value = ("confidence", confidence) if fraction is None else ("fraction", fraction)
-    if value is None or not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} is {value!r}; it must be a number from 0 to 1.")
