@@ -3,17 +3,25 @@
 import array_api_strict as strict
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.features.factor_maps import DenseMap, KernelMap
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import KernelSource
+from labelweave.hyperparameters.ridge_cross_validation import FoldedRidge, RidgeCrossValidation, RidgePriors
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.losses import EntrywiseLoss, SoftmaxLoss
+from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems import MarginBox, Resources, kernel_margins
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.problems.label_entries import DenseEntries, EntryTable
+from labelweave.problems.low_rank_factors import LowRankFactors
+from labelweave.problems.reduced_rank_ridge import ReducedRankRidge
 from labelweave.solvers import AlternatingDirections, Status
+from labelweave.solvers.alternating_minimization import AlternatingMinimization
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 
 N, L = 40, 3
@@ -95,3 +103,48 @@ def test_newtons_method_for_many_labels(name, is_separate):
     assert found.n_iter == expected.n_iter
     _near(state.dual, at.dual)
     _near(state.scores, at.scores)
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_ridge_regression_of_reduced_rank(by_rows):
+    def fit(make):
+        normal, right = (_gram(np.asarray).table, Y.astype(float)) if by_rows else (X.T @ X, X.T @ Y)
+        problem = ReducedRankRidge(
+            make(normal), make(right), float(Y.sum()), Workers(), by_rows=by_rows, is_kept=True
+        )
+        return problem.fit(0.3, 2)
+
+    expected, found = map(fit, LIBRARIES)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-10)
+    _near(found.features @ found.labels.T, expected.features @ expected.labels.T)
+
+
+def test_the_left_out_error_of_ridge_regression():
+    def evaluate(make):
+        kernel, held_out = RBFKernel(0.2), np.arange(N)[:, None] % 4 == np.arange(4)
+        data = FoldedRidge(
+            FeatureMatrix(X), Y.astype(float), np.linspace(0.5, 2, N), held_out, lambda _: _gram(make)
+        )
+        priors = RidgePriors(kernel, 0.5, 0.1, L, ties_labels=False)
+        return RidgeCrossValidation(priors, data, Workers())(priors.start)
+
+    expected, found = map(evaluate, LIBRARIES)
+    assert found.value == pytest.approx(expected.value, rel=1e-10)
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+@pytest.mark.parametrize("by", ["features", "kernel"])
+def test_half_steps_of_low_rank_learning(loss, penalty, by):
+    def fit(make):
+        table = EntryTable(sp.csr_array(Y), False, np.linspace(0.5, 2, N), np.ones(L), 0.7)
+        factor_map = DenseMap(make(X), 0.5, Workers()) if by == "features" else KernelMap(_gram(make))
+        entries = DenseEntries(ENTRY_LOSSES[loss](), table, Workers())
+        problem = LowRankFactors(entries, factor_map, penalty, 0.3, make(ROOT), Workers())
+        return AlternatingMinimization(1e-9, 6, 30, 10).solve(problem)
+
+    (expected, at), (found, state) = map(fit, LIBRARIES)
+    assert found.n_iter == expected.n_iter
+    assert found.trace[-1].primal == pytest.approx(expected.trace[-1].primal, rel=1e-10)
+    _near(state.pair.image @ state.pair.labels.T, at.pair.image @ at.pair.labels.T, 1e-8)

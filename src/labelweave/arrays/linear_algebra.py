@@ -34,6 +34,7 @@ __all__ = [
     "columns_of",
     "contiguous",
     "copied",
+    "dot",
     "eigh",
     "group_products",
     "inner_product",
@@ -44,6 +45,7 @@ __all__ = [
     "namespace",
     "panels",
     "put_columns",
+    "rows_of",
     "to_numpy",
 ]
 
@@ -118,6 +120,11 @@ def put_columns(table: Array, which: Array, part: Array) -> None:
             table[:, int(column), ...] = part[:, place, ...]
 
 
+def rows_of(table: Array, which: Array) -> Array:
+    """Give some rows."""
+    return table[which] if is_numpy(table) else _taken(table, which, 0)
+
+
 def block_of(table: Array, rows: Array, columns: Array) -> Array:
     """Give the entries of some rows and columns."""
     return table[np.ix_(rows, columns)] if is_numpy(table) else _taken(_taken(table, rows, 0), columns, 1)
@@ -147,6 +154,11 @@ def group_products(left: Array, right: Array) -> Array:
     if is_numpy(left):
         return np.asarray(np.einsum("ngc,ngc->g" if left.ndim == 3 else "ng,ng->g", left, right))
     return to_numpy(namespace(left).sum(left * right, axis=(0, 2) if left.ndim == 3 else 0))
+
+
+def dot(left: Array, right: Array) -> float:
+    """Multiply entry by entry and add, in NumPy's fast sums."""
+    return float(np.vdot(left, right)) if is_numpy(left) else inner_product(left, right)
 
 
 def length(table: Array) -> float:

@@ -14,7 +14,15 @@ import numpy.typing as npt
 
 from labelweave._loops import tables as loops
 from labelweave.array_types import Array, Floats, PerRow
-from labelweave.arrays.linear_algebra import Workers, panels
+from labelweave.arrays.linear_algebra import (
+    Workers,
+    column_products,
+    is_numpy,
+    like,
+    namespace,
+    panels,
+    to_numpy,
+)
 
 _AT_ONCE = 2**18  # entries: many enough for a thread, few enough that every thread gets some
 _LINE = 64  # bytes
@@ -34,7 +42,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
 
 def weighted_rows(table: Array, weights: PerRow) -> Array:
     """Multiply every row of a table by its weight; the table itself where all weights are 1."""
-    return table if (weights == 1).all() else table * weights[:, None]
+    return table if (weights == 1).all() else table * like(weights[:, None], table)
 
 
 def ratios(above: Any, below: Any, otherwise: float = 0.0) -> Floats:
@@ -60,12 +68,19 @@ def largest_columns(table: Array, k: int) -> npt.NDArray[np.int64]:
 
 def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
     """Compute ``target += rate * vector``; the rate is one number, or one a row or column."""
-    _update(loops.add_multiples, target, rate, vector, workers)
+    if is_numpy(target):
+        _update(loops.add_multiples, target, rate, vector, workers)
+    else:
+        target += like(np.asarray(rate), target) * vector
 
 
 def multiply_and_add(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
     """Compute ``target = rate * target + vector``."""
-    _update(loops.multiply_and_add_rows, target, rate, vector, workers)
+    if is_numpy(target):
+        _update(loops.multiply_and_add_rows, target, rate, vector, workers)
+    else:
+        target *= like(np.asarray(rate), target)
+        target += vector
 
 
 def _update(loop: Any, target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
@@ -83,6 +98,8 @@ def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
     Runs of rows are added in order, so that the sums do not depend on the threads.
     """
     _require_one_shape(left, right)
+    if not is_numpy(left):
+        return column_products(left, right)
 
     def one(rows: slice) -> Floats:
         sums = np.zeros(left.shape[1])
@@ -96,6 +113,8 @@ def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
 def row_inner(left: Array, right: Array, workers: Workers) -> Floats:
     """Multiply tables (n, k) entry by entry and add up each row."""
     _require_one_shape(left, right)
+    if not is_numpy(left):
+        return to_numpy(namespace(left).sum(left * right, axis=1))
     sums = np.empty(len(left))
 
     def one(rows: slice) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers
+from labelweave.arrays import Workers, namespace
+from labelweave.arrays.linear_algebra import is_numpy, like, to_numpy
 from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_products import SparseProducts
 
@@ -107,9 +108,9 @@ class DenseMap:
     """
 
     def __init__(self, table: Array, constant: float, workers: Workers) -> None:
-        column = np.full((len(table), 1), constant, table.dtype)
-        self.table = np.hstack([table, column]) if constant else table
-        self.workers, self.shape = workers, (len(table), self.table.shape[1])
+        column = like(np.full((table.shape[0], 1), constant), table)
+        self.table: Array = namespace(table).concat([table, column], axis=1) if constant else table
+        self.workers, self.shape = workers, (table.shape[0], self.table.shape[1])
 
     def image(self, factor: Array) -> Array:
         return self.workers.matmul(self.table, factor)
@@ -121,7 +122,9 @@ class DenseMap:
         return factor
 
     def squares(self, weights: Array) -> Array:
-        return np.asarray(np.einsum("ij,ij,i->j", self.table, self.table, weights))[:, None]
+        if is_numpy(self.table):
+            return np.asarray(np.einsum("ij,ij,i->j", self.table, self.table, weights))[:, None]
+        return to_numpy((self.table * self.table).T @ like(weights[:, None], self.table))
 
 
 class KernelMap:

@@ -21,6 +21,15 @@ import numpy as np
 
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import CholeskyFactor, Workers
+from labelweave.arrays.linear_algebra import (
+    add_to_diagonal,
+    as_type,
+    block_of,
+    contiguous,
+    dot,
+    like,
+    to_numpy,
+)
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram
 from labelweave.hyperparameters.cross_validation import Criterion, Evaluation, kernel_gradient
@@ -110,7 +119,7 @@ class RidgeCrossValidation(Criterion):
         begin = time.perf_counter()
         kernel, regularization = self.family.kernel_at(theta), float(np.exp(theta[0]))
         gram = self.data.make_gram(kernel)
-        table = gram.columns(np.arange(gram.n_rows)).astype(np.float64, copy=False)
+        table = as_type(gram.columns(np.arange(gram.n_rows)), np.float64)
         table += self.family.constant**2
         try:
             folds = [self._fold(table, regularization, held) for held in self.data.held_out.T]
@@ -126,20 +135,24 @@ class RidgeCrossValidation(Criterion):
     def _fold(self, table: Array, regularization: float, held_out: Array) -> _FoldResult:
         data, multiply = self.data, self.workers.matmul
         held, kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
-        roots, weights = np.sqrt(data.weights[kept])[:, None], data.weights[held][:, None]
-        matrix = np.ascontiguousarray(table[np.ix_(kept, kept)])
+        roots, weights = (
+            like(part[:, None], table) for part in (np.sqrt(data.weights[kept]), data.weights[held])
+        )
+        matrix = contiguous(block_of(table, kept, kept))
         matrix *= roots
         matrix *= roots.T
-        matrix[np.diag_indices_from(matrix)] += regularization
+        add_to_diagonal(matrix, regularization)
         factor = CholeskyFactor(matrix, self.workers)
-        solved = factor.solve(roots * data.targets[kept])
-        across = np.ascontiguousarray(table[np.ix_(held, kept)])
-        misses = multiply(across, roots * solved) - data.targets[held]
+        solved = factor.solve(roots * like(data.targets[kept], table))
+        across = contiguous(block_of(table, held, kept))
+        misses = multiply(across, roots * solved) - like(data.targets[held], table)
         errors = weights * misses
-        pulled = factor.solve(roots * multiply(np.ascontiguousarray(across.T), errors))
+        pulled = factor.solve(roots * multiply(contiguous(across.T), errors))
         left, right = np.zeros_like(data.targets), np.zeros_like(data.targets)
-        left[held], left[kept], right[kept] = errors, -roots * pulled, roots * solved
-        return _FoldResult(0.5 * float(np.vdot(errors, misses)), -float(np.vdot(pulled, solved)), left, right)
+        left[held], left[kept] = to_numpy(errors), to_numpy(-roots * pulled)
+        right[kept] = to_numpy(roots * solved)
+        value, by_regularization = 0.5 * dot(errors, misses), -dot(pulled, solved)
+        return _FoldResult(value, by_regularization, left, right)
 
 
 def _since(begin: float) -> float:

@@ -46,7 +46,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as ssl
 
 from labelweave.array_types import Array
-from labelweave.arrays import Workers
+from labelweave.arrays import Workers, namespace
+from labelweave.arrays.linear_algebra import is_double, like, to_numpy
 from labelweave.arrays.tables import add_multiple, column_inner, row_inner, weighted_rows
 from labelweave.features.factor_maps import FactorMap, IdentityMap
 from labelweave.labels import LabelMatrix
@@ -97,7 +98,7 @@ class LowRankFactors:
     ) -> None:
         self.entries, self.map, self.workers = entries, factor_map, workers
         self.penalty, self.regularization = penalty, regularization
-        self.first, self.dtype = first, first.dtype
+        self.first, self.dtype = first, np.dtype(np.float64 if is_double(first) else np.float32)
         self.ties_labels = label_map is not None
         self.label_map = label_map or IdentityMap(entries.shape[1])
 
@@ -111,7 +112,7 @@ class LowRankFactors:
     def start(self) -> FactorPair:
         rank = self.first.shape[1]
         shapes = (self.map.shape[1], rank), (self.entries.shape[0], rank)
-        features, image = (np.zeros(shape, self.dtype) for shape in shapes)
+        features, image = (like(np.zeros(shape), self.first) for shape in shapes)
         return self._with_labels(features, image, self.first)
 
     def pair_of(self, features: Array) -> FactorPair:
@@ -209,18 +210,18 @@ class LowRankFactors:
 
     def settled(self, pair: FactorPair) -> FactorPair:
         """Take the pair of least penalty of a trace norm, the column of the largest singular value first."""
-        if not pair.features.any():
+        if not namespace(pair.features).any(pair.features):
             return pair
         of_features, of_labels = _balanced(self._feature_gram(pair), self._label_gram(pair), self.dtype)
         return self._multiplied(pair, of_features[:, ::-1], of_labels[:, ::-1])
 
     def _feature_gram(self, pair: FactorPair) -> Array:
         dual = self.map.dual(pair.features, pair.image)
-        return self.workers.inner(pair.features, dual, np.float64)
+        return to_numpy(self.workers.inner(pair.features, dual, np.float64))
 
     def _label_gram(self, pair: FactorPair) -> Array:
         factor = self.label_factor(pair)
-        return self.workers.inner(factor, factor, np.float64)
+        return to_numpy(self.workers.inner(factor, factor, np.float64))
 
     def _suited_labels(self, pair: FactorPair) -> FactorPair:
         """Take the pair of factors that suits a fixed factor of the labels."""
@@ -230,7 +231,7 @@ class LowRankFactors:
         else:
             of_features, of_labels = self._balanced(pair, labels)
         if self.ties_labels:  # columns of G are orthogonal now, but those of H are what the entries see
-            seen = self.workers.inner(pair.labels, pair.labels, np.float64)
+            seen = to_numpy(self.workers.inner(pair.labels, pair.labels, np.float64))
             turn = np.linalg.eigh(of_labels.T @ seen @ of_labels)[1]
             of_features, of_labels = of_features @ turn, of_labels @ turn
         return self._multiplied(pair, of_features, of_labels)
@@ -257,14 +258,14 @@ class LowRankFactors:
         else:
             of_features = of_labels = np.eye(pair.image.shape[1])
         weighted = weighted_rows(pair.image, self.entries.transposed.column_weights)
-        seen = self.workers.inner(pair.image, weighted, np.float64)
+        seen = to_numpy(self.workers.inner(pair.image, weighted, np.float64))
         turn = np.linalg.eigh(of_features.T @ seen @ of_features)[1]
         return self._multiplied(pair, of_features @ turn, of_labels @ turn)
 
     def _multiplied(self, pair: FactorPair, of_features: Array, of_labels: Array) -> FactorPair:
         """Multiply the factors by matrices of which one times the other's transpose is 1."""
         multiply = self.workers.matmul
-        of_features, of_labels = of_features.astype(self.dtype), of_labels.astype(self.dtype)
+        of_features, of_labels = like(of_features, pair.features), like(of_labels, pair.features)
         factors = multiply(pair.features, of_features), multiply(pair.image, of_features)
         return self._with_labels(*factors, multiply(self.label_factor(pair), of_labels))
 
@@ -305,7 +306,7 @@ class FactorStep:
         gradient = self.map.gradient(found.gradients)
         add_multiple(gradient, self.penalty, factor, self.workers)
         values = self._total(found.values, factor, image)
-        return StepPoint(self, found.curve, values, gradient, self._inverse(found.weights))
+        return StepPoint(self, found.curve, values, gradient, like(self._inverse(found.weights), gradient))
 
     def values(self, factor: Array, image: Array) -> npt.NDArray[np.float64]:
         return self._total(self.entries.values(image, self.fixed), factor, image)

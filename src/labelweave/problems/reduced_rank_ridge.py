@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import CholeskyFactor, Workers, panels
+from labelweave.arrays.linear_algebra import add_to_diagonal, contiguous, copied, eigh
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource
@@ -187,15 +188,15 @@ class ReducedRankRidge:
         if self._solved is None or self._solved[0] != regularization:
             self._solved = (regularization, *self._solve(regularization))
         _, solution, values, vectors = self._solved
-        labels = np.ascontiguousarray(vectors[:, :rank])
+        labels = contiguous(vectors[:, :rank])
         features = self.expand(self.workers.matmul(solution, labels))
         objective = 0.5 * (self.squares - float(values[:rank].sum()))
         return RidgeFactors(features, labels, max(0.0, objective))
 
     def _solve(self, regularization: float) -> tuple[Array, Array, Array]:
         """Give Z* or A*, and the eigenvalues and eigenvectors of M, the largest first."""
-        matrix = self.normal.copy() if self.is_kept else self.normal
-        matrix[np.diag_indices_from(matrix)] += regularization
+        matrix = copied(self.normal) if self.is_kept else self.normal
+        add_to_diagonal(matrix, regularization)
         try:
             solution = CholeskyFactor(matrix, self.workers).solve(self.right)
         except np.linalg.LinAlgError:
@@ -204,7 +205,7 @@ class ReducedRankRidge:
                 f"{-regularization:.3g}; clip its negative eigenvalues, or use another kernel."
             ) from None
         other = self.right - regularization * solution if self.by_rows else solution
-        values, vectors = np.linalg.eigh(self.workers.inner(self.right, other))  # reads one triangle
+        values, vectors = eigh(self.workers.inner(self.right, other))  # reads one triangle
         return solution, np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
 

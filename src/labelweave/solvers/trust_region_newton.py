@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array
-from labelweave.arrays import Workers
+from labelweave.arrays import Workers, namespace
+from labelweave.arrays.linear_algebra import copied, is_double
 from labelweave.arrays.tables import add_multiple, multiply_and_add
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
 
 _ACCEPTED, _POOR, _GOOD = 1e-4, 0.25, 0.75  # shares of the decrease that the model promised
 _SHRINK, _GROW = 0.25, 4.0
-_NOISE = {8: 1e-12, 4: 1e-7}  # rounding errors of values as a share, by bytes of an entry
+_NOISE = {True: 1e-12, False: 1e-7}  # rounding errors of values as a share, in double precision or not
 _TINY = 1e-12  # a radius as a share of the first, below which steps are noise
 
 
@@ -199,17 +200,23 @@ def _judged(problem: FactorProblem, now: _Trusted, step: TruncatedStep) -> tuple
     if not taken.any():
         return replace(now, radius=radius), False
     kept = _Trusted(
-        np.where(taken, there, now.factor),
-        np.where(taken, its_image, now.image),
+        _chosen(taken, there, now.factor),
+        _chosen(taken, its_image, now.image),
         np.where(taken, found, now.values),
         radius,
     )
     return kept, True
 
 
+def _chosen(taken: npt.NDArray[np.bool_], there: Array, here: Array) -> Array:
+    xp = namespace(here)
+    chosen: Array = xp.where(xp.asarray(taken, device=here.device), there, here)
+    return chosen
+
+
 def _compared(now: _Trusted, step: TruncatedStep, found: Scalars) -> tuple[npt.NDArray[np.bool_], Scalars]:
     """Compare what a step did to what its model promised; say which blocks to take, and the radii."""
-    noise = _NOISE[now.factor.dtype.itemsize] * np.abs(now.values)
+    noise = _NOISE[is_double(now.factor)] * np.abs(now.values)
     promised = np.maximum(step.decrease, 1e-300)
     ratio = (now.values - found + noise) / (promised + noise)
     tried = step.decrease > 0
@@ -299,8 +306,9 @@ class _Path:
     def __init__(self, problem: FactorProblem, point: FactorPoint, start: Descent) -> None:
         self.problem, self.point, self.n_iter = problem, point, 0
         self.residual = -point.gradient
-        self.direction, self.along = start.direction.copy(), start.image.copy()
-        self.step, self.moved = np.zeros_like(self.direction), np.zeros_like(self.along)
+        self.direction, self.along = copied(start.direction), copied(start.image)
+        xp = namespace(self.direction)
+        self.step, self.moved = xp.zeros_like(self.direction), xp.zeros_like(self.along)
         self.rho, self.reach = start.square, start.square
         self.decrease, self.square, self.overlap = (np.zeros_like(start.square) for _ in range(3))
         self.is_open = start.square > 0

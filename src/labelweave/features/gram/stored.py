@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace, panels
-from labelweave.arrays.linear_algebra import block_of, to_numpy
+from labelweave.arrays.linear_algebra import block_of, contiguous, rows_of, to_numpy
 from labelweave.features.gram.sources import GramSource
 
 __all__ = ["Array", "Gram", "StoredGram", "StreamedGram"]
@@ -163,7 +163,7 @@ class StoredGram(Gram):
         return to_numpy(namespace(self.table).linalg.diagonal(self.table)).astype(np.float64)
 
     def columns(self, which: Array) -> Array:
-        return np.ascontiguousarray(self.table[which].T)
+        return contiguous(rows_of(self.table, which).T)
 
     def product(self, vectors: Array) -> Array:
         if self.origin is not None and vectors.dtype == np.float64 != self.dtype:

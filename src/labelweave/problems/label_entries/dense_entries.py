@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.arrays import Workers, panels
+from labelweave.arrays import Workers, namespace, panels
+from labelweave.arrays.linear_algebra import contiguous, like, to_numpy
 from labelweave.losses.entry_losses import EntryLoss
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
 
@@ -100,50 +102,55 @@ class DenseEntries:
             self._transposed = DenseEntries(self.loss, self.table.turned(), self.workers, self.budget)
         return self._transposed
 
+    def _block(self, block: slice, image: Array) -> tuple[Array, Array]:
+        """Write out signs and weights of some rows in the library of an image."""
+        signs, weights = self.table.block(block)
+        return like(signs, image), like(weights, image)
+
     def at(self, image: Array, fixed: Array) -> EntryPoint:
-        n_rows, dtype = len(image), image.dtype
-        values, gradients, means = np.empty(n_rows), np.empty_like(image), np.empty(n_rows, dtype)
+        n_rows, dtype, xp = image.shape[0], self.column_weights.dtype, namespace(image)
+        values, gradients, means = np.empty(n_rows), xp.empty_like(image), np.empty(n_rows, dtype)
         keeps = dtype.itemsize * n_rows * self.shape[1] <= self.budget
         kept: dict[int, Array] = {}
-        across = np.ascontiguousarray(fixed.T)
+        across = contiguous(fixed.T)
         total = max(float(self.column_weights.sum(dtype=np.float64)), 1e-30)
 
         def one(block: slice) -> None:
-            signs, weights = self.table.block(block)
-            scores = image[block] @ across
-            values[block] = (weights * self.loss.value(signs, scores)).sum(axis=1, dtype=np.float64)
-            gradients[block] = (weights * self.loss.slope(signs, scores)) @ fixed
+            signs, weights = self._block(block, image)
+            scores = image[block, ...] @ across
+            values[block] = _row_sums(weights * self.loss.value(signs, scores), xp.float64)
+            gradients[block, ...] = (weights * self.loss.slope(signs, scores)) @ fixed
             curvature = weights * self.loss.curvature(signs, scores)
-            means[block] = curvature.sum(axis=1) / total
+            means[block] = _row_sums(curvature) / total
             if keeps:
                 kept[block.start] = curvature
 
         def curvature(block: slice) -> Array:
             if keeps:
                 return kept[block.start]
-            signs, weights = self.table.block(block)
-            return np.asarray(weights * self.loss.curvature(signs, image[block] @ across))
+            signs, weights = self._block(block, image)
+            return weights * self.loss.curvature(signs, image[block, ...] @ across)
 
         self.workers.each(one, self.blocks)
         return EntryPoint(values, gradients, self._curve(curvature, fixed, across), means)
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
-        values = np.empty(len(image))
-        across = np.ascontiguousarray(fixed.T)
+        values = np.empty(image.shape[0])
+        across = contiguous(fixed.T)
 
         def one(block: slice) -> None:
-            signs, weights = self.table.block(block)
-            losses = weights * self.loss.value(signs, image[block] @ across)
-            values[block] = losses.sum(axis=1, dtype=np.float64)
+            signs, weights = self._block(block, image)
+            losses = weights * self.loss.value(signs, image[block, ...] @ across)
+            values[block] = _row_sums(losses, namespace(losses).float64)
 
         self.workers.each(one, self.blocks)
         return values
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
-        across = np.ascontiguousarray(fixed.T)
+        across = contiguous(fixed.T)
 
         def at(block: slice) -> tuple[Array, Array, Array]:
-            signs, weights = self.table.block(block)
+            signs, weights = self._block(block, image)
             return signs, weights, self.loss.slope(signs, image[block] @ across)
 
         def matmul(right: Array) -> Array:
@@ -175,12 +182,16 @@ class DenseEntries:
         """Make the product with second derivatives from those of a block."""
 
         def curve(direction: Array) -> Array:
-            bent = np.empty_like(direction)
+            bent: Array = namespace(direction).empty_like(direction)
 
             def one(block: slice) -> None:
-                bent[block] = (curvature(block) * (direction[block] @ across)) @ fixed
+                bent[block, ...] = (curvature(block) * (direction[block, ...] @ across)) @ fixed
 
             self.workers.each(one, self.blocks)
             return bent
 
         return curve
+
+
+def _row_sums(table: Array, dtype: Any = None) -> Array:
+    return to_numpy(namespace(table).sum(table, axis=1, dtype=dtype))
