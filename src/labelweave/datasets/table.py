@@ -29,6 +29,7 @@ __all__ = ["UnknownLabels", "iterate_table", "read_table", "read_table_columns"]
 
 
 UnknownLabels = Literal["error", "ignore"]
+Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 
 
 def read_table(
@@ -73,7 +74,7 @@ def read_table(
     columns = _columns(roles, vectorizer)
     table = next(raw_tables(path))
     columns = columns.resolved(table)
-    data = _labeled_frame(table, columns, label_names, unknown_labels)
+    data = _labeled_frame(table, columns, (label_names, unknown_labels))
     if vectorizer is None:
         vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
     if vectorizer.missing_numeric == "error":
@@ -122,7 +123,7 @@ def read_table_columns(
         strings, empty where missing.
     """
     table = next(raw_tables(path))
-    return _labeled_frame(table, columns.resolved(table), label_names, unknown_labels)
+    return _labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
 
 
 def iterate_table(
@@ -162,22 +163,19 @@ def iterate_table(
     if isinstance(columns.labels, str) and label_names is None:
         raise ValueError("Give label_names: the labels of a chunk are not all there are.")
     for table in raw_tables(path, chunk_rows):
-        yield _labeled_frame(table, columns.resolved(table), label_names, unknown_labels)
+        yield _labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
 
 
-def _labeled_frame(
-    table: RawTable, columns: TableColumns, label_names: Sequence[str] | None, unknown_labels: UnknownLabels
-) -> LabeledData:
+def _labeled_frame(table: RawTable, columns: TableColumns, known: Known) -> LabeledData:
     try:
         import pandas as pd
     except ImportError:
         raise ImportError("Tables need pandas: install labelweave[table].") from None
-    cells: dict[str, Any] = {
-        name: _strings(table, name) for name in (*(columns.text or ()), *(columns.categorical or ()))
-    }
+    strings = (*(columns.text or ()), *(columns.categorical or ()))
+    cells: dict[str, Any] = {name: _strings(table, name) for name in strings}
     cells |= {name: _numbers(table, name) for name in columns.numeric or ()}
     frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
-    Y = table_labels(table, columns, label_names, unknown_labels)
+    Y = table_labels(table, columns, known)
     return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
 
 
@@ -208,10 +206,9 @@ def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
     return np.asarray(table.columns[name])
 
 
-def table_labels(
-    table: RawTable, columns: TableColumns, label_names: Sequence[str] | None, unknown_labels: UnknownLabels
-) -> LabelMatrix:
-    """Read the labels of some rows; without label_names they are those of the rows, sorted."""
+def table_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
+    """Read the labels of some rows; where their names are not known they are those of the rows, sorted."""
+    label_names, unknown_labels = known
     if unknown_labels not in ("error", "ignore"):
         raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error' or 'ignore'.")
     if columns.labels is None:
@@ -219,13 +216,12 @@ def table_labels(
         nothing = sp.csr_array((len(table), n_labels), dtype=np.int8)
         return LabelMatrix(nothing, None if label_names is None else nothing, label_names)
     if isinstance(columns.labels, str):
-        return _listed_labels(table, columns, label_names, unknown_labels)
-    return _binary_labels(table, columns.labels, label_names, unknown_labels)
+        return _listed_labels(table, columns, known)
+    return _binary_labels(table, columns.labels, known)
 
 
-def _binary_labels(
-    table: RawTable, names: Sequence[str], label_names: Sequence[str] | None, unknown_labels: UnknownLabels
-) -> LabelMatrix:
+def _binary_labels(table: RawTable, names: Sequence[str], known: Known) -> LabelMatrix:
+    label_names, unknown_labels = known
     chosen = list(names if label_names is None else label_names)
     unknown, absent = sorted(set(names) - set(chosen)), sorted(set(chosen) - set(names))
     if absent or (unknown and unknown_labels == "error"):
@@ -249,9 +245,8 @@ def _binary(table: RawTable, row: int, name: str) -> float:
     return value
 
 
-def _listed_labels(
-    table: RawTable, columns: TableColumns, label_names: Sequence[str] | None, unknown_labels: UnknownLabels
-) -> LabelMatrix:
+def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
+    label_names, unknown_labels = known
     cells = [_labels_of(table, row, columns) for row in range(len(table))]
     found = sorted({name for cell in cells for name in cell or ()})
     names = found if label_names is None else list(label_names)
@@ -261,13 +256,11 @@ def _listed_labels(
     if unknown_labels == "error" and not index.keys() >= set(found):
         pairs = ((row, name) for row, cell in enumerate(cells) for name in cell or () if name not in index)
         row, name = next(pairs)
-        close = "".join(f", such as {known!r}" for known in get_close_matches(name, names, 1))
+        close = "".join(f", such as {like!r}" for like in get_close_matches(name, names, 1))
         expected = f"a label the model was trained with{close}; unknown_labels='ignore' passes over others"
         raise table.error(row, columns.labels, f"the unknown label {name[:40]!r}", expected)
-    known = [
-        None if cell is None else sorted({index[name] for name in cell if name in index}) for cell in cells
-    ]
-    return rows_of_labels(known, names)
+    rows = [None if c is None else sorted({index[name] for name in c if name in index}) for c in cells]
+    return rows_of_labels(rows, names)
 
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | None:
