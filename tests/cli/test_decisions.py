@@ -13,7 +13,8 @@ import labelweave
 from labelweave import CalibratedLabelClassifier, MaxMarginClassifier, TunedThresholdClassifier
 from labelweave.cli import progress
 from labelweave.datasets import LabeledData, make_text_like, read_any, write_mulan
-from labelweave.decisions.layers import innermost, layers
+from labelweave.decisions.base import layers
+from labelweave.decisions.layers import innermost
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import f1_score, log_loss
 

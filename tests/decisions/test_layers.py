@@ -14,13 +14,12 @@ from labelweave import (
     TunedThresholdClassifier,
 )
 from labelweave.datasets import TableVectorizer
+from labelweave.decisions.base import layers, ranking_offsets
 from labelweave.decisions.layers import (
     decision_words,
     guarantee_words,
     innermost,
     layer_words,
-    layers,
-    ranking_offsets,
     with_probabilities,
 )
 from labelweave.estimators import TableModel

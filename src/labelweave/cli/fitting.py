@@ -25,7 +25,7 @@ from labelweave.cli.progress import end_at_interrupts, show_progress
 from labelweave.comparison import Comparison, compare
 from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any, read_table
 from labelweave.datasets.table_files import raw_tables
-from labelweave.decisions.layers import layers
+from labelweave.decisions.base import layers
 from labelweave.estimators import TableModel
 from labelweave.labels import LabelMatrix
 

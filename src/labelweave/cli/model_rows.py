@@ -21,7 +21,7 @@ from labelweave.datasets import (
     read_table_columns,
 )
 from labelweave.datasets.table_files import raw_tables
-from labelweave.decisions import layers
+from labelweave.decisions import base, layers
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
@@ -183,7 +183,7 @@ def scores_of(model: Model, X: Any) -> RowsByLabels:
 
 def ranking_offsets(model: Model) -> PerLabel:
     """Give what scores were lessened by, where every label has its own threshold; otherwise 0."""
-    return np.zeros(1) if has_one_class_a_row(model) else layers.ranking_offsets(classifier_of(model))
+    return np.zeros(1) if has_one_class_a_row(model) else base.ranking_offsets(classifier_of(model))
 
 
 def probabilities_of(model: Model, X: Any) -> RowsByLabels:

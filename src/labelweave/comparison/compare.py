@@ -17,15 +17,13 @@ from sklearn.pipeline import Pipeline
 
 from labelweave.array_types import Array
 from labelweave.comparison.outcome import Comparison
+from labelweave.decisions.base import ranking_offsets
 from labelweave.decisions.label_scores import label_scores, take_rows
-from labelweave.decisions.layers import ranking_offsets
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, score_table
 from labelweave.sklearn_compat import _num_samples
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
-
-__all__ = ["compare"]
 
 
 class _Rows(NamedTuple):

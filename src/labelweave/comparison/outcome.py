@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student
 
-__all__ = ["Comparison", "Difference"]
-
 Array = npt.NDArray[np.float64]
 
 

@@ -32,8 +32,6 @@ from labelweave.model_files.storable import storable_name
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight, _fit_context
 from labelweave.views import FactsInHTML
 
-__all__ = ["DecisionClassifier", "layers", "ranking_offsets"]
-
 
 class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Base of classifiers that turn the scores of another one into decisions.

@@ -15,8 +15,6 @@ from labelweave.inference import LabelCalibration, calibrate_labels, expected_f1
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
-__all__ = ["CalibratedLabelClassifier"]
-
 _LEAST_PROBABILITY = 1e-3  # of a forest, say, in which no tree votes for a label
 
 

@@ -15,8 +15,6 @@ from labelweave.inference import control_mistakes
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
 
-__all__ = ["ConformalLabelClassifier"]
-
 
 @storable("ConformalLabelClassifier")
 class ConformalLabelClassifier(DecisionClassifier):

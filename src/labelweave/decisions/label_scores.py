@@ -20,21 +20,6 @@ from labelweave.sklearn_compat import _num_samples, _safe_indexing, _safe_split
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
 
-__all__ = [
-    "TrainingRows",
-    "decision_level",
-    "fit_on",
-    "label_probabilities",
-    "label_scores",
-    "one_split",
-    "rows_of",
-    "score_blocks",
-    "score_held_out",
-    "split_rows",
-    "take_rows",
-]
-
-
 _SCORES_AT_ONCE = 16_000_000
 Split = tuple[Array, Array]
 

@@ -9,23 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import RowsByClasses
-from labelweave.decisions.base import layers, ranking_offsets
+from labelweave.decisions.base import layers
 from labelweave.decisions.calibrated_label import CalibratedLabelClassifier
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
 from labelweave.decisions.tuned_threshold import TunedThresholdClassifier
 from labelweave.inference import SigmoidCalibration
-
-__all__ = [
-    "chosen_classes",
-    "decision_words",
-    "guarantee_words",
-    "innermost",
-    "layer_words",
-    "layers",
-    "ranking_offsets",
-    "with_probabilities",
-]
-
 
 _SHARES = {
     "false_negatives": "a row's true labels that are not predicted",

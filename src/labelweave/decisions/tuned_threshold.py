@@ -17,8 +17,6 @@ from labelweave.inference import choose_top_k, scores_above_top_k
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
-__all__ = ["TunedThresholdClassifier"]
-
 
 def _has_probabilities(self: Any) -> bool:
     return hasattr(getattr(self, "estimator_", self.estimator), "predict_proba")

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import panels
 from labelweave.decisions.label_scores import label_probabilities
 from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.given_labels import (
     chosen_labels,
-    last_step,
+    fitted_model,
     model_truth,
     named_labels,
     names_of,
@@ -24,10 +22,8 @@ from labelweave.display.given_labels import (
 from labelweave.display.label_texts import legend_text
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import expected_calibration_error
+from labelweave.metrics.probabilities import calibration_bins
 
-__all__ = ["CalibrationCurve", "CalibrationCurveDisplay", "calibration_curve"]
-
-_BLOCK_ENTRIES = 2**20
 _SIZE = (5.2, 5.2)  # inches
 _MARKERS = "osD^vPX<>"
 _FEW = 10  # entries; a bin of fewer tells little and has a hollow marker
@@ -62,18 +58,9 @@ def calibration_curve(labels: LabelMatrix, table: Floats, n_bins: int, name: str
     if not labels.observed_counts().any():
         raise ValueError(f"{name} has no observed entry to compare with; choose labels that have some.")
     error = expected_calibration_error(labels, table, n_bins=n_bins)
-    sums = np.zeros((3, n_bins))  # of entries, probabilities and positives
-    for part in panels(len(labels), max(1, _BLOCK_ENTRIES // max(1, labels.n_labels))):
-        signs, block = labels[part].to_signs(), table[part]
-        seen = signs != 0
-        values, positive = block[seen], signs[seen] > 0
-        place = np.minimum((values * n_bins).astype(np.intp), n_bins - 1)
-        for number, weights in enumerate((None, values, positive)):
-            sums[number] += np.bincount(place, weights, minlength=n_bins)
-    predicted, observed = (
-        np.divide(part, sums[0], out=np.full(n_bins, np.nan), where=sums[0] > 0) for part in sums[1:]
-    )
-    return CalibrationCurve(name, sums[0], predicted, observed, float(np.asarray(error)))
+    counts, probabilities, positives = calibration_bins(labels, table, n_bins).sum(axis=1)
+    filled = np.where(counts > 0, counts, np.nan)
+    return CalibrationCurve(name, counts, probabilities / filled, positives / filled, float(error))
 
 
 class CalibrationCurveDisplay:
@@ -114,16 +101,7 @@ class CalibrationCurveDisplay:
         self.curves = list(curves)
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        labels: Sequence[Any] | Any | None = None,
-        n_bins: int = 10,
-        **plot_options: Any,
-    ) -> CalibrationCurveDisplay:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> CalibrationCurveDisplay:
         """Draw the curves of a fitted model on some rows.
 
         Parameters
@@ -134,12 +112,8 @@ class CalibrationCurveDisplay:
             The rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
             Their labels, NaN where not observed, or classes.
-        labels : sequence of str or int, or one of them, default=None
-            Names or numbers of the labels to draw; by default all are taken together.
-        n_bins : int, default=10
-            The number of bins.
-        **plot_options : dict
-            What :meth:`plot` takes.
+        **options : dict
+            What :meth:`from_predictions` takes.
 
         Returns
         -------
@@ -148,15 +122,12 @@ class CalibrationCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         NotFittedError
             If the model is not fitted.
         TypeError
             If it has no ``predict_proba``.
         """
-        model = last_step(estimator)
-        check_is_fitted(model)
+        model = fitted_model(estimator)
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"{type(model).__name__} has no predict_proba to be checked; wrap it in a "
@@ -164,7 +135,7 @@ class CalibrationCurveDisplay:
             )
         truth = model_truth(estimator, y)
         table = label_probabilities(estimator, X, truth.n_labels)
-        return cls.from_predictions(truth, table, labels=labels, n_bins=n_bins, **plot_options)
+        return cls.from_predictions(truth, table, **options)
 
     @classmethod
     def from_predictions(
@@ -201,15 +172,12 @@ class CalibrationCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If shapes disagree, a probability is outside 0 to 1, a label is not there or nothing of it was
             observed.
         """
         truth = named_labels(Y_true, probabilities, label_names)
-        table = score_table(probabilities, truth)
-        names = names_of(truth)
+        table, names = score_table(probabilities, truth), names_of(truth)
         if labels is None:
             name = f"all {truth.n_labels} labels" if truth.n_labels > 1 else names[0]
             return cls([calibration_curve(truth, table, n_bins, name)]).plot(**plot_options)
@@ -265,18 +233,16 @@ class CalibrationCurveDisplay:
             curve.predicted[shown], curve.observed[shown], **{"marker": marker, "markersize": 5, **options}
         )
         line.set_label(legend_text(name, f"ECE {curve.error:.3f}"))
-        few = (curve.counts > 0) & (curve.counts < _FEW)
+        few = shown & (curve.counts < _FEW)
         hollow = {"color": line.get_color(), "markerfacecolor": "white", "linestyle": "none"}
         marks = {"marker": line.get_marker(), "markersize": line.get_markersize()}
         self.ax_.plot(curve.predicted[few], curve.observed[few], **hollow, **marks)
         return line
 
     def _label_axes(self) -> None:
-        self.ax_.set_xlim(-0.02, 1.02)
+        self.ax_.set(xlabel="Mean predicted probability", ylabel="Observed share of positives")
+        self.ax_.set(xlim=(-0.02, 1.02), yticks=np.linspace(0.0, 1.0, 6))
         self.ax_.set_ylim(top=1.02)
-        self.ax_.set_yticks(np.linspace(0.0, 1.0, 6))
-        self.ax_.set_xlabel("Mean predicted probability")
-        self.ax_.set_ylabel("Observed share of positives")
         self.ax_.grid(alpha=0.3)
 
     def _draw_counts(self) -> None:
@@ -284,29 +250,23 @@ class CalibrationCurveDisplay:
         from matplotlib.transforms import blended_transform_factory
 
         most = max(curve.counts.max() for curve in self.curves)
+        is_alone = len(self.curves) == 1
         for line, curve in zip(self.lines_, self.curves, strict=True):
-            edges = np.linspace(0.0, 1.0, len(curve.counts) + 1)
             tops = _BAND_BOTTOM + _BAND_HEIGHT * np.log1p(curve.counts) / np.log1p(most)
-            options = {"color": line.get_color(), "fill": len(self.curves) == 1, "alpha": 0.6}
+            edges = np.linspace(0.0, 1.0, len(tops) + 1)
+            options = {"color": line.get_color(), "fill": is_alone, "alpha": 0.6}
             self.ax_.stairs(tops, edges, baseline=_BAND_BOTTOM, **options)
-            if len(self.curves) == 1 and len(curve.counts) <= _MOST_WRITTEN:
-                self._write_counts(curve.counts, edges)
-        text = "Entries (log scale)" if len(self.curves) == 1 else f"Entries (log scale, up to {most:,.0f})"
-        place = blended_transform_factory(self.ax_.transAxes, self.ax_.transData)
-        self.ax_.text(
-            0.98, _BAND_BOTTOM + 1.12 * _BAND_HEIGHT, text, transform=place, ha="right", fontsize="x-small"
-        )
+            for k in np.flatnonzero(curve.counts) if is_alone and len(tops) <= _MOST_WRITTEN else ():
+                place, text = 0.5 * (edges[k + 1] + edges[k]), _short_count(curve.counts[k])
+                self.ax_.text(place, _BAND_BOTTOM + 0.02, text, ha="center", fontsize=6)
+        text = "Entries (log scale)" if is_alone else f"Entries (log scale, up to {most:,.0f})"
+        transform = blended_transform_factory(self.ax_.transAxes, self.ax_.transData)
+        top = _BAND_BOTTOM + 1.12 * _BAND_HEIGHT
+        self.ax_.text(0.98, top, text, transform=transform, ha="right", fontsize="x-small")
         self.ax_.set_ylim(bottom=_BAND_BOTTOM)
-
-    def _write_counts(self, counts: Floats, edges: Floats) -> None:
-        middles = 0.5 * (edges[1:] + edges[:-1])
-        for place, count in zip(middles[counts > 0], counts[counts > 0], strict=True):
-            self.ax_.text(place, _BAND_BOTTOM + 0.02, _short_count(count), ha="center", fontsize=6)
 
 
 def _short_count(count: float) -> str:
     """Write a number in at most four characters, up to millions."""
-    for unit, sign in ((1e6, "M"), (1e3, "k")):
-        if count >= unit:
-            return f"{count / unit:.1f}{sign}" if count < 10 * unit else f"{count / unit:.0f}{sign}"
-    return f"{count:.0f}"
+    unit, sign = (1e6, "M") if count >= 1e6 else (1e3, "k") if count >= 1e3 else (1.0, "")
+    return f"{count / unit:.{int(unit > 1 and count < 10 * unit)}f}{sign}"

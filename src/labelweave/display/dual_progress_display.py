@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Floats
 from labelweave.display.figures import panel_axes, place_legend
-from labelweave.display.given_labels import last_step
+from labelweave.display.given_labels import fitted_model, last_step
 from labelweave.display.label_texts import legend_text
-
-__all__ = ["DualProgressDisplay", "Progress", "named_models", "read_trace", "trace_of"]
 
 _UPPER = ("primal", "objective")  # what solvers call the value they lower
 _ROUNDS = ("iteration", "round")
@@ -49,6 +46,10 @@ class Progress:
         """Whether there is a lower bound."""
         return bool(np.isfinite(self.dual).any())
 
+    def unit(self, is_share: bool) -> float:
+        """What objectives are divided by: for shares the size of the last one."""
+        return float(abs(self.primal[-1])) or 1.0 if is_share else 1.0
+
 
 def read_trace(name: str, trace: Sequence[Any]) -> Progress:
     """Read a list of records.
@@ -82,8 +83,7 @@ def trace_of(name: str, estimator: Any) -> Progress:
     Raises NotFittedError if the model is not fitted.
     Raises TypeError if it has no trace.
     """
-    model = last_step(estimator)
-    check_is_fitted(model)
+    model = fitted_model(estimator)
     for holder in (model, last_step(getattr(model, "estimator_", None))):
         if hasattr(holder, "trace_"):
             return read_trace(name, holder.trace_)
@@ -171,8 +171,6 @@ class DualProgressDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         NotFittedError
             If a model is not fitted.
         TypeError
@@ -203,8 +201,6 @@ class DualProgressDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         TypeError
             If records lack an objective.
         ValueError
@@ -263,14 +259,13 @@ class DualProgressDisplay:
                 if panel == "gap":
                     self._draw_gap(axis, fit, places, options)
                 else:
-                    self._draw_objective(axis, fit, places, is_share, options)
+                    self._draw_objective(axis, fit, places, fit.unit(is_share), options)
             self._label_axes(axis, panel, against, is_share)
         return self
 
     def _draw_objective(
-        self, ax: Any, fit: Progress, places: Floats, is_share: bool, options: dict[str, Any]
+        self, ax: Any, fit: Progress, places: Floats, unit: float, options: dict[str, Any]
     ) -> None:
-        unit = abs(fit.primal[-1]) or 1.0 if is_share else 1.0
         several = len(self.fits) > 1
         self._line(ax, places, fit.primal / unit, fit.name if several else "Objective (primal)", options)
         if fit.has_dual:
@@ -281,10 +276,11 @@ class DualProgressDisplay:
         shown = np.isfinite(fit.gap) & (fit.gap > 0)
         if not shown.any():
             return
-        what = "Gap" if fit.has_dual else "Decrease in a round"
-        name = what if len(self.fits) == 1 else fit.name + ("" if fit.has_dual else " (decrease in a round)")
-        style = {} if fit.has_dual else {"linestyle": ":"}
-        self._line(ax, places[shown], fit.gap[shown], name, {**options, **style})
+        names = ["Gap", fit.name]
+        if not fit.has_dual:
+            names = ["Decrease in a round", f"{fit.name} (decrease in a round)"]
+            options = {**options, "linestyle": ":"}
+        self._line(ax, places[shown], fit.gap[shown], names[len(self.fits) > 1], options)
 
     def _line(self, ax: Any, x: Floats, y: Floats, name: str | None, options: dict[str, Any]) -> None:
         marks = {"marker": "o", "markersize": 3} if len(x) <= _FEW_POINTS else {}
@@ -300,11 +296,10 @@ class DualProgressDisplay:
             ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel("Seconds" if against == "time" else "Rounds")
         if panel == "gap":
-            ax.set_yscale("log")
-            ax.set_ylabel("Relative duality gap")
+            ax.set(yscale="log", ylabel="Relative duality gap")
         else:
-            ax.set_ylabel("Share of the last objective" if is_share else "Objective")
-            ax.set_ylim(*_limits(self.fits, is_share))
+            ylabel = "Share of the last objective" if is_share else "Objective"
+            ax.set(ylim=_limits(self.fits, is_share), ylabel=ylabel)
         ax.grid(alpha=0.3)
         place_legend(ax, ax.lines)
 
@@ -313,7 +308,7 @@ def _limits(fits: Sequence[Progress], is_share: bool) -> tuple[float, float]:
     """Keep far first values, such as the objective at zero weights, from flattening the rest."""
     low, high = np.inf, -np.inf
     for fit in fits:
-        unit = abs(fit.primal[-1]) or 1.0 if is_share else 1.0
+        unit = fit.unit(is_share)
         values = np.concatenate([fit.primal, fit.dual[np.isfinite(fit.dual)]]) / unit
         last = fit.primal[-1] / unit
         reach = _REACH * float(np.quantile(np.abs(values - last), 0.75)) or 0.05 * abs(last) or 1.0

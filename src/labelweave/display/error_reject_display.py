@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, place_legend
+from labelweave.display.given_labels import fitted_model
 from labelweave.display.label_texts import legend_text
 from labelweave.metrics import error_reject_curve
-
-__all__ = ["ErrorRejectDisplay"]
-
 
 _SIZE = (5.6, 4.2)  # inches
 _LINE_STYLES = ("-", "--", "-.", ":")  # curves differ in print without colours too
@@ -72,15 +68,7 @@ class ErrorRejectDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        sample_weight: Any | None = None,
-        name: str | None = None,
-        ax: Any = None,
-        **plot_options: Any,
+        cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any
     ) -> ErrorRejectDisplay:
         """Draw the curve of a fitted model on some rows.
 
@@ -92,14 +80,10 @@ class ErrorRejectDisplay:
             The rows.
         y : array-like of shape (n,)
             Their classes, None or NaN where not observed.
-        sample_weight : array-like of shape (n,) or None, default=None
-            One weight a row, by default ones.
         name : str or None, default=None
             What the legend calls the curve, by default the name of the model's class.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure.
-        **plot_options : dict
-            What :meth:`plot` takes besides.
+        **options : dict
+            What :meth:`from_predictions` takes but ``classes``.
 
         Returns
         -------
@@ -108,29 +92,20 @@ class ErrorRejectDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         NotFittedError
             If the model is not fitted.
         TypeError
             If it has no ``predict_proba``.
         """
-        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        check_is_fitted(model)
+        model = fitted_model(estimator)
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"{type(model).__name__} has no predict_proba, by which rows are rejected; give a model that "
                 "has, or draw probabilities with from_predictions."
             )
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            classes=estimator.classes_,
-            sample_weight=sample_weight,
-            name=type(model).__name__ if name is None else name,
-            ax=ax,
-            **plot_options,
-        )
+        name = type(model).__name__ if name is None else name
+        probabilities = estimator.predict_proba(X)
+        return cls.from_predictions(y, probabilities, classes=estimator.classes_, name=name, **options)
 
     @classmethod
     def from_predictions(
@@ -141,7 +116,6 @@ class ErrorRejectDisplay:
         classes: Sequence[Any] | Array | None = None,
         sample_weight: Any | None = None,
         name: str | None = None,
-        ax: Any = None,
         **plot_options: Any,
     ) -> ErrorRejectDisplay:
         """Draw the curve of given probabilities.
@@ -158,10 +132,8 @@ class ErrorRejectDisplay:
             One weight a row, by default ones.
         name : str or None, default=None
             What the legend calls the curve; without a name it is not in the legend.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure.
         **plot_options : dict
-            What :meth:`plot` takes besides.
+            What :meth:`plot` takes.
 
         Returns
         -------
@@ -170,14 +142,12 @@ class ErrorRejectDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If the shapes disagree, a row is no distribution, a truth is not among
             the classes or nothing was observed.
         """
         curve = error_reject_curve(y_true, probabilities, classes, sample_weight=sample_weight)
-        return cls(*curve, name).plot(ax, **plot_options)
+        return cls(*curve, name).plot(**plot_options)
 
     def plot(
         self, ax: Any = None, *, name: str | None = None, max_rejected: float = 0.5, **line_options: Any
@@ -213,21 +183,16 @@ class ErrorRejectDisplay:
         self.ax_ = axes_of_size(*_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure
         name = self.name if name is None else name
-        self.line_ = self._draw_line(max_rejected, line_options)
+        fractions, errors = self._shown(max_rejected)
+        style = {} if "ls" in line_options else {"linestyle": _LINE_STYLES[len(self.ax_.lines) % 4]}
+        few = {"marker": "o", "markersize": 3.5} if len(fractions) <= _FEW_POINTS else {}
+        options = {"linewidth": 1.6, **style, **few, **line_options}
+        (self.line_,) = self.ax_.plot(fractions, errors, **options)
         self._label_axes(max_rejected)
         if name is not None:
-            self._name_line(name)
+            self.line_.set_label(legend_text(name, f"{100 * self.error[0]:.2f} %", longest=48))
+            place_legend(self.ax_, self.ax_.lines, title="Error without rejection")
         return self
-
-    def _draw_line(self, max_rejected: float, options: dict[str, Any]) -> Any:
-        fractions, errors = self._shown(max_rejected)
-        style = _LINE_STYLES[len(self.ax_.lines) % len(_LINE_STYLES)]
-        few = {"marker": "o", "markersize": 3.5} if len(fractions) <= _FEW_POINTS else {}
-        chosen = {"linewidth": 1.6, **few, **options}
-        if "ls" not in chosen:
-            chosen.setdefault("linestyle", style)
-        (line,) = self.ax_.plot(fractions, errors, **chosen)
-        return line
 
     def _shown(self, max_rejected: float) -> tuple[Array, Array]:
         """Cut the curve off, at a point between two of its own if need be."""
@@ -241,8 +206,7 @@ class ErrorRejectDisplay:
     def _label_axes(self, max_rejected: float) -> None:
         from matplotlib.ticker import PercentFormatter
 
-        self.ax_.set_xlabel("Rejected rows")
-        self.ax_.set_ylabel("Error on predicted rows")
+        self.ax_.set(xlabel="Rejected rows", ylabel="Error on predicted rows")
         for axis in (self.ax_.xaxis, self.ax_.yaxis):
             axis.set_major_formatter(PercentFormatter(xmax=1.0))
         # limits without margins, which yet give way to what is drawn later
@@ -251,8 +215,3 @@ class ErrorRejectDisplay:
         self.ax_.update_datalim([(0.0, 0.0), (max_rejected, 0.0)])
         self.ax_.autoscale_view()
         self.ax_.grid(alpha=0.3)
-
-    def _name_line(self, name: str) -> None:
-        self.line_.set_label(legend_text(name, f"{100 * self.error[0]:.2f} %", longest=48))
-        title = "Error without rejection"
-        place_legend(self.ax_, self.ax_.lines, title=title)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["axes_of_size", "panel_axes", "place_legend", "settle_layout", "size_in_points"]
-
 _ROOM = 8.0  # pixels between a legend and curves
 _MOST_ROOM = 0.6  # share of the axes; a legend that is larger lies over curves after all
 
@@ -53,22 +51,16 @@ def panel_axes(ax: Any, count: int, width: float, height: float) -> list[Any]:
     Raises ValueError if another number of axes was given.
     """
     if ax is None:
-        return _new_axes(count, width, height)
+        first = axes_of_size(width * count, height)
+        figure = first.figure
+        first.remove()
+        return list(np.ravel(figure.subplots(1, count)))
     given = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) != count:
         raise ValueError(
             f"{len(given)} axes were given for {count} panels; give one axes a panel, or choose panels."
         )
     return given
-
-
-def _new_axes(count: int, width: float, height: float) -> list[Any]:
-    first = axes_of_size(width * count, height)
-    if count == 1:
-        return [first]
-    figure = first.figure
-    first.remove()
-    return list(figure.subplots(1, count))
 
 
 def place_legend(ax: Any, lines: Sequence[Any], **options: Any) -> Any:

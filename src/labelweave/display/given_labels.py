@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerRow
 from labelweave.estimators.targets import has_many_labels
@@ -16,21 +17,17 @@ from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
 from labelweave.metrics._inputs import read_scores, read_targets
 
-__all__ = [
-    "chosen_labels",
-    "last_step",
-    "model_truth",
-    "named_labels",
-    "names_of",
-    "one_hot",
-    "predicted_labels",
-    "score_table",
-]
-
 
 def last_step(estimator: Any) -> Any:
     """Give the model itself, where it stands at the end of a Pipeline."""
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def fitted_model(estimator: Any) -> Any:
+    """Give the model itself; NotFittedError if it is not fitted."""
+    model = last_step(estimator)
+    check_is_fitted(model)
+    return model
 
 
 def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None) -> LabelMatrix:
@@ -42,13 +39,10 @@ def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None 
     Raises ValueError if Y cannot be read, nothing was observed, or names are not one a label.
     """
     labels = read_targets(Y)
-    if names is not None:
-        return LabelMatrix.from_any(labels, [str(name) for name in names])
-    if labels.names is not None:
-        return labels
-    found = _names_of(other)
-    fits = found is not None and len(found) == labels.n_labels
-    return LabelMatrix.from_any(labels, found if fits else names_of(labels))
+    if names is None and labels.names is None:
+        found = _names_of(other) or []
+        names = found if len(found) == labels.n_labels else names_of(labels)
+    return labels if names is None else LabelMatrix.from_any(labels, [str(name) for name in names])
 
 
 def names_of(labels: LabelMatrix) -> list[str]:
@@ -139,9 +133,8 @@ def chosen_labels(labels: LabelMatrix, chosen: Sequence[Any] | Any) -> Array:
     asked = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
     if not asked:
         raise ValueError("No label was chosen; name at least one, or give None for all together.")
-    numbers = {str(name): k for k, name in enumerate(names_of(labels))}
-    found = [_number(label, numbers) for label in asked]
-    return np.asarray(found, dtype=np.intp)
+    numbers = {name: k for k, name in enumerate(names_of(labels))}
+    return np.asarray([_number(label, numbers) for label in asked], dtype=np.intp)
 
 
 def _number(label: Any, numbers: dict[str, int]) -> int:
@@ -158,7 +151,5 @@ def _number(label: Any, numbers: dict[str, int]) -> int:
 
 def _names_of(source: Any) -> list[str] | None:
     """Read the names of labels off a frame or a model."""
-    for attribute in ("columns", "label_names_"):
-        if hasattr(source, attribute):
-            return [str(name) for name in getattr(source, attribute)]
-    return None
+    found = getattr(source, "columns", getattr(source, "label_names_", None))
+    return None if found is None else [str(name) for name in found]

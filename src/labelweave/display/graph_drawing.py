@@ -12,20 +12,6 @@ from labelweave.array_types import Array, Floats, PerLabel
 from labelweave.display.label_texts import letters_across, short_text, shortened
 from labelweave.labels.clique_graph import CliqueGraph
 
-__all__ = [
-    "LONGEST_NAME",
-    "WIDEST_LINE",
-    "GraphDrawing",
-    "Layout",
-    "fitting_drawing",
-    "graph_drawing",
-    "lay_out",
-    "line_widths",
-    "names_of",
-    "strongest",
-    "what_is_left_out",
-]
-
 LONGEST_NAME = 24  # letters
 WIDEST_LINE = 5.0  # points
 _NARROWEST_LINE = 0.7

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array, Floats
+from labelweave.display.figures import size_in_points
 from labelweave.display.label_texts import grouped_count, short_text, spread
 from labelweave.labels import Taxonomy
-
-__all__ = ["Icicle", "NodeTexts", "icicle_of", "tail_names"]
 
 _LINE_HEIGHT = 6.4  # points; thinner lines of text cannot be read
 _FONT_SIZES = (5.5, 9.0)
@@ -51,8 +50,7 @@ class Icicle:
 
         Returns (k, 4, 2): the corners; a column is 1 wide.
         """
-        left, right = self.columns.astype(np.float64), self.columns + 1.0
-        x = np.stack([left, right, right, left], axis=1)
+        x = self.columns[:, None] + np.array([0.0, 1.0, 1.0, 0.0])
         y = np.stack([self.top, self.top, self.bottom, self.bottom], axis=1)
         return np.stack([x, y], axis=2)
 
@@ -86,13 +84,8 @@ def icicle_of(taxonomy: Taxonomy, leaf_sizes: Floats | None = None) -> Icicle:
 
 def _ends(taxonomy: Taxonomy) -> Array:
     """Find where the nodes below each one end, in the depth-first order."""
-    depths = taxonomy.depth(taxonomy.nodes)
-    ends, open_nodes = np.full(len(depths), len(depths)), list[int]()
-    for k, depth in enumerate(depths.tolist()):
-        while len(open_nodes) > depth:
-            ends[open_nodes.pop()] = k
-        open_nodes.append(k)
-    return ends
+    sizes = taxonomy.membership(taxonomy.nodes).sum(axis=0)
+    return np.arange(len(taxonomy)) + np.asarray(sizes, dtype=np.intp).ravel()
 
 
 def tail_names(taxonomy: Taxonomy) -> list[str]:
@@ -100,7 +93,7 @@ def tail_names(taxonomy: Taxonomy) -> list[str]:
 
     Returns one name a node: what stands after the parent's name and a separator.
     """
-    parents: Sequence[str | None] = taxonomy.parents_of(taxonomy.nodes)
+    parents = taxonomy.parents_of(taxonomy.nodes)
     return [_tail(name, parent) for name, parent in zip(taxonomy.nodes, parents, strict=True)]
 
 
@@ -132,8 +125,7 @@ class NodeTexts:
 
         Shapes: result (k,).
         """
-        height: float = self.ax.get_window_extent().height * 72 / self.ax.figure.dpi
-        return (self.layout.bottom - self.layout.top) * height
+        return (self.layout.bottom - self.layout.top) * size_in_points(self.ax)[1]
 
     def thin_leaves(self) -> npt.NDArray[np.bool_]:
         """Find the leaves that are too thin for text and have wrong rows.
@@ -144,7 +136,7 @@ class NodeTexts:
 
     def make_room_beside(self) -> None:
         """Widen the axes' range so that names of thin leaves can stand on the right."""
-        width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi
+        width = size_in_points(self.ax)[0]
         beside = min(_BESIDE_WIDTH, _BESIDE_SHARE * width)
         self.ax.set_xlim(0, self.layout.n_columns * width / (width - beside))
 
@@ -153,20 +145,16 @@ class NodeTexts:
 
         Shapes: colors (k, 4).
         """
-        width = self.ax.get_window_extent().width * 72 / self.ax.figure.dpi
-        column = width / float(np.ptp(self.ax.get_xlim()))
+        column = size_in_points(self.ax)[0] / float(np.ptp(self.ax.get_xlim()))
         heights = self.heights()
         for k in np.flatnonzero(heights >= _LINE_HEIGHT).tolist():
-            light = float(colors[k, :3] @ (0.299, 0.587, 0.114))
-            color = "white" if light < _DARK else "black"
+            color = "white" if colors[k, :3] @ (0.299, 0.587, 0.114) < _DARK else "black"
             self._write_cell(k, color, column - _PADDING, float(heights[k]))
 
     def _write_cell(self, k: int, color: str, width: float, height: float) -> None:
-        middle = 0.5 * (self.layout.top[k] + self.layout.bottom[k])
-        size = float(np.clip(0.72 * height, *_FONT_SIZES))
-        text = self.ax.text(
-            self.layout.columns[k] + 0.5, middle, "", ha="center", va="center", color=color, fontsize=size
-        )
+        x, y = self.layout.columns[k] + 0.5, 0.5 * (self.layout.top[k] + self.layout.bottom[k])
+        options = {"ha": "center", "va": "center", "fontsize": float(np.clip(0.72 * height, *_FONT_SIZES))}
+        text = self.ax.text(x, y, "", color=color, **options)
         text.set_in_layout(False)
         for written, rotation in self._candidates(k):
             text.set(text=written, rotation=rotation)
@@ -196,7 +184,7 @@ class NodeTexts:
         Returns their names, from top to bottom.
         """
         thin = np.flatnonzero(self.thin_leaves())
-        height = self.ax.get_window_extent().height * 72 / self.ax.figure.dpi
+        height = size_in_points(self.ax)[1]
         most = max(1, int(height / _BESIDE_LINE))
         worst = thin[np.argsort(-self.wrong[thin], kind="stable")[:most]]
         places = 0.5 * (self.layout.top + self.layout.bottom)

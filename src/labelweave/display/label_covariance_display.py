@@ -7,23 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, settle_layout, size_in_points
+from labelweave.display.given_labels import fitted_model
 from labelweave.display.label_order import beyond_common_share, cluster_order, is_mostly_common, most_related
 from labelweave.display.label_texts import short_text, wrapped_text
 from labelweave.labels import LabelCovariance
-
-__all__ = [
-    "LabelCovarianceDisplay",
-    "draw_heat_map",
-    "labels_a_square",
-    "name_rows_and_columns",
-    "new_axes",
-    "write_values",
-]
 
 _POINTS_A_NAME = 6.5  # the least height of a line of text that can be read
 _FONT_SIZES = (5.0, 10.0)
@@ -230,8 +220,6 @@ class LabelCovarianceDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If there are no labels, the names are not one a label, covariances are to be centred, or the
             order or number of labels is not allowed.
@@ -278,8 +266,7 @@ class LabelCovarianceDisplay:
         TypeError
             If such a model has no label covariance.
         """
-        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        check_is_fitted(model)
+        model = fitted_model(estimator)
         covariance = getattr(model, "label_covariance_", None)
         if not isinstance(covariance, LabelCovariance):
             raise TypeError(

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, size_in_points
+from labelweave.display.given_labels import fitted_model
 from labelweave.display.graph_drawing import (
     LONGEST_NAME,
     WIDEST_LINE,
@@ -25,9 +24,6 @@ from labelweave.display.graph_drawing import (
 )
 from labelweave.display.label_texts import short_text, wrapped_text
 from labelweave.labels.clique_graph import CliqueGraph
-
-__all__ = ["LabelGraphDisplay"]
-
 
 _MARGINS = np.array([24.0, 64.0])  # points around the graph: sideways, and for legend and note
 _LEGEND_ENTRY = 130.0
@@ -109,8 +105,6 @@ class LabelGraphDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib or networkx is not installed.
         ValueError
             If there are no cliques to draw, or the names are not one a label.
         """
@@ -147,8 +141,7 @@ class LabelGraphDisplay:
         TypeError
             If it has no label graph.
         """
-        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        check_is_fitted(model)
+        model = fitted_model(estimator)
         graph = getattr(model, "label_graph_", None)
         if not isinstance(graph, CliqueGraph):
             raise TypeError(

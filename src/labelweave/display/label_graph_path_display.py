@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, place_legend
+from labelweave.display.given_labels import fitted_model
 from labelweave.display.label_texts import short_text
-
-__all__ = ["LabelGraphPathDisplay"]
-
 
 _HEIGHT = 4.6  # inches
 _LEAST_WIDTH, _WIDTH_A_ROUND, _MOST_WIDTH = 5.6, 0.34, 12.0
@@ -82,15 +78,12 @@ class LabelGraphPathDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         NotFittedError
             If the model is not fitted.
         TypeError
             If its graph was not learned.
         """
-        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        check_is_fitted(model)
+        model = fitted_model(estimator)
         rounds = getattr(model, "graph_trace_", None)
         if not rounds:
             raise TypeError(

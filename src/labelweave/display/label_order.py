@@ -9,8 +9,6 @@ from scipy.spatial.distance import squareform
 from labelweave.array_types import Array
 from labelweave.labels import LabelCovariance
 
-__all__ = ["beyond_common_share", "cluster_order", "is_mostly_common", "most_related"]
-
 _ROWS_AT_ONCE = 500
 _MOST_TO_SEARCH = 20_000  # labels; their pairs are all looked at
 _MOST_TO_FLIP = 500  # labels up to which the branches are turned so that neighbours agree: slow beyond

@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats
 from labelweave.display.figures import panel_axes
-from labelweave.display.given_labels import last_step, model_truth, named_labels, names_of, predicted_labels
+from labelweave.display.given_labels import (
+    fitted_model,
+    model_truth,
+    named_labels,
+    names_of,
+    predicted_labels,
+)
 from labelweave.display.label_texts import name_points
 from labelweave.metrics import f1_score, precision_score, recall_score
-
-__all__ = ["LabelQualityDisplay", "running_quartiles"]
 
 _LIKE_FREQUENCY = 1.5  # times
 _SMALLEST_WINDOW = 5  # labels
@@ -131,14 +134,12 @@ class LabelQualityDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         NotFittedError
             If the model is not fitted.
         ValueError
             If the labels cannot be read.
         """
-        check_is_fitted(last_step(estimator))
+        fitted_model(estimator)
         truth = model_truth(estimator, y)
         predicted = predicted_labels(estimator, X, truth)
         return cls.from_predictions(truth, predicted, frequency=frequency, **plot_options)
@@ -175,8 +176,6 @@ class LabelQualityDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If shapes disagree, nothing was observed, or a frequency is not a number from 0 on.
         """

@@ -14,17 +14,6 @@ from sklearn.isotonic import IsotonicRegression
 from labelweave.array_types import Array
 from labelweave.display.figures import settle_layout
 
-__all__ = [
-    "grouped_count",
-    "legend_text",
-    "letters_across",
-    "name_points",
-    "short_text",
-    "shortened",
-    "spread",
-    "wrapped_text",
-]
-
 _LONGEST_NAME = 32
 _SMALL_LETTER = 4.8  # points, the usual width of a letter of a small font
 _FEWEST_LETTERS = 24  # a line

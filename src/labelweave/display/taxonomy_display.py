@@ -6,18 +6,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats
-from labelweave.display.figures import axes_of_size, settle_layout
-from labelweave.display.given_labels import last_step, named_labels, names_of
+from labelweave.display.figures import axes_of_size, settle_layout, size_in_points
+from labelweave.display.given_labels import fitted_model, last_step, named_labels, names_of
 from labelweave.display.icicle import Icicle, NodeTexts, icicle_of, tail_names
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import Taxonomy
 from labelweave.metrics._classes import NOT_A_CLASS, class_codes, read_predicted, read_values
 from labelweave.metrics._inputs import read_predictions
-
-__all__ = ["NodeErrors", "TaxonomyDisplay", "node_errors"]
 
 _LEAF_HEIGHT = 0.19  # inches
 _HEIGHTS = (2.4, 10.0)
@@ -38,15 +35,6 @@ class NodeErrors(NamedTuple):
 
     rows: Floats
     wrong: Floats
-
-    def shares(self) -> Floats:
-        """Compute the error of every node.
-
-        Returns (nodes,): the share of its rows that are predicted outside it, NaN without rows.
-        """
-        shares = np.full(len(self.rows), np.nan)
-        np.divide(self.wrong, self.rows, out=shares, where=self.rows > 0)
-        return shares
 
 
 def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> NodeErrors:
@@ -80,11 +68,8 @@ def _of_classes(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_ar
         )
     predictions = read_predicted(y_pred, len(truths))
     above = taxonomy.membership(taxonomy.nodes)
-    places = [
-        _node_numbers(values[seen], seen, taxonomy, given)
-        for values, given in ((truths, "y_true"), (predictions, "y_pred"))
-    ]
-    return above[places[0]], above[places[1]]
+    true = _node_numbers(truths[seen], seen, taxonomy, "y_true")
+    return above[true], above[_node_numbers(predictions[seen], seen, taxonomy, "y_pred")]
 
 
 def _any(labels: sp.csr_array, above: sp.csr_array) -> sp.csr_array:
@@ -149,8 +134,8 @@ class TaxonomyDisplay:
         self.taxonomy = taxonomy
         self.rows = np.asarray(rows, dtype=np.float64)
         self.wrong = np.asarray(wrong, dtype=np.float64)
-        shares = NodeErrors(self.rows, self.wrong).shares().tolist()
-        pairs = zip(taxonomy.nodes, shares, strict=True)
+        self._shares = self.wrong / np.where(self.rows > 0, self.rows, np.nan)
+        pairs = zip(taxonomy.nodes, self._shares.tolist(), strict=True)
         self.errors_ = {name: share for name, share in pairs if not np.isnan(share)}
 
     @classmethod
@@ -179,15 +164,12 @@ class TaxonomyDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         NotFittedError
             If the model is not fitted.
         TypeError
             If it has no taxonomy and none is given.
         """
-        model = last_step(estimator)
-        check_is_fitted(model)
+        model = fitted_model(estimator)
         tree = _taxonomy_of(model) if taxonomy is None else taxonomy
         if tree is None:
             raise TypeError(
@@ -219,8 +201,6 @@ class TaxonomyDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If a name is no node, shapes disagree or nothing was observed.
         """
@@ -286,14 +266,14 @@ class TaxonomyDisplay:
                 raise ValueError(f"max_levels is {most}; it must be at least 1, or None for what fits.")
             return min(most, n_levels)
         settle_layout(self.ax_)
-        width = self.ax_.get_window_extent().width * 72 / self.figure_.dpi
-        return min(n_levels, max(_FEWEST_LEVELS, int(_SHARE_OF_TREE * width / _NARROWEST_COLUMN)))
+        fitting = int(_SHARE_OF_TREE * size_in_points(self.ax_)[0] / _NARROWEST_COLUMN)
+        return min(n_levels, max(_FEWEST_LEVELS, fitting))
 
     def _draw_cells(self, layout: Icicle, cmap: Any, limit: float | None) -> Any:
         from matplotlib import colormaps
         from matplotlib.collections import PolyCollection
 
-        shares = NodeErrors(self.rows, self.wrong).shares()[layout.nodes]
+        shares = self._shares[layout.nodes]
         largest = max(float(np.nanmax(shares, initial=0.0)), _LEAST_LIMIT)
         colors = (colormaps[cmap] if isinstance(cmap, str) else cmap).with_extremes(bad="0.88")
         cells = PolyCollection(list(layout.corners()), cmap=colors, edgecolors="white")
@@ -307,18 +287,14 @@ class TaxonomyDisplay:
     def _explain_colors(self, cells: Any) -> None:
         from matplotlib.ticker import PercentFormatter
 
-        percent = PercentFormatter(xmax=1.0, decimals=0)
-        label = "Rows predicted outside the node"
-        self.figure_.colorbar(cells, ax=self.ax_, label=label, format=percent, fraction=0.04, pad=0.02)
+        options = {"label": "Rows predicted outside the node", "fraction": 0.04, "pad": 0.02}
+        self.figure_.colorbar(cells, ax=self.ax_, format=PercentFormatter(xmax=1.0, decimals=0), **options)
 
     def _write(self, layout: Icicle, cells: Any, n_levels: int) -> None:
         unseen = int((self.rows[layout.nodes] == 0).sum())
-        notes = [f"{len(layout.nodes)} nodes"]
-        if layout.n_columns < n_levels:
-            notes = [f"{layout.n_columns} of {n_levels} levels: {notes[0]}"]
-        if unseen:
-            notes.append(f"{unseen} without rows (grey)")
-        self.ax_.set_title("; ".join(notes), fontsize="medium")
+        levels = f"{layout.n_columns} of {n_levels} levels: " if layout.n_columns < n_levels else ""
+        absent = f"; {unseen} without rows (grey)" if unseen else ""
+        self.ax_.set_title(f"{levels}{len(layout.nodes)} nodes{absent}", fontsize="medium")
         settle_layout(self.ax_)  # only then is known how large the axes are
         tails = tail_names(self.taxonomy)
         names, short = ([source[k] for k in layout.nodes] for source in (self.taxonomy.nodes, tails))

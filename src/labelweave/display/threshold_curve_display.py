@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import panels
@@ -16,6 +16,7 @@ from labelweave.decisions.label_scores import decision_level, label_scores
 from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.given_labels import (
     chosen_labels,
+    fitted_model,
     last_step,
     model_truth,
     named_labels,
@@ -24,8 +25,6 @@ from labelweave.display.given_labels import (
 )
 from labelweave.display.label_texts import legend_text
 from labelweave.labels import LabelMatrix
-
-__all__ = ["ThresholdCurve", "ThresholdCurveDisplay", "scores_and_thresholds", "threshold_curve"]
 
 _MOST_CUTS = 1000  # beyond so many positive entries a curve leaves cuts out
 _EVEN_STEPS = 200
@@ -57,20 +56,11 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
         )
     if is_decision:
         return scores + thresholds, thresholds
-    if _has_log_odds(model):
-        return scores, expit(thresholds)
-    return scores, thresholds if _compares_probabilities(model) else None
-
-
-def _has_log_odds(model: Any) -> bool:
-    """Whether the model is one of the library's with probabilities, whose thresholds are log-odds."""
-    return hasattr(model, "predict_proba") and not hasattr(model, "estimator_")
-
-
-def _compares_probabilities(model: Any) -> bool:
-    """Whether a wrapper compares probabilities with its thresholds."""
     inner = getattr(model, "estimator_", None)
-    return inner is not None and decision_level(inner, getattr(model, "response_method", "auto")) > 0
+    if inner is None and hasattr(model, "predict_proba"):  # one of the library's: thresholds are log-odds
+        return scores, expit(thresholds)
+    compares = inner is not None and decision_level(inner, getattr(model, "response_method", "auto")) > 0
+    return scores, thresholds if compares else None
 
 
 @dataclass(frozen=True)
@@ -122,8 +112,7 @@ def threshold_curve(labels: LabelMatrix, scores: Floats, chosen: float | None, n
     for part in panels(len(labels), max(1, _BLOCK_ENTRIES // max(1, labels.n_labels))):
         signs = labels[part].to_signs()
         predicted += _above(cuts, scores[part][signs != 0])
-    precision = np.full(len(cuts), np.nan)
-    np.divide(hits, predicted, out=precision, where=predicted > 0)
+    precision = hits / np.where(predicted > 0, predicted, np.nan)
     f1 = 2.0 * hits / (predicted + len(positives))
     return ThresholdCurve(name, cuts, precision, hits / len(positives), f1, chosen)
 
@@ -141,8 +130,7 @@ def _cuts(positives: Floats, scores: Floats, chosen: float | None) -> Floats:
 def _above(cuts: Floats, scores: Floats) -> Floats:
     """Count the scores above every cut."""
     places = np.bincount(np.searchsorted(cuts, scores, side="left"), minlength=len(cuts) + 1)
-    counted: Any = np.cumsum(places[::-1])[::-1][1:]
-    return np.asarray(counted, np.float64)
+    return np.cumsum(places[:0:-1])[::-1].astype(np.float64)
 
 
 class ThresholdCurveDisplay:
@@ -192,9 +180,8 @@ class ThresholdCurveDisplay:
         X: Any,
         y: Any,
         *,
-        labels: Sequence[Any] | Any | None = None,
         response_method: Literal["auto", "decision_function", "predict_proba"] = "auto",
-        **plot_options: Any,
+        **options: Any,
     ) -> ThresholdCurveDisplay:
         """Draw the curves of a fitted model on some rows.
 
@@ -206,13 +193,11 @@ class ThresholdCurveDisplay:
             The rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
             Their labels, NaN where not observed, or classes.
-        labels : sequence of str or int, or one of them, default=None
-            Names or numbers of the labels to draw; by default all are taken together.
         response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
             The scores; "auto" prefers the first.  To scores of models that have ``thresholds_`` these are
             added back, so that the axis shows what thresholds were chosen from.
-        **plot_options : dict
-            What :meth:`plot` takes.
+        **options : dict
+            What :meth:`from_predictions` takes but ``thresholds``.
 
         Returns
         -------
@@ -221,17 +206,15 @@ class ThresholdCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         NotFittedError
             If the model is not fitted.
         ValueError
             If it has no such scores, or the labels cannot be read.
         """
-        check_is_fitted(last_step(estimator))
+        fitted_model(estimator)
         truth = model_truth(estimator, y)
         scores, thresholds = scores_and_thresholds(estimator, X, truth.n_labels, response_method)
-        return cls.from_predictions(truth, scores, labels=labels, thresholds=thresholds, **plot_options)
+        return cls.from_predictions(truth, scores, thresholds=thresholds, **options)
 
     @classmethod
     def from_predictions(
@@ -269,32 +252,28 @@ class ThresholdCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If shapes disagree, a label is not there, or nothing positive was observed.
         """
         truth = named_labels(Y_true, scores, label_names)
-        table = score_table(scores, truth)
-        names = names_of(truth)
+        table, names = score_table(scores, truth), names_of(truth)
         given = _read_thresholds(thresholds, truth.n_labels)
         if labels is None:
             return cls._together(truth, table, given).plot(**plot_options)
         curves = [
-            threshold_curve(
-                truth.select_labels([k]), table[:, [k]], None if given is None else float(given[k]), names[k]
-            )
+            threshold_curve(truth.select_labels([k]), table[:, [k]], given[k], names[k])
             for k in chosen_labels(truth, labels)
         ]
         return cls(curves).plot(**plot_options)
 
     @classmethod
-    def _together(cls, truth: LabelMatrix, table: Array, given: Array | None) -> ThresholdCurveDisplay:
+    def _together(
+        cls, truth: LabelMatrix, table: Array, given: Sequence[float | None]
+    ) -> ThresholdCurveDisplay:
         name = f"all {truth.n_labels} labels"
-        if given is None or np.ptp(given) == 0:
-            chosen = None if given is None else float(given[0])
-            return cls([threshold_curve(truth, table, chosen, name)])
-        curve = threshold_curve(truth, table - given, 0.0, name)
+        if len(set(given)) == 1:
+            return cls([threshold_curve(truth, table, given[0], name)])
+        curve = threshold_curve(truth, table - np.asarray(given), 0.0, name)
         return cls([curve], "Threshold, from the label's own")
 
     def plot(
@@ -335,12 +314,9 @@ class ThresholdCurveDisplay:
         self.ax_ = axes_of_size(*_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure
         self.lines_ = list[Any]()
-        for number, curve in enumerate(self.curves):
-            for place, measure in enumerate(chosen):
-                color = f"C{(number if several else place) % 10}"
-                self._draw(
-                    curve, measure, {"color": color, "linestyle": _LINE_STYLES[measure], **line_options}
-                )
+        for number, (curve, measure) in enumerate(product(self.curves, chosen)):
+            color = f"C{(number // len(chosen) if several else number) % 10}"
+            self._draw(curve, measure, {"color": color, "linestyle": _LINE_STYLES[measure], **line_options})
         self._label_axes(chosen)
         return self
 
@@ -357,44 +333,37 @@ class ThresholdCurveDisplay:
         if len(self.curves) == 1 and self.curves[0].chosen is not None:
             self.ax_.axvline(self.curves[0].chosen, color="0.4", linewidth=0.8, zorder=1)
         several = len(self.curves) > 1
-        self.ax_.set_xlabel(self.quantity)
-        self.ax_.set_ylabel(" and ".join(_NAMES[m] for m in measures) if several else "Value")
-        self.ax_.set_ylim(0.0, 1.02)
-        self.ax_.set_yticks(np.linspace(0.0, 1.0, 6))
-        self.ax_.set_xlim(*_range_of_interest(self.curves))
+        self.ax_.set(xlim=_range_of_interest(self.curves), ylim=(0.0, 1.02), yticks=np.linspace(0.0, 1.0, 6))
+        ylabel = " and ".join(_NAMES[m] for m in measures) if several else "Value"
+        self.ax_.set(xlabel=self.quantity, ylabel=ylabel)
         self.ax_.grid(alpha=0.3)
-        title = None if several else self.curves[0].name
-        place_legend(self.ax_, self.lines_, title=title)
+        place_legend(self.ax_, self.lines_, title=None if several else self.curves[0].name)
 
 
 def _at_threshold(curve: ThresholdCurve, measure: str) -> str:
     value = curve.at_chosen(measure)
-    text = "" if np.isnan(value) else f"{value:.3f}"
-    if measure != "f1":
-        return text
-    best = f"{curve.f1.max():.3f} at best"
-    return f"{text}, {best}" if text else best
+    words = [] if np.isnan(value) else [f"{value:.3f}"]
+    if measure == "f1":
+        words.append(f"{curve.f1.max():.3f} at best")
+    return ", ".join(words)
 
 
 def _range_of_interest(curves: Sequence[ThresholdCurve]) -> tuple[float, float]:
     """From where recall begins to fall to the highest score, and around the chosen thresholds."""
-    low = min(
-        float(curve.thresholds[curve.recall >= 0.99].max(initial=curve.thresholds[0])) for curve in curves
-    )
-    high = max(float(curve.thresholds[-1]) for curve in curves)
     marks = [curve.chosen for curve in curves if curve.chosen is not None]
-    low, high = min([low, *marks]), max([high, *marks])
+    falls = [curve.thresholds[curve.recall >= 0.99].max(initial=curve.thresholds[0]) for curve in curves]
+    low, high = float(min([*falls, *marks])), float(max([*marks, *(c.thresholds[-1] for c in curves)]))
     margin = 0.04 * (high - low) or 0.5
     return low - margin, high + margin
 
 
-def _read_thresholds(thresholds: Any, n_labels: int) -> Array | None:
+def _read_thresholds(thresholds: Any, n_labels: int) -> Sequence[float | None]:
     if thresholds is None:
-        return None
+        return [None] * n_labels
     given = np.asarray(thresholds, dtype=np.float64)
     if given.shape not in ((), (n_labels,)) or not np.isfinite(given).all():
         raise ValueError(
             f"thresholds have shape {given.shape} for {n_labels} labels; give one finite number, or one a "
             "label."
         )
-    return np.broadcast_to(given, (n_labels,))
+    return np.broadcast_to(given, n_labels).tolist()

@@ -17,8 +17,6 @@ from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.features import FeatureMatrix
 
-__all__ = ["FactorGeometry"]
-
 _ROWS_AT_ONCE = 8192
 _KERNEL_ROWS_AT_ONCE = 512
 _DECIMALS = 9  # rounding must not choose among equal labels

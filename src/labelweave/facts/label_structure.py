@@ -10,8 +10,6 @@ from labelweave.decisions.layers import innermost
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.labels import LabelCovariance, Taxonomy
 
-__all__ = ["covariance_of", "prior_covariances", "taxonomy_of"]
-
 _MOST_LABELS = 2000  # of which all pairs are looked at
 
 

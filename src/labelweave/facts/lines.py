@@ -13,8 +13,6 @@ from labelweave.estimators.base import LabelClassifier
 from labelweave.facts.model_facts import model_facts
 from labelweave.facts.record import FitFacts, LearningFacts, ModelFacts
 
-__all__ = ["decision_lines", "fact_lines", "facts_html", "label_lines", "parameter_words"]
-
 Lines = dict[str, str]
 
 _MOST_NAMES = 8

@@ -43,8 +43,6 @@ from labelweave.facts.words import (
 )
 from labelweave.labels import CliqueGraph
 
-__all__ = ["clique_facts", "model_facts"]
-
 _CHOICE_COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
 _COLUMNS = ("text", "categorical", "numeric", "labels", "label_separator", "id")
 

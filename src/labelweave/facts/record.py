@@ -5,21 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = [
-    "ChoiceFacts",
-    "CliqueFacts",
-    "FactorFacts",
-    "FitFacts",
-    "GraphFacts",
-    "LayerFacts",
-    "LearningFacts",
-    "ModelFacts",
-    "PriorFacts",
-    "RoundFacts",
-    "TaxonomyFacts",
-    "Thresholds",
-]
-
 Plain = dict[str, Any]
 
 

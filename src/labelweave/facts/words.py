@@ -11,8 +11,6 @@ import numpy as np
 from labelweave.features.kernels import Kernel, ProductKernel, ScaledKernel, SumKernel
 from labelweave.labels import Taxonomy
 
-__all__ = ["changed_parameters", "kernel_words", "number_words", "plain_parameters", "taxonomy_words"]
-
 _MOST_VALUES = 6
 
 

@@ -170,14 +170,20 @@ def expected_calibration_error(
     if sp.issparse(probabilities):
         probabilities = probabilities.toarray()
     table = _read_label_probabilities(probabilities, targets)
-    sums = np.zeros((3, targets.n_labels, int(n_bins)))  # of entries, probabilities and positives
-    for rows in row_blocks(table):
-        _add_to_bins(sums, table[rows].astype(np.float64), targets[rows].to_signs())
+    sums = calibration_bins(targets, table, int(n_bins))
     if average == "micro":
         sums = sums.sum(axis=1, keepdims=True)
     counts, announced, positives = sums
     errors = ratios(np.abs(announced - positives).sum(axis=1), counts.sum(axis=1), np.nan)
     return errors if average is None else mean_of_defined(errors, np.ones(len(errors)))
+
+
+def calibration_bins(targets: LabelMatrix, table: Floats, n_bins: int) -> Floats:
+    """Add up entries, probabilities and positives in bins of probability: shape (3, L, n_bins)."""
+    sums = np.zeros((3, targets.n_labels, n_bins))
+    for rows in row_blocks(table):
+        _add_to_bins(sums, table[rows].astype(np.float64), targets[rows].to_signs())
+    return sums
 
 
 def _add_to_bins(sums: Floats, block: Floats, signs: npt.NDArray[np.int8]) -> None:

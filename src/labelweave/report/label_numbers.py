@@ -13,8 +13,6 @@ from labelweave.metrics.rankings import area_under_curve, per_line, transposed
 from labelweave.report.measured import Measured
 from labelweave.report.reported_rows import Outcomes
 
-__all__ = ["LabelNumbers", "NodeNumbers", "label_numbers", "node_numbers", "weakest_labels"]
-
 
 @dataclass(frozen=True)
 class LabelNumbers:

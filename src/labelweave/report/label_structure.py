@@ -15,9 +15,6 @@ from labelweave.estimators import LabelGraphClassifier
 from labelweave.facts import FactorGeometry, covariance_of, model_facts, prior_covariances
 from labelweave.labels import CliqueGraph, LabelCovariance
 
-__all__ = ["Edge", "LabelStructure", "Tie"]
-
-
 _MOST_LABELS = 2000  # of which all pairs are looked at
 _FEW_LABELS = 12  # whose correlations are shown as they are
 _MOST_TIES = 12  # of each sign

@@ -11,8 +11,6 @@ from labelweave.facts import ModelFacts, model_facts, taxonomy_of
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.reported_rows import ReportedRows
 
-__all__ = ["model_lines"]
-
 
 def model_lines(rows: ReportedRows) -> dict[str, str]:
     """Describe a model."""

@@ -16,17 +16,6 @@ from labelweave.display.label_texts import letters_across, shortened
 from labelweave.labels import CliqueGraph, Taxonomy
 from labelweave.report.label_numbers import LabelNumbers, NodeNumbers
 
-__all__ = [
-    "CorrelationPicture",
-    "FrequencyPicture",
-    "GraphPicture",
-    "TreePicture",
-    "correlation_picture",
-    "frequency_picture",
-    "graph_picture",
-    "tree_picture",
-]
-
 _MOST_POINTS = 2000
 _MOST_SHOWN = 30
 _DECIMALS = 9  # rounding must not choose among equal labels

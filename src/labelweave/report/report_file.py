@@ -31,8 +31,6 @@ from labelweave.report.reported_rows import ReportedRows, read_rows
 from labelweave.report.row_examples import RowExamples
 from labelweave.report.weak_labels import chief_confusions, weak_labels
 
-__all__ = ["ReportOptions", "rendered", "write_report"]
-
 
 @dataclass(frozen=True)
 class ReportOptions:

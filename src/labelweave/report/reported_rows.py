@@ -16,8 +16,6 @@ from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 from labelweave.labels import LabelMatrix
 
-__all__ = ["OnProgress", "Outcomes", "ReportedRows", "all_scores", "read_rows"]
-
 _LONGEST_CELL = 600
 
 

@@ -13,17 +13,6 @@ from labelweave.decisions.layers import innermost
 from labelweave.features import FeatureMatrix
 from labelweave.report.reported_rows import Outcomes, ReportedRows
 
-__all__ = [
-    "Cell",
-    "Contribution",
-    "Explanation",
-    "LabelOfRow",
-    "LinearScores",
-    "Part",
-    "RowExample",
-    "RowExamples",
-]
-
 _ROUNDING = 1e-5  # of models that keep weights in single precision
 _PARTS = 5  # of each sign
 _MOST_LABELS = 6

@@ -13,8 +13,6 @@ from labelweave.inference import choose_thresholds
 from labelweave.report.label_numbers import LabelNumbers
 from labelweave.report.reported_rows import Outcomes
 
-__all__ = ["Companion", "Companions", "WeakLabel", "chief_confusions", "companions", "weak_labels"]
-
 _MOST = 6
 _FEW_ROWS = 10
 _WELL_RANKED = 0.85
