@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array, PerRow
+from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
@@ -43,6 +43,16 @@ def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None 
         found = _names_of(other) or []
         names = found if len(found) == labels.n_labels else names_of(labels)
     return labels if names is None else LabelMatrix.from_any(labels, [str(name) for name in names])
+
+
+def one_name_a_label(names: Sequence[Any] | Array, n_labels: int, kind: str) -> PerLabel:
+    """Read names of the labels of a graph or covariance; ValueError if they are not one a label."""
+    found = np.asarray(names).astype(np.str_)
+    if found.shape != (n_labels,):
+        raise ValueError(
+            f"{len(found)} label names were given for a {kind} over {n_labels} labels; give one name a label."
+        )
+    return found
 
 
 def names_of(labels: LabelMatrix) -> list[str]:

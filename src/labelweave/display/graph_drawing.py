@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array, Floats, PerLabel
+from labelweave.display.given_labels import one_name_a_label
 from labelweave.display.label_texts import letters_across, short_text, shortened
 from labelweave.labels.clique_graph import CliqueGraph
 
@@ -38,13 +39,8 @@ def names_of(graph: CliqueGraph, label_names: Sequence[str] | Array | None) -> P
     label_names: one name a label; by default those it carries, else the labels' numbers.
     Raises ValueError if the names are not one a label.
     """
-    names = np.asarray(graph.shown_labels() if label_names is None else label_names).astype(np.str_)
-    if names.shape != (graph.n_labels,):
-        raise ValueError(
-            f"{len(names)} label names were given for a graph over {graph.n_labels} labels; give one name a "
-            "label."
-        )
-    return names
+    names = graph.shown_labels() if label_names is None else label_names
+    return one_name_a_label(names, graph.n_labels, "graph")
 
 
 def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
@@ -52,17 +48,11 @@ def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
 
     Returns the cliques kept, the strongest first.
     """
-    order = np.arange(graph.n_cliques)
-    if graph.weights is not None:
-        order = np.argsort(-graph.weights, kind="stable")
-    kept = order[:count]
-    return CliqueGraph(
-        graph.n_labels,
-        [graph.cliques[k] for k in kept],
-        graph.label_names,
-        None if graph.weights is None else graph.weights[kept],
-        None if graph.signs is None else graph.signs[kept],
-    )
+    strengths = np.zeros(graph.n_cliques) if graph.weights is None else graph.weights
+    kept = np.argsort(-strengths, kind="stable")[:count]
+    weights, signs = (None if part is None else part[kept] for part in (graph.weights, graph.signs))
+    cliques = [graph.cliques[k] for k in kept]
+    return CliqueGraph(graph.n_labels, cliques, graph.label_names, weights, signs)
 
 
 def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) -> str:
@@ -70,15 +60,15 @@ def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) ->
 
     Returns the remark; empty if nothing is left out.
     """
-    notes = []
-    if shown.n_cliques < graph.n_cliques:
+    notes, is_whole = [], shown.n_cliques == graph.n_cliques
+    if not is_whole:
         how = "first" if graph.weights is None else "strongest"
         notes.append(f"the {how} {shown.n_cliques} of {graph.n_cliques} cliques")
-    absent = sorted(set(range(graph.n_labels)) - {label for clique in shown.cliques for label in clique})
-    if 0 < len(absent) <= _MOST_LISTED and shown.n_cliques == graph.n_cliques:
-        notes.append(f"without ties: {', '.join(short_text(names[label], LONGEST_NAME) for label in absent)}")
-    elif absent:
-        which = "without ties" if shown.n_cliques == graph.n_cliques else "with weaker ties, or none,"
+    absent = np.setdiff1d(np.arange(graph.n_labels), np.concatenate(shown.cliques))
+    if 0 < len(absent) <= _MOST_LISTED and is_whole:
+        notes.append(f"without ties: {', '.join(short_text(name, LONGEST_NAME) for name in names[absent])}")
+    elif len(absent):
+        which = "without ties" if is_whole else "with weaker ties, or none,"
         notes.append(f"{len(absent)} of {graph.n_labels} labels {which} left out")
     return "; ".join(notes)
 
@@ -113,13 +103,17 @@ def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> L
     least (2,): the width and height to fill at least.
     Raises ImportError if networkx is not installed.
     """
-    networkx = _networkx()
+    try:
+        import networkx
+    except ImportError:
+        raise ImportError("Pictures of label graphs need networkx: install labelweave[graph].") from None
     graph = networkx.Graph()
     graph.add_nodes_from(range(len(boxes)))
     graph.add_edges_from(edges)
     parts = [sorted(part) for part in networkx.connected_components(graph)]
-    placed = [_component(networkx, graph.subgraph(part), part, boxes) for part in parts]
-    found = _in_rows(parts, placed, boxes)
+    found = _in_rows(
+        parts, [_component(networkx, graph.subgraph(part), part, boxes) for part in parts], boxes
+    )
     stretch = np.maximum(1.0, least / found.size)
     return Layout(found.places * stretch, found.size * stretch)
 
@@ -137,18 +131,14 @@ def _component(networkx: Any, graph: Any, nodes: list[int], boxes: Floats) -> Fl
     ring = networkx.circular_layout(graph)  # the same start in every run
     found = networkx.kamada_kawai_layout(graph, pos=ring)
     places = np.array([found[node] for node in nodes])
-    number = {node: place for place, node in enumerate(nodes)}
-    ends = np.array([[number[one], number[other]] for one, other in graph.edges])
+    ends = np.searchsorted(nodes, list(graph.edges))
     places /= np.linalg.norm(places[ends[:, 0]] - places[ends[:, 1]], axis=1).mean()
     crowd = max(1.0, np.sqrt(len(ends) / len(nodes)))  # many lines need room between names
     reach = crowd * _REACH * boxes[nodes].mean(axis=0)
-    turned = (_pushed_apart(places @ turn.T * reach, boxes[nodes]) for turn in _turns())
-    return min(turned, key=lambda places: _area(places, boxes[nodes]))
-
-
-def _turns() -> list[Floats]:
     angles = np.linspace(0.0, np.pi, _TURNS, endpoint=False)
-    return [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
+    turns = [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
+    turned = (_pushed_apart(places @ turn.T * reach, boxes[nodes]) for turn in turns)
+    return min(turned, key=lambda places: _area(places, boxes[nodes]))
 
 
 def _area(places: Floats, boxes: Floats) -> float:
@@ -178,13 +168,13 @@ def _pushed_apart(places: Floats, boxes: Floats) -> Floats:
 
 def _in_rows(parts: list[list[int]], placed: list[Floats], boxes: Floats) -> Layout:
     """Put components side by side, in rows about as wide as makes a picture of the wanted shape."""
-    lows = np.array([(p - boxes[nodes] / 2).min(axis=0) for nodes, p in zip(parts, placed, strict=True)])
-    highs = np.array([(p + boxes[nodes] / 2).max(axis=0) for nodes, p in zip(parts, placed, strict=True)])
+    halves = [boxes[nodes] / 2 for nodes in parts]
+    lows = np.array([(p - half).min(axis=0) for p, half in zip(placed, halves, strict=True)])
+    highs = np.array([(p + half).max(axis=0) for p, half in zip(placed, halves, strict=True)])
     sizes = highs - lows + _BETWEEN
     width = max(float(sizes[:, 0].max()), float(np.sqrt(_ASPECT * sizes.prod(axis=1).sum())))
     corners = _corners(sizes, width)
-    whole = np.array([(corners + sizes)[:, 0].max(), (corners + sizes)[:, 1].max()])
-    places = np.zeros_like(boxes)
+    whole, places = (corners + sizes).max(axis=0), np.zeros_like(boxes)
     for nodes, found, corner, low, high in zip(parts, placed, corners, lows, highs, strict=True):
         # corners count downwards from the upper edge
         left, top = corner[0] + _BETWEEN / 2, whole[1] - corner[1] - _BETWEEN / 2

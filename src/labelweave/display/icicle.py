@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array, Floats
 from labelweave.display.figures import size_in_points
-from labelweave.display.label_texts import grouped_count, short_text, spread
+from labelweave.display.label_texts import short_text, spread
 from labelweave.labels import Taxonomy
 
 _LINE_HEIGHT = 6.4  # points; thinner lines of text cannot be read
@@ -164,7 +164,7 @@ class NodeTexts:
 
     def _candidates(self, k: int) -> Iterator[tuple[str, int]]:
         """List texts and their rotations, the best first."""
-        name, share, rows = self.short_names[k], self._share(k), grouped_count(self.rows[k])
+        name, share, rows = self.short_names[k], self._share(k), f"{self.rows[k]:,.0f}"
         of_rows = f"{share} of {rows}" if share else "no rows"
         yield f"{short_text(name)}  {of_rows}", 0
         yield f"{short_text(name)}\n{of_rows}", 0
@@ -204,7 +204,7 @@ class NodeTexts:
         right = self.ax.get_window_extent().x1
         for letters in range(_MOST_BESIDE, _FEWEST_BESIDE, -2):
             name = _end_of(self.names[k], letters)
-            text.set_text(f"{name}  {self._share(k)} of {grouped_count(self.rows[k])}")
+            text.set_text(f"{name}  {self._share(k)} of {self.rows[k]:,.0f}")
             if text.get_window_extent().x1 <= right:
                 return
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, settle_layout, size_in_points
-from labelweave.display.given_labels import fitted_model
+from labelweave.display.given_labels import fitted_model, one_name_a_label
 from labelweave.display.label_order import beyond_common_share, cluster_order, is_mostly_common, most_related
 from labelweave.display.label_texts import short_text, wrapped_text
 from labelweave.labels import LabelCovariance
@@ -76,8 +76,7 @@ def draw_heat_map(ax: Any, matrix: Array, limit: float, cmap: Any, together: int
 def _strongest(matrix: Array, together: int) -> Array:
     """Give the entry of the largest size in every square block, those of a label with itself left out."""
     count = math.ceil(len(matrix) / together)
-    padded = np.zeros((count * together, count * together))
-    padded[: len(matrix), : len(matrix)] = matrix
+    padded = np.pad(matrix, (0, count * together - len(matrix)))
     np.fill_diagonal(padded, 0.0)
     blocks = padded.reshape(count, together, count, together)
     high, low = blocks.max(axis=(1, 3)), blocks.min(axis=(1, 3))
@@ -91,20 +90,12 @@ def write_values(ax: Any, matrix: Array, limit: float) -> None:
     limit: the value of the strongest colour, on which text is white.
     Shapes: matrix (k, k).
     """
-    fitting = _cell_size(ax, len(matrix)) / (_VALUE_LETTERS * _LETTER)
-    size = float(np.clip(fitting, *_VALUE_FONTS))
+    size = float(np.clip(_cell_size(ax, len(matrix)) / (_VALUE_LETTERS * _LETTER), *_VALUE_FONTS))
+    options = {"ha": "center", "va": "center", "fontsize": size}
     for (row, column), value in np.ndenumerate(matrix):
         color = "white" if abs(value) > 0.6 * limit else "black"
         text = f"{value:z.2g}" if limit > 1 else f"{value:z.2f}"
-        ax.text(
-            column,
-            row,
-            text.replace("-", "\N{MINUS SIGN}"),
-            ha="center",
-            va="center",
-            color=color,
-            fontsize=size,
-        )
+        ax.text(column, row, text.replace("-", "\N{MINUS SIGN}"), color=color, **options)
 
 
 def name_rows_and_columns(ax: Any, names: Sequence[str] | Array, owned: bool) -> None:
@@ -227,7 +218,10 @@ class LabelCovarianceDisplay:
         _check_choices(covariance, order, max_labels)
         if centered and not correlations:
             raise ValueError("centered=True takes correlations; leave correlations=False out.")
-        names = _names(covariance, label_names)
+        names = covariance.label_names if label_names is None else label_names
+        names = one_name_a_label(
+            range(covariance.n_labels) if names is None else names, covariance.n_labels, "covariance"
+        )
         shown, notes = np.arange(covariance.n_labels), list[str]()
         if len(shown) > max_labels:
             shown = most_related(covariance, max_labels)
@@ -235,7 +229,8 @@ class LabelCovarianceDisplay:
         part = covariance.columns(shown)
         related = part.correlations()
         if correlations and _is_centered(related, centered):
-            notes.append(f"without what all labels share: correlations around {_typical(related):+.2f}")
+            typical = np.median(related[np.triu_indices(len(related), 1)])
+            notes.append(f"without what all labels share: correlations around {typical:+.2f}")
             related = beyond_common_share(related)
         places = cluster_order(related) if order == "cluster" else np.arange(len(shown))
         matrix = related if correlations else part.to_dense()
@@ -320,9 +315,8 @@ class LabelCovarianceDisplay:
         return self
 
     def _explain_colors(self, limit: float, owned: bool, together: int) -> None:
-        clipped = np.abs(self.matrix).max(initial=0.0) > limit
         room = {"fraction": 0.046, "pad": 0.03} if owned else {}
-        extend = "both" if clipped else "neither"
+        extend = "both" if np.abs(self.matrix).max(initial=0.0) > limit else "neither"
         of_many = f", the strongest of {together} × {together}" if together > 1 else ""
         self.figure_.colorbar(self.image_, ax=self.ax_, label=self.quantity + of_many, extend=extend, **room)
 
@@ -341,10 +335,6 @@ def _is_centered(correlations: Array, centered: bool | None) -> bool:
     return centered and len(correlations) > 1
 
 
-def _typical(correlations: Array) -> float:
-    return float(np.median(correlations[np.triu_indices(len(correlations), 1)]))
-
-
 def _check_choices(covariance: LabelCovariance, order: str, max_labels: int) -> None:
     if covariance.n_labels == 0:
         raise ValueError("The covariance is over no labels; there is nothing to draw.")
@@ -352,14 +342,3 @@ def _check_choices(covariance: LabelCovariance, order: str, max_labels: int) -> 
         raise ValueError(f"order is {order!r}; it must be 'cluster' or 'given'.")
     if max_labels < 1:
         raise ValueError(f"max_labels is {max_labels}; it must be at least 1.")
-
-
-def _names(covariance: LabelCovariance, label_names: Sequence[str] | Array | None) -> Array:
-    names = covariance.label_names if label_names is None else label_names
-    names = np.asarray(range(covariance.n_labels) if names is None else names).astype(np.str_)
-    if names.shape != (covariance.n_labels,):
-        raise ValueError(
-            f"{len(names)} label names were given for a covariance over {covariance.n_labels} labels; "
-            "give one name a label."
-        )
-    return names

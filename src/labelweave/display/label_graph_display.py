@@ -14,7 +14,6 @@ from labelweave.display.graph_drawing import (
     LONGEST_NAME,
     WIDEST_LINE,
     GraphDrawing,
-    Layout,
     fitting_drawing,
     graph_drawing,
     line_widths,
@@ -27,9 +26,8 @@ from labelweave.labels.clique_graph import CliqueGraph
 
 _MARGINS = np.array([24.0, 64.0])  # points around the graph: sideways, and for legend and note
 _LEGEND_ENTRY = 130.0
-_KINDS: dict[
-    int, tuple[str, Any, str]
-] = {  # colour, line and words of a sign; lines differ in print without colours too
+# colour, line and words of a sign; lines differ in print without colours too
+_KINDS: dict[int, tuple[str, Any, str]] = {
     1: ("#14538f", "solid", "together"),
     -1: ("#c0392b", (0, (4, 2)), "apart"),
     0: ("#777777", (0, (1, 1.5)), "depends on the row"),
@@ -179,27 +177,20 @@ class LabelGraphDisplay:
             drawing = fitting_drawing(self.graph, self.label_names, size_in_points(ax))
             self.ax_, size = ax, np.array(size_in_points(ax))
         self.figure_ = self.ax_.figure
-        self._set_limits(drawing.layout)
+        self.ax_.set(
+            xlim=(0.0, drawing.layout.size[0]), ylim=(0.0, drawing.layout.size[1]), xticks=[], yticks=[]
+        )
+        self.ax_.spines[:].set_visible(False)
         self._draw_lines(drawing)
         self._write_names(drawing)
         if legend:
             self._explain(drawing.graph, max(1, int(size[0] / _LEGEND_ENTRY)))
-        note = self._note(drawing.graph)
+        note = self.note
+        if drawing.graph.n_cliques < self.graph.n_cliques:
+            note = what_is_left_out(self._whole, drawing.graph, np.asarray(self.label_names))
         if note:
             self.ax_.set_xlabel(wrapped_text(note, size[0]), fontsize="small")
         return self
-
-    def _note(self, shown: CliqueGraph) -> str:
-        if shown.n_cliques == self.graph.n_cliques:
-            return self.note
-        return what_is_left_out(self._whole, shown, np.asarray(self.label_names))
-
-    def _set_limits(self, layout: Layout) -> None:
-        self.ax_.set_xlim(0.0, layout.size[0])
-        self.ax_.set_ylim(0.0, layout.size[1])
-        self.ax_.set_xticks([])
-        self.ax_.set_yticks([])
-        self.ax_.spines[:].set_visible(False)
 
     def _draw_lines(self, drawing: GraphDrawing) -> None:
         widths = line_widths(drawing.graph)
@@ -208,30 +199,20 @@ class LabelGraphDisplay:
         for pair, clique in drawing.lines:
             color, style, _ = _KINDS[1 if signs is None else int(signs[clique])]
             color = "#444444" if signs is None else color
-            x, y = places[list(pair)].T
-            self.lines_ += self.ax_.plot(
-                x, y, color=color, linestyle=style, linewidth=widths[clique], zorder=1
-            )
+            options = {"color": color, "linestyle": style, "linewidth": widths[clique], "zorder": 1}
+            self.lines_ += self.ax_.plot(*places[list(pair)].T, **options)
         hubs = places[len(drawing.labels) :]
         if len(hubs):
             self.ax_.plot(*hubs.T, "D", color="#777777", markersize=5, zorder=2)
 
     def _write_names(self, drawing: GraphDrawing) -> None:
         box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": "#999999", "linewidth": 0.7}
+        options = {"ha": "center", "va": "center", "fontsize": drawing.font, "bbox": box, "zorder": 3}
+        options["in_layout"] = False  # they are inside the axes, whose size they must not change
         self.texts_ = {
-            label: self.ax_.text(
-                *place,
-                short_text(text, LONGEST_NAME),
-                ha="center",
-                va="center",
-                fontsize=drawing.font,
-                bbox=box,
-                zorder=3,
-            )
+            label: self.ax_.text(*place, short_text(text, LONGEST_NAME), **options)
             for label, place, text in zip(drawing.labels, drawing.layout.places, drawing.texts, strict=False)
         }
-        for text in self.texts_.values():
-            text.set_in_layout(False)  # they are inside the axes, whose size they must not change
 
     def _explain(self, graph: CliqueGraph, columns: int) -> None:
         from matplotlib.lines import Line2D

@@ -116,9 +116,8 @@ class LabelGraphPathDisplay:
         self.figure_ = self.ax_.figure
         counts = np.cumsum([len(record.cliques) for record in self.rounds])
         objectives = [record.primal for record in self.rounds]
-        (self.objective_line_,) = self.ax_.plot(
-            counts, objectives, "o-", color=_OBJECTIVE, markersize=4, label="objective"
-        )
+        options = {"color": _OBJECTIVE, "markersize": 4, "label": "objective"}
+        (self.objective_line_,) = self.ax_.plot(counts, objectives, "o-", **options)
         self.ax_.set_ylabel("Objective")
         self._draw_loss(counts)
         self._name_rounds(counts)
@@ -131,13 +130,12 @@ class LabelGraphPathDisplay:
         if np.isnan(losses).all():
             return
         self.loss_ax_ = self.ax_.twinx()
-        (self.loss_line_,) = self.loss_ax_.plot(
-            counts, losses, "s--", color=_LOSS, markersize=4, label="held-out Hamming loss"
-        )
+        options = {"color": _LOSS, "markersize": 4, "label": "held-out Hamming loss"}
+        (self.loss_line_,) = self.loss_ax_.plot(counts, losses, "s--", **options)
         self.loss_ax_.set_ylabel("Held-out Hamming loss")
 
     def _mark_end(self, counts: Array) -> None:
-        curves = [self.objective_line_] + ([] if self.loss_line_ is None else [self.loss_line_])
+        curves = [line for line in (self.objective_line_, self.loss_line_) if line is not None]
         lines = list(curves)
         if self.n_kept < counts[-1]:
             label = f"model: {self.n_kept} clique{'' if self.n_kept == 1 else 's'}"

@@ -7,6 +7,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from labelweave.array_types import Array
+from labelweave.arrays import panels
 from labelweave.labels import LabelCovariance
 
 _ROWS_AT_ONCE = 500
@@ -56,8 +57,8 @@ def most_related(covariance: LabelCovariance, count: int) -> Array:
     variances, every = np.maximum(covariance.diagonal(), 0.0), np.arange(n_labels)
     precisions = np.divide(1.0, variances, out=np.zeros(n_labels), where=variances > 0)
     related = np.empty(n_labels)
-    for start in range(0, n_labels, _ROWS_AT_ONCE):
-        rows = every[start : start + _ROWS_AT_ONCE]
+    for part in panels(n_labels, _ROWS_AT_ONCE):
+        rows = every[part]
         related[rows] = precisions[rows] * (covariance.block(rows, every) ** 2 @ precisions)
     return np.sort(np.argsort(-np.round(related, _DECIMALS), kind="stable")[:count])
 

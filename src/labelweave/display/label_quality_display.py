@@ -48,10 +48,8 @@ def running_quartiles(frequency: Floats, values: Floats) -> tuple[Floats, Floats
     first = np.clip(centers - _SMALLEST_WINDOW // 2, 0, most)
     starts = np.minimum(np.searchsorted(frequency, places / _LIKE_FREQUENCY), first)
     ends = np.maximum(np.searchsorted(frequency, places * _LIKE_FREQUENCY, "right"), first + _SMALLEST_WINDOW)
-    found = [
-        np.quantile(values[start:end], [0.25, 0.5, 0.75]) for start, end in zip(starts, ends, strict=True)
-    ]
-    low, middle, high = np.transpose(found)
+    windows = [values[start:end] for start, end in zip(starts, ends, strict=True)]
+    low, middle, high = np.transpose([np.quantile(window, [0.25, 0.5, 0.75]) for window in windows])
     return places, low, middle, high
 
 
@@ -101,10 +99,9 @@ class LabelQualityDisplay:
         label_names: Sequence[str] | Array,
         quantity: str = "Positive rows",
     ) -> None:
-        self.frequency = np.asarray(frequency, dtype=np.float64)
-        self.precision = np.asarray(precision, dtype=np.float64)
-        self.recall = np.asarray(recall, dtype=np.float64)
-        self.f1 = np.asarray(f1, dtype=np.float64)
+        self.frequency, self.precision, self.recall, self.f1 = (
+            np.asarray(values, dtype=np.float64) for values in (frequency, precision, recall, f1)
+        )
         self.label_names = [str(name) for name in label_names]
         self.quantity = quantity
 
@@ -230,10 +227,10 @@ class LabelQualityDisplay:
         axes = panel_axes(ax, len(chosen), *_SIZE)
         self.figure_ = axes[0].figure
         self.ax_ = axes[0] if len(axes) == 1 else np.asarray(axes, dtype=object)
-        for axis, measure in zip(axes, chosen, strict=True):
+        panels = list(zip(axes, chosen, strict=True))
+        for axis, measure in panels:
             self._draw_points(axis, measure, point_options)
-        pairs = zip(axes, chosen, strict=True)
-        self.named_ = [self._name(axis, measure, n_named) for axis, measure in pairs]
+        self.named_ = [self._name(axis, measure, n_named) for axis, measure in panels]
         return self
 
     def _shown(self, measure: str) -> Array:
@@ -291,9 +288,8 @@ def _same_places(points: Floats) -> list[list[int]]:
 def _joined(names: list[str]) -> str:
     """Write the names of points that lie on each other: all of them if that is short."""
     together = ", ".join(names)
-    return (
-        together if len(names) == 1 or len(together) <= _LONGEST_JOINED else f"{names[0]} +{len(names) - 1}"
-    )
+    is_short = len(names) == 1 or len(together) <= _LONGEST_JOINED
+    return together if is_short else f"{names[0]} +{len(names) - 1}"
 
 
 def _set_log_axis(ax: Any) -> None:

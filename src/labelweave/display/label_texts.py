@@ -6,6 +6,7 @@ import math
 import textwrap
 import unicodedata
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,6 @@ def legend_text(name: object, note: str = "", longest: int = _LONGEST_NAME) -> s
     return f" {text}" if text.startswith("_") else text  # an underscore in front would hide the entry
 
 
-def grouped_count(count: float) -> str:
-    """Write a number of rows, thousands apart."""
-    return f"{count:,.0f}"
-
-
 def wrapped_text(text: str, width: float) -> str:
     """Break a remark in small letters into lines."""
     return "\n".join(textwrap.wrap(text, max(_FEWEST_LETTERS, int(width / _SMALL_LETTER))))
@@ -80,13 +76,8 @@ def name_points(ax: Any, x: Array, y: Array, names: Sequence[Any], *, most: int,
     """
     settle_layout(ax)
     frame, taken = ax.get_window_extent(), _boxes_around(ax, avoid)
-    written = list[int]()
-    for number, place in enumerate(zip(x.tolist(), y.tolist(), names, strict=True)):
-        if len(written) == most:
-            break
-        if _is_placed(ax, place, frame, taken):
-            written.append(number)
-    return written
+    places = enumerate(zip(x.tolist(), y.tolist(), names, strict=True))
+    return list(islice((number for number, place in places if _is_placed(ax, place, frame, taken)), most))
 
 
 def _is_placed(ax: Any, place: tuple[float, float, Any], frame: Any, taken: list[Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ class LabelNumbers:
     """Counts and shares, one a label; unobserved entries are in none.
 
     observed, positive, predicted, hits: rows where the label is observed, true, predicted, and both.
-    precision, recall, f1: naN where there is nothing to divide by.
     auc: the share of pairs of a row with and one without the label that its score puts in order.
     """
 
@@ -27,9 +27,6 @@ class LabelNumbers:
     positive: PerLabel
     predicted: PerLabel
     hits: PerLabel
-    precision: PerLabel
-    recall: PerLabel
-    f1: PerLabel
     auc: PerLabel
 
     @property
@@ -47,6 +44,21 @@ class LabelNumbers:
         """The share of observed rows that have the label."""
         return _ratio(self.positive, self.observed)
 
+    @cached_property
+    def precision(self) -> Array:
+        """The share of rows with the prediction that have the label."""
+        return _ratio(self.hits, self.predicted)
+
+    @cached_property
+    def recall(self) -> Array:
+        """The share of rows with the label that have the prediction."""
+        return _ratio(self.hits, self.positive)
+
+    @cached_property
+    def f1(self) -> Array:
+        """The harmonic mean of both."""
+        return _ratio(2 * self.hits, self.predicted + self.positive)
+
 
 def label_numbers(outcomes: Outcomes) -> LabelNumbers:
     """Count and divide."""
@@ -56,22 +68,12 @@ def label_numbers(outcomes: Outcomes) -> LabelNumbers:
         np.bincount(m.indices, minlength=truth.n_labels) for m in (outcomes.counted, outcomes.hits)
     )
     areas = per_line(*transposed(truth, outcomes.scores), area_under_curve)[0]
-    return LabelNumbers(
-        observed=observed,
-        positive=positive,
-        predicted=predicted,
-        hits=hits,
-        precision=_ratio(hits, predicted),
-        recall=_ratio(hits, positive),
-        f1=_ratio(2 * hits, predicted + positive),
-        auc=areas,
-    )
+    return LabelNumbers(observed, positive, predicted, hits, areas)
 
 
 def _ratio(part: Array, whole: Array) -> Array:
-    found = np.full(len(whole), np.nan)
-    np.divide(part, whole, out=found, where=whole > 0)
-    return found
+    """Divide; NaN where there is nothing to divide by."""
+    return np.asarray(part / np.where(whole > 0, whole, np.nan))
 
 
 def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:

@@ -16,6 +16,7 @@ from labelweave.decisions.layers import chosen_classes, with_probabilities
 from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, log_loss, score_table
+from labelweave.metrics._classes import class_codes
 from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
 from labelweave.report.reported_rows import OnProgress, Outcomes, ReportedRows, all_scores
 
@@ -41,10 +42,8 @@ _WORDS = {
     "false_discoveries": ("False discoveries", "mean share of a row's predicted labels that are wrong"),
     "label_ranking_average_precision": ("Ranking precision", "share of right labels above each right label"),
 }
-_LOW_IS_GOOD = {
-    *("hamming_loss", "log_loss", "taxonomic_loss", "ranking_loss", "coverage_error"),
-    *("false_negatives", "false_discoveries"),
-}
+_LOSSES = ("hamming_loss", "log_loss", "taxonomic_loss", "ranking_loss", "coverage_error")
+_LOW_IS_GOOD = {*_LOSSES, "false_negatives", "false_discoveries"}
 
 
 class MetricLine(NamedTuple):
@@ -62,18 +61,18 @@ class MetricLine(NamedTuple):
 
 def metric_lines(metrics: dict[str, float]) -> list[MetricLine]:
     """Name metrics."""
-    return [MetricLine(*_named(key, value)) for key, value in metrics.items()]
+    return [_metric_line(key, value) for key, value in metrics.items()]
 
 
-def _named(key: str, value: float) -> tuple[str, float, bool, str]:
+def _metric_line(key: str, value: float) -> MetricLine:
     kind, _, size = key.partition("@")
+    name, meaning = _WORDS.get(key, (key, ""))
     if size and kind == "precision":
         best = "best label of a row" if size == "1" else f"{size} best labels of a row"
-        return f"Precision at {size}", value, False, f"share of right ones among the {best}"
-    if size:
-        return f"nDCG at {size}", value, False, "like precision, but the first labels count more"
-    name, meaning = _WORDS.get(key, (key, ""))
-    return name, value, key in _LOW_IS_GOOD, meaning
+        name, meaning = f"Precision at {size}", f"share of right ones among the {best}"
+    elif size:
+        name, meaning = f"nDCG at {size}", "like precision, but the first labels count more"
+    return MetricLine(name, value, key in _LOW_IS_GOOD, meaning)
 
 
 @dataclass(frozen=True)
@@ -166,26 +165,22 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     exact = np.flatnonzero(np.isin(true, names))
     truth = _as_labels(true[exact], names)
     number = "probability" if has_probabilities else "score"
-    predicted = _as_labels(np.array(names, object)[chosen[exact]], names).positives
-    outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number)
     predicted_names = np.array(names, object)[chosen]
+    predicted = _as_labels(predicted_names[exact], names).positives
+    outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number)
     if has_probabilities:
         metrics = class_summary(true, scores, names, taxonomy=taxonomy, y_pred=predicted_names)
     else:
-        metrics = _accuracy(outcomes) | score_table(truth, scores[exact], predicted)
+        accuracy = outcomes.hits.nnz / max(1, len(truth))
+        metrics = {"accuracy": accuracy} | score_table(truth, scores[exact], predicted)
     notes = _class_notes(len(classes), len(known), len(exact))
     return Measured(outcomes, metrics, notes, true.astype(str), predicted_names.astype(str))
 
 
 def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:
-    place = {name: number for number, name in enumerate(names)}
-    columns = np.array([place[name] for name in classes], np.intp)
-    entries = (np.ones(len(columns), np.int8), (np.arange(len(columns)), columns))
+    columns = class_codes(classes, names)
+    entries = (np.ones(len(columns), np.int8), columns, np.arange(len(columns) + 1))
     return LabelMatrix(sp.csr_array(entries, shape=(len(columns), len(names))), None, names)
-
-
-def _accuracy(outcomes: Outcomes) -> dict[str, float]:
-    return {"accuracy": outcomes.hits.nnz / max(1, len(outcomes.truth))}
 
 
 def _class_notes(n_rows: int, n_known: int, n_exact: int) -> list[str]:

@@ -78,32 +78,16 @@ def rendered(content: Mapping[str, Any]) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("labelweave.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"share": _share, "decimal": _decimal, "signed": _signed, "whole": _whole}
+    blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
+    environment = Environment(loader=PackageLoader("labelweave.report"), autoescape=True, **blocks)
+    filters: dict[str, Callable[..., str]] = {
+        "share": lambda value, digits=2: "–" if np.isnan(value) else f"{value:.{digits}f}",
+        "decimal": lambda value: "undefined" if np.isnan(value) else f"{value:.4f}",
+        "signed": lambda value, digits=3: f"{value:+.{digits}f}".replace("-", "−"),
+        "whole": lambda value: f"{int(value):,}",
+    }
+    environment.filters |= filters
     return environment
-
-
-def _share(value: float, digits: int = 2) -> str:
-    """Write a number from 0 to 1; a dash where it is not defined."""
-    return "–" if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def _decimal(value: float) -> str:
-    return "undefined" if np.isnan(value) else f"{value:.4f}"
-
-
-def _signed(value: float, digits: int = 3) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")
-
-
-def _whole(value: int) -> str:
-    return f"{int(value):,}"
 
 
 _MOST_LINES = 10_000  # of the table of all labels
@@ -224,9 +208,7 @@ def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) ->
     return {
         "structure": structure,
         "ties": structure.ties(),
-        "correlations": (
-            None if correlations is None else correlation_picture(correlations, structure.names)
-        ),
+        "correlations": None if correlations is None else correlation_picture(correlations, structure.names),
         "graph_picture": None if graph is None else graph_picture(graph, structure.names),
         "nodes": nodes,
         "tree_picture": None if taxonomy is None else tree_picture(taxonomy, nodes),

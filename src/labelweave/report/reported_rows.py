@@ -66,14 +66,15 @@ class ReportedRows:
 
         Returns columns and their contents, long ones cut; none where the rows are features only.
         """
-        return list(self._cells(row)) if self.frame is not None else []
-
-    def _cells(self, row: int) -> Iterator[tuple[str, str]]:
+        if self.frame is None:
+            return []
         columns = [*self.vectorizer.text, *self.vectorizer.categorical, *self.vectorizer.numeric]
         cells = self.frame[columns].iloc[row]
-        for column, value, is_missing in zip(columns, cells, cells.isna(), strict=True):
-            text = "" if is_missing else str(value)
-            yield column, text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} ..."
+        texts = [
+            "" if is_missing else str(value) for value, is_missing in zip(cells, cells.isna(), strict=True)
+        ]
+        cut = [text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} ..." for text in texts]
+        return list(zip(columns, cut, strict=True))
 
 
 def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> ReportedRows:
@@ -93,10 +94,8 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
     if not names:
         raise ValueError("The data have no rows, so there is nothing to report.")
     if isinstance(model, TableModel):
-        features = model.vectorizer.transform(X)
-        return ReportedRows(
-            classifier, features, names, np.asarray(model.feature_names_), X, model.vectorizer
-        )
+        features, own = model.vectorizer.transform(X), np.asarray(model.feature_names_)
+        return ReportedRows(classifier, features, names, own, X, model.vectorizer)
     features = sp.csr_array(X) if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
     return ReportedRows(classifier, features, names, _feature_names(classifier))
 
@@ -113,9 +112,8 @@ def _row_names(X: Any, row_names: Sequence[Any] | Array | None) -> list[str]:
 
 
 def _feature_names(classifier: Any) -> Array | None:
-    names = getattr(
-        classifier, "feature_names_in_", getattr(innermost(classifier), "feature_names_in_", None)
-    )
+    inside = getattr(innermost(classifier), "feature_names_in_", None)
+    names = getattr(classifier, "feature_names_in_", inside)
     return None if names is None else np.asarray(names, dtype=np.str_)
 
 
@@ -169,10 +167,9 @@ class Outcomes:
 
 def _ones(matrix: Any) -> sp.csr_array:
     """Keep where a matrix is not 0, in whole numbers that can be added up."""
-    csr = sp.csr_array(matrix)
-    csr.eliminate_zeros()
-    csr.sort_indices()
-    return sp.csr_array((np.ones(csr.nnz, np.int64), csr.indices, csr.indptr), shape=csr.shape)
+    found = sp.csr_array(matrix != 0).astype(np.int64)
+    found.sort_indices()
+    return found
 
 
 def all_scores(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,21 +18,14 @@ _MOST_LABELS = 6
 _WORD = re.compile(r"(\w\w+)")
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """What one feature adds to a score.
-
-    value: its value in the row, as the kernel takes it.
-    amount: the value times the weight.
-    """
+class Contribution(NamedTuple):
+    """What one feature adds to a score: its value, as the kernel takes it, times the weight."""
 
     feature: int
-    value: float
     amount: float
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """A score as a sum: ``score = intercept - threshold + sum of contributions + others``.
 
     intercept, threshold: what is the same for all rows.
@@ -80,15 +72,14 @@ class LinearScores:
         column, sign = self._column(label)
         places, values = self._features(row)
         amounts = sign * values * self._weights(column, places)
-        intercept, threshold = (
-            sign * float(self.classifier.intercept_[column]),
-            sign * self._threshold(column),
-        )
+        intercept = sign * float(self.classifier.intercept_[column])
+        threshold = sign * self._threshold(column)
         own = intercept - threshold + float(amounts.sum())
-        others = self._score(row, column, sign) - own
+        scores = np.reshape(self.classifier.decision_function(row), (1, -1))
+        others = sign * float(scores[0, column]) - own
         others = others if abs(others) > _ROUNDING * (1 + np.abs(amounts).sum()) else 0.0
         order = np.argsort(-np.abs(amounts), kind="stable")
-        parts = [Contribution(int(places[k]), float(values[k]), float(amounts[k])) for k in order]
+        parts = [Contribution(int(places[k]), float(amounts[k])) for k in order]
         return Explanation(own + others, intercept, threshold, parts, others)
 
     def _column(self, label: int) -> tuple[int, float]:
@@ -116,13 +107,8 @@ class LinearScores:
         found: Any = getattr(self.classifier, "thresholds_", getattr(self.classifier, "threshold_", 0.0))
         return float(found if np.ndim(found) == 0 else found[column])
 
-    def _score(self, row: Any, column: int, sign: float) -> float:
-        scores = np.asarray(self.classifier.decision_function(row)).reshape(1, -1)
-        return sign * float(scores[0, column])
 
-
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A line of a sum.
 
     name: the feature, or what else is added.
@@ -135,8 +121,7 @@ class Part:
     is_feature: bool
 
 
-@dataclass(frozen=True)
-class LabelOfRow:
+class LabelOfRow(NamedTuple):
     """One label of a row.
 
     verdict: truth and prediction in a word.
@@ -151,28 +136,17 @@ class LabelOfRow:
     parts: list[Part]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table, its text in pieces.
-
-    pieces: text, and "for" or "against" where it pushed a label, else "".
-    """
-
-    column: str
-    pieces: list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class RowExample:
+class RowExample(NamedTuple):
     """A row.
 
-    cells: what a person reads of it.
+    cells: what a person reads of it: columns, and their text in pieces with "for" or "against" where they
+        pushed a label, else "".
     true, predicted: its labels, the errors first, with "missed" or "wrong" where they are errors.
     labels: those that are looked into.
     """
 
     name: str
-    cells: list[Cell]
+    cells: list[tuple[str, list[tuple[str, str]]]]
     true: list[tuple[str, str]]
     predicted: list[tuple[str, str]]
     labels: list[LabelOfRow]
@@ -214,13 +188,13 @@ class RowExamples:
 
     def _labels_of(self, row: int) -> list[int]:
         """List labels of a row: errors first, then hits, by score."""
-        errors = np.concatenate(
-            [self._columns(self.outcomes.missed, row), self._columns(self.outcomes.wrong, row)]
-        )
-        hits = self._columns(self.outcomes.hits, row)
-        scores = self.outcomes.scores[row]
-        ordered = [part[np.argsort(-scores[part], kind="stable")] for part in (errors, hits)]
-        return [int(label) for label in np.concatenate(ordered)[:_MOST_LABELS]]
+        parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
+        missed, wrong, hits = (self._columns(part, row) for part in parts)
+        labels = np.concatenate([missed, wrong, hits])
+        is_hit = np.arange(len(labels)) >= len(labels) - len(hits)
+        return [
+            int(k) for k in labels[np.lexsort((-self.outcomes.scores[row, labels], is_hit))][:_MOST_LABELS]
+        ]
 
     @staticmethod
     def _columns(matrix: Any, row: int) -> Array:
@@ -232,7 +206,7 @@ class RowExamples:
         marks = self._marks(explained[0]) if len(explained) == 1 and explained[0] is not None else {}
         return RowExample(
             self.rows.names[number],
-            [Cell(column, self._pieces(column, text, marks)) for column, text in self.rows.cells(number)],
+            [(column, self._pieces(column, text, marks)) for column, text in self.rows.cells(number)],
             self._judged(row, self.outcomes.truth.positives, "missed", self.outcomes.missed),
             self._judged(row, self.outcomes.predicted, "wrong", self.outcomes.wrong),
             [self._label(row, label, found) for label, found in zip(labels, explained, strict=True)],
@@ -266,8 +240,9 @@ class RowExamples:
         """Write a score as lines: the strongest features for and against, all others, and the constants."""
         shown = _strongest(explained)
         rest = [part.amount for part in explained.contributions if part.amount and part not in shown]
+        together = "1 other feature" if len(rest) == 1 else f"{len(rest)} other features together"
         lines = [(self._name(c), c.amount, True) for c in shown]
-        lines += [(_other_features(len(rest)), sum(rest), False)] if rest else []
+        lines += [(together, sum(rest), False)] if rest else []
         lines += [("the other labels", explained.others, False)] if explained.others else []
         lines += [("intercept", explained.intercept, False)]
         lines += [("less the threshold", -explained.threshold, False)] if explained.threshold else []
@@ -302,7 +277,3 @@ def _strongest(explained: Explanation) -> list[Contribution]:
     ordered = explained.contributions
     up = [part for part in ordered if part.amount > 0][:_PARTS]
     return up + [part for part in ordered if part.amount < 0][:_PARTS][::-1]
-
-
-def _other_features(count: int) -> str:
-    return "1 other feature" if count == 1 else f"{count} other features together"

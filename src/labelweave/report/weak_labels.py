@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.inference import choose_thresholds
+from labelweave.metrics import f1_score
 from labelweave.report.label_numbers import LabelNumbers
 from labelweave.report.reported_rows import Outcomes
 
@@ -70,14 +71,9 @@ def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
 
     Returns one a label, None where nothing was.
     """
-    counts = sp.csr_array(outcomes.missed.T @ outcomes.wrong)
-    found: list[Companion | None] = []
-    for label in range(counts.shape[0]):
-        part = slice(counts.indptr[label], counts.indptr[label + 1])
-        columns, values = counts.indices[part], counts.data[part]
-        best = None if not len(values) else np.lexsort((columns, -values))[0]
-        found.append(None if best is None else Companion(outcomes.names[columns[best]], int(values[best])))
-    return found
+    counts, names = sp.csr_array(outcomes.missed.T @ outcomes.wrong), outcomes.names
+    nothing = np.zeros(len(names))
+    return [next(iter(_best(counts[[k]], names, nothing)), None) for k in range(len(names))]
 
 
 @dataclass(frozen=True)
@@ -120,9 +116,8 @@ def _best_f1(outcomes: Outcomes, labels: list[int]) -> list[tuple[float, float]]
     """Find the threshold that would be best on these rows, and its F1 score."""
     truth, scores = outcomes.truth.select_labels(labels), outcomes.scores[:, labels]
     thresholds = choose_thresholds(truth, scores, "macro_f1").thresholds
-    signs, above = truth.to_signs(), scores > thresholds
-    hits, predicted = (above & (signs > 0)).sum(axis=0), (above & (signs != 0)).sum(axis=0)
-    f1 = 2 * hits / np.maximum(predicted + (signs > 0).sum(axis=0), 1)
+    predicted = sp.csr_array((scores > thresholds).astype(np.int8))
+    f1 = np.asarray(f1_score(truth, predicted, average=None))
     return list(zip(thresholds.tolist(), f1.tolist(), strict=True))
 
 
@@ -151,15 +146,13 @@ def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: 
 
 def _ranking(numbers: LabelNumbers, label: int, threshold: float, f1: float) -> list[str]:
     """Say whether its scores or its threshold are to blame."""
-    auc, now = numbers.auc[label], numbers.f1[label]
+    auc = numbers.auc[label]
     if auc < _BADLY_RANKED:
         return [f"Its scores hardly tell its rows from others (AUC {auc:.2f}, 0.5 is chance)."]
-    if f1 > now + _WORTH_SAYING:
-        ranked = (
-            f"Its scores rank rows well (AUC {auc:.2f})" if auc >= _WELL_RANKED else f"The AUC is {auc:.2f}"
-        )
-        return [f"{ranked}; with the threshold {_number(threshold)}, not 0, its F1 here would be {f1:.2f}."]
-    return []
+    if not f1 > numbers.f1[label] + _WORTH_SAYING:
+        return []
+    ranked = f"Its scores rank rows well (AUC {auc:.2f})" if auc >= _WELL_RANKED else f"The AUC is {auc:.2f}"
+    return [f"{ranked}; with the threshold {_number(threshold)}, not 0, its F1 here would be {f1:.2f}."]
 
 
 def _confusions(numbers: LabelNumbers, label: int, beside: Companions, has_classes: bool) -> list[str]:
