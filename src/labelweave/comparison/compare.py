@@ -7,6 +7,7 @@ import pickle
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -103,11 +104,8 @@ def _named(estimators: Any) -> dict[str, Any]:
         own = type(estimator).__name__ if name is None else str(name)
         if name is not None and own in found:
             raise ValueError(f"Two estimators are named {own!r}; give each a name of its own.")
-        number = 2
-        unique = own
-        while unique in found:
-            unique, number = f"{own} {number}", number + 1
-        found[unique] = estimator
+        numbered = (f"{own} {number}" if number > 1 else own for number in count(1))
+        found[next(name for name in numbered if name not in found)] = estimator
     return found
 
 
@@ -146,14 +144,13 @@ def _measure(estimator: Any, rows: _Rows, train: Array, test: Array) -> dict[str
         metrics = _class_metrics(estimator, unseen, take_rows(rows.y, test), predicted)
     else:
         metrics = _label_metrics(estimator, unseen, rows.labels[test], predicted)
-    costs = {
-        "fit_seconds": fitted - begin, "predict_seconds": done - fitted, "megabytes": _size(estimator) / 1e6,
-    }  # fmt: skip
-    return metrics | costs
+    seconds = {"fit_seconds": fitted - begin, "predict_seconds": done - fitted}
+    return metrics | seconds | {"megabytes": _size(estimator) / 1e6}
 
 
 def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: Any) -> dict[str, float]:
-    predicted = _as_column(predicted) if truth.n_labels == 1 else predicted
+    if truth.n_labels == 1 and np.ndim(predicted) == 1:  # as scikit-learn predicts one label
+        predicted = np.reshape(predicted, (-1, 1))
     if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
         return score_table(truth, Y_pred=predicted)
     scores = label_scores(estimator, unseen, truth.n_labels)
@@ -161,11 +158,6 @@ def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: A
     if hasattr(last, "label_names_"):  # labels are ranked as before thresholds were taken off
         scores = scores + ranking_offsets(last)
     return score_table(truth, scores, Y_pred=predicted)
-
-
-def _as_column(predicted: Any) -> Any:
-    """Give what scikit-learn predicts for one label the shape of labels."""
-    return np.reshape(predicted, (-1, 1)) if np.ndim(predicted) == 1 else predicted
 
 
 def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:

@@ -114,9 +114,8 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
         self._form, self.classes_ = form, form.classes
         if sample_weight is None:
             return TrainingRows(X, y, labels, None)
-        weights = _check_sample_weight(
-            sample_weight, np.zeros((len(labels), 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        column = np.zeros((len(labels), 1))
+        weights = _check_sample_weight(sample_weight, column, dtype=np.float64, ensure_non_negative=True)
         return TrainingRows(X, y, labels, weights)
 
     def _seed(self) -> int:
@@ -176,8 +175,7 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
         ndarray of shape (n, L), or (n,) for two classes
             The scores.
         """
-        parts = [self._decisions(block) for block in self._blocks(X)]
-        return self._form.scores(np.concatenate(parts))
+        return self._form.scores(np.concatenate([self._decisions(block) for block in self._blocks(X)]))
 
     def predict(self, X: Any) -> Any:
         """Predict the labels of every row, in the form that the training labels had.
@@ -283,11 +281,7 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
         if isinstance(parameters["random_state"], np.random.RandomState):
             parameters["random_state"] = None
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
-        fitted = {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_") and name not in kept_elsewhere
-        }
+        fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
         form = dict(vars(self._form))
         classes = form.pop("classes")
         are_objects = classes.dtype == object

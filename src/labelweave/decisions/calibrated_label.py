@@ -83,14 +83,10 @@ class CalibratedLabelClassifier(DecisionClassifier):
         self.random_state = random_state
 
     def _choose(self, held: HeldOutScores) -> None:
-        self.calibration_ = calibrate_labels(
-            held.labels,
-            self._calibrated_from(held.scores),
-            self.method,
-            pooling=self.pooling,
-            min_positives=self.min_positives,
-            sample_weight=held.weights,
-        )
+        scores = self._calibrated_from(held.scores)
+        options = {"pooling": self.pooling, "min_positives": self.min_positives}
+        options["sample_weight"] = held.weights
+        self.calibration_ = calibrate_labels(held.labels, scores, self.method, **options)
 
     def _calibrated_from(self, scores: Array) -> Array:
         if decision_level(self.estimator_, self.response_method) == 0:

@@ -109,14 +109,8 @@ class ConformalLabelClassifier(DecisionClassifier):
             fit = partial(fit_on, self.estimator, data)
             held, part = score_held_out(data, [split], self.response_method, fit)
             self._keep_estimator(part.model)
-        found = control_mistakes(
-            held.labels,
-            held.scores,
-            self.control,
-            level=self.level,
-            guarantee=self.guarantee,
-            confidence=self.confidence,
-        )
+        limits = {"level": self.level, "guarantee": self.guarantee, "confidence": self.confidence}
+        found = control_mistakes(held.labels, held.scores, self.control, **limits)
         self.threshold_, self.calibration_risk_, self.n_calibration_rows_ = found
         return self
 

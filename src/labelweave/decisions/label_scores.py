@@ -35,11 +35,7 @@ def decision_level(estimator: Any, response: str = "auto") -> float:
 
 def take_rows(table: Any, rows: Any) -> Any:
     """Take rows of what users hold, of the same kind."""
-    from labelweave.labels import LabelMatrix
-
-    if isinstance(table, LabelMatrix):
-        return table[rows]
-    return _safe_indexing(table, rows)
+    return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
 def rows_of(table: Any) -> int:
@@ -78,8 +74,7 @@ def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: in
     """Say which rows each model is fitted to and which it scores.
 
     cv: none for one split; a number of folds; or what scikit-learn takes as ``cv``.  Splits by None or a
-    number are
-        stratified by labels.
+        number are stratified by labels.
     """
     if cv is None:
         _require_rows(len(data.labels), 2)

@@ -64,10 +64,10 @@ def decision_words(classifier: Any, is_inside: bool = False) -> str:
 def _tuned_words(classifier: Any) -> str:
     value = f"{classifier.objective_value_:.4g}"
     where = "on all rows" if classifier.cv == "prefit" else "on held-out rows"
+    aim = f"best for {classifier.objective}"
     if classifier.objective in _OBJECTIVES:
-        aim = f"{_OBJECTIVES[classifier.objective].format(classifier.target)}, {value} {where}"
-    else:
-        aim = f"best for {classifier.objective}, {value} {where}"
+        aim = _OBJECTIVES[classifier.objective].format(classifier.target)
+    aim += f", {value} {where}"
     if classifier.scope == "top_k":
         return f"the {classifier.k_} best labels of every row, {aim}"
     low, high = float(np.min(classifier.thresholds_)), float(np.max(classifier.thresholds_))
@@ -94,11 +94,10 @@ def guarantee_words(classifier: Any) -> str | None:
         return None
     settings: Any = classifier
     share = f"the expected share of {_SHARES[settings.control]} is at most {settings.level:g}"
-    if settings.guarantee == "expectation":
-        how = "on average over draws of the calibration rows"
-    else:
-        how = f"with probability {settings.confidence:g} over draws of the calibration rows"
-    return f"for rows like the {settings.n_calibration_rows_} calibration rows {share}, {how}"
+    is_mean = settings.guarantee == "expectation"
+    how = "on average" if is_mean else f"with probability {settings.confidence:g}"
+    rows = f"for rows like the {settings.n_calibration_rows_} calibration rows"
+    return f"{rows} {share}, {how} over draws of the calibration rows"
 
 
 def layer_words(classifier: Any) -> list[tuple[Any, str]]:

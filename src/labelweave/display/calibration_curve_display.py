@@ -77,10 +77,8 @@ class CalibrationCurveDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes of the picture.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
     lines_ : list of matplotlib.lines.Line2D
         The curves.
 
@@ -113,12 +111,7 @@ class CalibrationCurveDisplay:
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
             Their labels, NaN where not observed, or classes.
         **options : dict
-            What :meth:`from_predictions` takes.
-
-        Returns
-        -------
-        CalibrationCurveDisplay
-            The picture.
+            Further options: see :meth:`from_predictions`.
 
         Raises
         ------
@@ -163,12 +156,7 @@ class CalibrationCurveDisplay:
         label_names : sequence of str or None, default=None
             One name a label, by default those of ``Y_true`` or the columns of ``probabilities``.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        CalibrationCurveDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------

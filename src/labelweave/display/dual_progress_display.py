@@ -131,10 +131,8 @@ class DualProgressDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes or ndarray of them
-        The axes, an array if there are several panels.
-    figure_ : matplotlib.figure.Figure
-        Their figure.
+    ax_, figure_ : matplotlib.axes.Axes, or ndarray of them for several panels, and Figure
+        Where the picture is.
     lines_ : list of matplotlib.lines.Line2D
         Every line.
 
@@ -162,12 +160,7 @@ class DualProgressDisplay:
         estimator : estimator, sequence of estimators, or mapping of str to estimator
             Fitted, with a ``trace_``; a mapping's keys name them.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        DualProgressDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------
@@ -192,12 +185,7 @@ class DualProgressDisplay:
         traces : list of records, or mapping of str to such lists
             One ``trace_``, or several by name.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        DualProgressDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------

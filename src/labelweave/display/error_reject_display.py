@@ -36,10 +36,8 @@ class ErrorRejectDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes of the picture.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
     line_ : matplotlib.lines.Line2D
         The curve.
 
@@ -83,12 +81,7 @@ class ErrorRejectDisplay:
         name : str or None, default=None
             What the legend calls the curve, by default the name of the model's class.
         **options : dict
-            What :meth:`from_predictions` takes but ``classes``.
-
-        Returns
-        -------
-        ErrorRejectDisplay
-            The picture.
+            Further options, ``classes`` excepted: see :meth:`from_predictions`.
 
         Raises
         ------
@@ -133,12 +126,7 @@ class ErrorRejectDisplay:
         name : str or None, default=None
             What the legend calls the curve; without a name it is not in the legend.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        ErrorRejectDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------

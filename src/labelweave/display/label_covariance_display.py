@@ -142,10 +142,8 @@ class LabelCovarianceDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes of the picture.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
     image_ : matplotlib.image.AxesImage
         The coloured cells.
 
@@ -202,12 +200,7 @@ class LabelCovarianceDisplay:
         max_labels : int, default=1000
             The most labels to show; of more, those with the strongest correlations.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        LabelCovarianceDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------
@@ -247,12 +240,7 @@ class LabelCovarianceDisplay:
         estimator : estimator or Pipeline
             Fitted, with a ``label_covariance_``.
         **options : dict
-            What :meth:`from_covariance` takes.
-
-        Returns
-        -------
-        LabelCovarianceDisplay
-            The picture.
+            Further options: see :meth:`from_covariance`.
 
         Raises
         ------

@@ -51,10 +51,8 @@ class LabelGraphDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes of the picture.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
     texts_ : dict of int to matplotlib.text.Text
         The name of every label that is drawn.
     lines_ : list of matplotlib.lines.Line2D
@@ -94,12 +92,7 @@ class LabelGraphDisplay:
         max_cliques : int, default=50
             The most cliques to show; of more, the strongest, or the first where strengths are not known.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        LabelGraphDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------
@@ -125,12 +118,7 @@ class LabelGraphDisplay:
         estimator : estimator or Pipeline
             Fitted, with a ``label_graph_``.
         **options : dict
-            What :meth:`from_graph` takes.
-
-        Returns
-        -------
-        LabelGraphDisplay
-            The picture.
+            Further options: see :meth:`from_graph`.
 
         Raises
         ------

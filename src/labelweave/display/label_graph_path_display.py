@@ -69,12 +69,7 @@ class LabelGraphPathDisplay:
         estimator : estimator or Pipeline
             Fitted, with a ``graph_trace_``.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        LabelGraphPathDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------

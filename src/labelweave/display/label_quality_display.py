@@ -73,10 +73,8 @@ class LabelQualityDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes or ndarray of them
-        The axes, an array if there are several panels.
-    figure_ : matplotlib.figure.Figure
-        Their figure.
+    ax_, figure_ : matplotlib.axes.Axes, or ndarray of them for several panels, and Figure
+        Where the picture is.
     named_ : list of list of str
         What is written beside points of each panel: a label's name; of points that lie on each other all
         names, or one and how many more.
@@ -122,12 +120,7 @@ class LabelQualityDisplay:
         frequency : array-like of shape (L,) or None, default=None
             Positive rows of each label where the model was trained, by default those of ``y``.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        LabelQualityDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------
@@ -164,12 +157,7 @@ class LabelQualityDisplay:
         label_names : sequence of str or None, default=None
             One name a label, by default those of ``Y_true`` or the columns of ``Y_pred``.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        LabelQualityDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------

@@ -109,10 +109,8 @@ class TaxonomyDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes of the picture.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
     errors_ : dict of str to float
         The share of wrong rows of every node that has rows.
 
@@ -155,12 +153,7 @@ class TaxonomyDisplay:
         taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
             The tree, by default the one that the model was fitted with.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        TaxonomyDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------
@@ -192,12 +185,7 @@ class TaxonomyDisplay:
         y_pred : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
             The predictions, of the same kind.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        TaxonomyDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------

@@ -149,10 +149,8 @@ class ThresholdCurveDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes of the picture.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
     lines_ : list of matplotlib.lines.Line2D
         The curves.
 
@@ -197,12 +195,7 @@ class ThresholdCurveDisplay:
             The scores; "auto" prefers the first.  To scores of models that have ``thresholds_`` these are
             added back, so that the axis shows what thresholds were chosen from.
         **options : dict
-            What :meth:`from_predictions` takes but ``thresholds``.
-
-        Returns
-        -------
-        ThresholdCurveDisplay
-            The picture.
+            Further options, ``thresholds`` excepted: see :meth:`from_predictions`.
 
         Raises
         ------
@@ -243,12 +236,7 @@ class ThresholdCurveDisplay:
         label_names : sequence of str or None, default=None
             One name a label, by default those of ``Y_true`` or the columns of ``scores``.
         **plot_options : dict
-            What :meth:`plot` takes.
-
-        Returns
-        -------
-        ThresholdCurveDisplay
-            The picture.
+            Further options: see :meth:`plot`.
 
         Raises
         ------
@@ -366,4 +354,4 @@ def _read_thresholds(thresholds: Any, n_labels: int) -> Sequence[float | None]:
             f"thresholds have shape {given.shape} for {n_labels} labels; give one finite number, or one a "
             "label."
         )
-    return np.broadcast_to(given, n_labels).tolist()
+    return [float(value) for value in np.broadcast_to(given, n_labels)]

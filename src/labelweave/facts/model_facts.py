@@ -55,9 +55,8 @@ def model_facts(model: Any) -> ModelFacts:
     outer = model.classifier if isinstance(model, TableModel) else model
     inner = innermost(outer)
     names = model.feature_names_ if isinstance(model, TableModel) else _read(model, "feature_names_in_")
-    own: Plain = {"kernel": _kernel(inner), "support_rows": _support_rows(inner), "steps": "rounds"} | _own(
-        inner
-    )
+    support = _read(inner, "support_")
+    own: Plain = {"kernel": _kernel(inner), "steps": "rounds"} | _own(inner)
     return ModelFacts(
         classifier=type(inner).__name__,
         parameters=plain_parameters(inner),
@@ -66,6 +65,7 @@ def model_facts(model: Any) -> ModelFacts:
         labels=[str(name) for name in outer.label_names_],
         features=_read(outer, "n_features_in_"),
         feature_names=names is not None,
+        support_rows=None if support is None else len(support),
         fit=_fit(inner),
         thresholds=_thresholds(inner),
         decisions=[
@@ -101,15 +101,9 @@ def _kernels(words: list[str]) -> str:
     return f"{len(words)} kernels, the first {words[0]}" if several else words[0]
 
 
-def _support_rows(model: Any) -> int | None:
-    support = _read(model, "support_")
-    return None if support is None else len(support)
-
-
 def _thresholds(model: Any) -> Thresholds | None:
-    found = next(
-        (v for v in (_read(model, "thresholds_"), _read(model, "threshold_")) if v is not None), None
-    )
+    own = _read(model, "thresholds_")
+    found = _read(model, "threshold_") if own is None else own
     if found is None:
         return None
     is_probability = isinstance(model, KernelLogisticClassifier)

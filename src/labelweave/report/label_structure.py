@@ -12,7 +12,7 @@ from labelweave.array_types import Array
 from labelweave.decisions.layers import innermost
 from labelweave.display.label_order import beyond_common_share, is_mostly_common
 from labelweave.estimators import LabelGraphClassifier
-from labelweave.facts import FactorGeometry, covariance_of, model_facts, prior_covariances
+from labelweave.facts import CliqueFacts, FactorGeometry, covariance_of, model_facts, prior_covariances
 from labelweave.labels import CliqueGraph, LabelCovariance
 
 _MOST_LABELS = 2000  # of which all pairs are looked at
@@ -33,18 +33,6 @@ class Tie(NamedTuple):
     first: str
     second: str
     value: float
-
-
-class Edge(NamedTuple):
-    """Labels that are scored together.
-
-    weight: how strong the edge is, NaN where unknown.
-    effect: whether its labels like to be on together.
-    """
-
-    labels: list[str]
-    weight: float
-    effect: str
 
 
 @dataclass(frozen=True)
@@ -113,18 +101,10 @@ class LabelStructure:
         """The label graph, if the model has one."""
         return self.inner.label_graph_ if isinstance(self.inner, LabelGraphClassifier) else None
 
-    def edges(self) -> list[Edge]:
+    def edges(self) -> list[CliqueFacts]:
         """List the cliques of the label graph, the strongest first."""
-        graph = self.graph
-        if graph is None:
-            return []
-        weights = np.full(graph.n_cliques, np.nan) if graph.weights is None else graph.weights
-        signs = np.zeros(graph.n_cliques) if graph.signs is None else graph.signs
-        words = {1: "attract", -1: "exclude", 0: ""}
-        return [
-            Edge([self.names[label] for label in graph.cliques[k]], float(weights[k]), words[int(signs[k])])
-            for k in np.argsort(-weights, kind="stable")[:_MOST_EDGES]
-        ]
+        graph = model_facts(self.classifier).graph
+        return [] if graph is None else graph.cliques[:_MOST_EDGES]
 
     @cached_property
     def _geometry(self) -> FactorGeometry | None:

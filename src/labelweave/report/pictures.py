@@ -232,25 +232,17 @@ def graph_picture(graph: CliqueGraph, names: list[str]) -> GraphPicture | None:
     x, y = (drawing.layout.places + _GRAPH_MARGIN).round(1).T
     places = list(zip(x.tolist(), (height - y).round(1).tolist(), strict=True))
     lines = _lines(drawing, places, names)
-    return GraphPicture(
-        names=_names(drawing, places, names),
-        lines=lines,
-        hubs=places[len(drawing.labels) :],
-        font=drawing.font,
-        width=round(float(width), 1),
-        height=round(float(height), 1),
-        n_shown=drawing.graph.n_cliques,
-        n_cliques=graph.n_cliques,
-        kinds=[kind for kind in _KINDS.values() if any(line.kind == kind for line in lines)],
-    )
+    kinds = [kind for kind in _KINDS.values() if any(line.kind == kind for line in lines)]
+    size = round(float(width), 1), round(float(height), 1)
+    hubs, counts = places[len(drawing.labels) :], (drawing.graph.n_cliques, graph.n_cliques)
+    return GraphPicture(_names(drawing, places, names), lines, hubs, drawing.font, *size, *counts, kinds)
 
 
 def _names(drawing: GraphDrawing, places: list[tuple[float, float]], names: list[str]) -> list[Name]:
+    parts = zip(drawing.labels, drawing.texts, places, drawing.boxes.round(1).tolist(), strict=False)
     return [
         Name(x, y, round(width + _PADDING, 1), height, text, names[label])
-        for label, text, (x, y), (width, height) in zip(
-            drawing.labels, drawing.texts, places, drawing.boxes.round(1).tolist(), strict=False
-        )
+        for label, text, (x, y), (width, height) in parts
     ]
 
 
@@ -308,21 +300,16 @@ def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> TreePicture | 
     places, names = icicle_of(taxonomy), tail_names(taxonomy)
     height = float(np.clip(_HEIGHT_A_LEAF * places.is_end.sum(), _LEAST_HEIGHT, _MOST_HEIGHT))
     wide = _TREE_WIDTH / places.n_columns
-    cells = [
-        _cell(nodes[node], names[node], column * wide, wide, height * top, height * bottom)
-        for node, column, top, bottom in zip(
-            places.nodes, places.columns, places.top, places.bottom, strict=True
-        )
-    ]
+    left, top, tall = places.columns * wide, height * places.top, height * (places.bottom - places.top)
+    boxes = np.column_stack([left, top, np.full(len(left), wide), tall])
+    cells = [_cell(nodes[node], names[node], box) for node, box in zip(places.nodes, boxes, strict=True)]
     return TreePicture(cells, _TREE_WIDTH, height)
 
 
-def _cell(node: NodeNumbers, name: str, left: float, wide: float, top: float, bottom: float) -> Cell:
-    text = ""
-    if bottom - top >= _LINE:
-        letters = int(wide / _LETTER * len(name) / max(1.0, letters_across(name))) - 1
+def _cell(node: NodeNumbers, name: str, box: Array) -> Cell:
+    text, (x, y, width, height) = "", (round(float(part), 1) for part in box)
+    if box[3] >= _LINE:
+        letters = int(box[2] / _LETTER * len(name) / max(1.0, letters_across(name))) - 1
         text = shortened(name, max(1, letters))
     words = f"{node.name}: {node.missed:,} of {node.positive:,} predicted elsewhere"
-    missed = 1.0 - node.recall if node.positive else float("nan")
-    place = [round(float(part), 1) for part in (left, top, wide, bottom - top)]
-    return Cell(place[0], place[1], place[2], place[3], text, words, missed)
+    return Cell(x, y, width, height, text, words, 1.0 - node.recall)

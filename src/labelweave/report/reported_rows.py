@@ -70,9 +70,7 @@ class ReportedRows:
             return []
         columns = [*self.vectorizer.text, *self.vectorizer.categorical, *self.vectorizer.numeric]
         cells = self.frame[columns].iloc[row]
-        texts = [
-            "" if is_missing else str(value) for value, is_missing in zip(cells, cells.isna(), strict=True)
-        ]
+        texts = ["" if absent else str(cell) for cell, absent in zip(cells, cells.isna(), strict=True)]
         cut = [text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} ..." for text in texts]
         return list(zip(columns, cut, strict=True))
 

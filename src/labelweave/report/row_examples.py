@@ -191,10 +191,9 @@ class RowExamples:
         parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
         missed, wrong, hits = (self._columns(part, row) for part in parts)
         labels = np.concatenate([missed, wrong, hits])
-        is_hit = np.arange(len(labels)) >= len(labels) - len(hits)
-        return [
-            int(k) for k in labels[np.lexsort((-self.outcomes.scores[row, labels], is_hit))][:_MOST_LABELS]
-        ]
+        is_hit = np.arange(len(labels)) >= len(missed) + len(wrong)
+        order = np.lexsort((-self.outcomes.scores[row, labels], is_hit))
+        return [int(label) for label in labels[order][:_MOST_LABELS]]
 
     @staticmethod
     def _columns(matrix: Any, row: int) -> Array:
