@@ -105,8 +105,8 @@ def test_words_are_marked_in_the_text():
     )
     missed, wrong = RowExamples(rows, outcomes).of_label(0)
     assert (missed.name, wrong.name) == ("0", "3")
-    pieces = dict(missed.cells[0].pieces)
+    pieces = dict(missed.cells[0][1])
     assert pieces["rose"] == "for"
-    assert "".join(text for text, _ in missed.cells[0].pieces) == "A red rose, red!"
+    assert "".join(text for text, _ in missed.cells[0][1]) == "A red rose, red!"
     assert [part.name for part in missed.labels[0].parts if part.is_feature]
-    assert dict(wrong.cells[0].pieces)["blue"] == "against"
+    assert dict(wrong.cells[0][1])["blue"] == "against"

@@ -36,15 +36,9 @@ class _Rows(NamedTuple):
 
 
 def compare(
-    estimators: Any,
-    X: Any,
-    y: Any,
-    cv: Any = 5,
-    *,
-    reference: str | None = None,
-    random_state: int | None = 0,
-    on_fit: Callable[[str, int], None] | None = None,
-) -> Comparison:
+    estimators: Any, X: Any, y: Any, cv: Any = 5, *, reference: str | None = None,
+    random_state: int | None = 0, on_fit: Callable[[str, int], None] | None = None,
+) -> Comparison:  # fmt: skip
     """Compare models on the same folds: metrics, time to fit and to predict, size, paired differences.
 
     Parameters

@@ -163,59 +163,17 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
         return np.asarray([str(name) for name in self.classes_])
 
     def decision_function(self, X: Any) -> Array:
-        """Score every label; a positive score predicts the label.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n, L), or (n,) for two classes
-            The scores.
-        """
+        """Score labels, positive where predicted; see :meth:`MaxMarginClassifier.decision_function`."""
         return self._form.scores(np.concatenate([self._decisions(block) for block in self._blocks(X)]))
 
     def predict(self, X: Any) -> Any:
-        """Predict the labels of every row, in the form that the training labels had.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The rows.
-
-        Returns
-        -------
-        ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
-            The labels: a frame for a frame, sparse for sparse, classes for classes.
-        """
+        """Predict labels in the form of y in fit; see :meth:`MaxMarginClassifier.predict`."""
         parts = [self._form.decide(self._decisions(block)) for block in self._blocks(X)]
         index = getattr(X, "index", None)
         return self._form.join(parts, None if callable(index) else index)
 
     def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
-        """Find the k labels with the highest scores, whatever their thresholds.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The rows.
-        k : int, default=5
-            How many labels, at most the number there are.
-
-        Returns
-        -------
-        labels : ndarray of int, shape (n, k)
-            Label numbers, best first; ties go to the lower number.
-        scores : ndarray of shape (n, k)
-            Their scores, without what labels' own thresholds take off.
-
-        Raises
-        ------
-        ValueError
-            If k is not between 1 and the number of labels.
-        """
+        """Find the k best labels before thresholds; see :meth:`MaxMarginClassifier.predict_top`."""
         check_is_fitted(self)
         if not 1 <= k <= self._n_columns:
             raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {self._n_columns}.")
@@ -228,22 +186,7 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
         return np.concatenate(labels), np.concatenate(scores)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the share of rows whose labels are all right (unobserved labels do not count).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The rows.
-        y : array-like, sparse matrix, DataFrame or LabelMatrix
-            The true labels or classes.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Subset accuracy.
-        """
+        """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
         if self._form.kind != "labels":
             return float(super().score(X, y, sample_weight))
         return float(subset_accuracy(y, self.predict(X), sample_weight=sample_weight))

@@ -103,17 +103,6 @@ class CalibratedLabelClassifier(DecisionClassifier):
         return table - 0.5
 
     def predict_proba(self, X: Any) -> Array:
-        """Compute the calibrated probability of every label.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, L), or (n, 2) for two classes
-            The probabilities.
-        """
+        """Compute calibrated probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         table = np.concatenate([self._probabilities(block) for block in self._blocks(X)])
         return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table

@@ -135,7 +135,7 @@ class TunedThresholdClassifier(DecisionClassifier):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Give the estimator's own probabilities; see :meth:`CalibratedLabelClassifier.predict_proba`."""
+        """Give the estimator's own probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)
         table = label_probabilities(self.estimator_, X, self._n_columns)
         return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from labelweave.array_types import Array, Floats
+from labelweave.array_types import Floats
 from labelweave.decisions.label_scores import label_probabilities
 from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.given_labels import (
+    Names,
     chosen_labels,
     fitted_model,
     model_truth,
@@ -49,12 +50,7 @@ class CalibrationCurve:
 
 
 def calibration_curve(labels: LabelMatrix, table: Floats, n_bins: int, name: str) -> CalibrationCurve:
-    """Sort observed entries into bins by their probability, all labels together.
-
-    name: what the legend calls the curve.
-    Shapes: labels (n, L), table (n, L).
-    Raises ValueError if no entry was observed or a probability is outside 0 to 1.
-    """
+    """Sort observed entries (n, L) into bins by their probability, all labels together."""
     if not labels.observed_counts().any():
         raise ValueError(f"{name} has no observed entry to compare with; choose labels that have some.")
     error = expected_calibration_error(labels, table, n_bins=n_bins)
@@ -99,7 +95,7 @@ class CalibrationCurveDisplay:
         self.curves = list(curves)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> CalibrationCurveDisplay:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
         """Draw the curves of a fitted model on some rows.
 
         Parameters
@@ -132,15 +128,9 @@ class CalibrationCurveDisplay:
 
     @classmethod
     def from_predictions(
-        cls,
-        Y_true: Any,
-        probabilities: Any,
-        *,
-        labels: Sequence[Any] | Any | None = None,
-        n_bins: int = 10,
-        label_names: Sequence[str] | Array | None = None,
-        **plot_options: Any,
-    ) -> CalibrationCurveDisplay:
+        cls, Y_true: Any, probabilities: Any, *, labels: Any = None, n_bins: int = 10,
+        label_names: Names | None = None, **options: Any,
+    ) -> Self:  # fmt: skip
         """Draw the curves of given probabilities.
 
         Parameters
@@ -155,7 +145,7 @@ class CalibrationCurveDisplay:
             The number of bins.
         label_names : sequence of str or None, default=None
             One name a label, by default those of ``Y_true`` or the columns of ``probabilities``.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -168,16 +158,14 @@ class CalibrationCurveDisplay:
         table, names = score_table(probabilities, truth), names_of(truth)
         if labels is None:
             name = f"all {truth.n_labels} labels" if truth.n_labels > 1 else names[0]
-            return cls([calibration_curve(truth, table, n_bins, name)]).plot(**plot_options)
+            return cls([calibration_curve(truth, table, n_bins, name)]).plot(**options)
         curves = [
             calibration_curve(truth.select_labels([k]), table[:, [k]], n_bins, names[k])
             for k in chosen_labels(truth, labels)
         ]
-        return cls(curves).plot(**plot_options)
+        return cls(curves).plot(**options)
 
-    def plot(
-        self, ax: Any = None, *, name: str | None = None, counts: bool = True, **line_options: Any
-    ) -> CalibrationCurveDisplay:
+    def plot(self, ax: Any = None, *, name: str | None = None, counts: bool = True, **options: Any) -> Self:
         """Draw the curves.
 
         Parameters
@@ -188,7 +176,7 @@ class CalibrationCurveDisplay:
             What the legend calls a single curve, such as the name of the model.
         counts : bool, default=True
             Whether to draw the numbers of entries below.
-        **line_options : dict
+        **options : dict
             What matplotlib's ``plot`` takes, such as ``color``.
 
         Returns
@@ -207,7 +195,7 @@ class CalibrationCurveDisplay:
             self.ax_.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=1)
             self.ax_.set_ylim(bottom=-0.02)
         only = name if len(self.curves) == 1 else None
-        self.lines_ = [self._draw(curve, only or curve.name, line_options) for curve in self.curves]
+        self.lines_ = [self._draw(curve, only or curve.name, options) for curve in self.curves]
         self._label_axes()
         if counts:
             self._draw_counts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -52,13 +52,7 @@ class Progress:
 
 
 def read_trace(name: str, trace: Sequence[Any]) -> Progress:
-    """Read a list of records.
-
-    name: what the legend calls the fit.
-    trace: with a round, a time and an objective; a dual value and a gap if there are.
-    Raises ValueError if there are no records.
-    Raises TypeError if they lack an objective.
-    """
+    """Read records with a round, a time, an objective and, if there are, a dual value and a gap."""
     records = list(trace)
     if not records:
         raise ValueError(
@@ -76,13 +70,7 @@ def read_trace(name: str, trace: Sequence[Any]) -> Progress:
 
 
 def trace_of(name: str, estimator: Any) -> Progress:
-    """Read the trace of a fitted model.
-
-    name: what the legend calls it.
-    estimator: fitted, with a ``trace_``, or a wrapper of such a one.
-    Raises NotFittedError if the model is not fitted.
-    Raises TypeError if it has no trace.
-    """
+    """Read the trace of a fitted model, or of the one that it wraps."""
     model = fitted_model(estimator)
     for holder in (model, last_step(getattr(model, "estimator_", None))):
         if hasattr(holder, "trace_"):
@@ -94,10 +82,7 @@ def trace_of(name: str, estimator: Any) -> Progress:
 
 
 def named_models(models: Any) -> dict[str, Any]:
-    """Name models: by the keys of a mapping, else by their classes.
-
-    Returns the models; a second one of a class has a number after its name.
-    """
+    """Name models by the keys of a mapping, else by their classes, a second one of a class with a number."""
     if isinstance(models, Mapping):
         return {str(name): model for name, model in models.items()}
     named = dict[str, Any]()
@@ -152,14 +137,14 @@ class DualProgressDisplay:
         self.fits = list(fits)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, **plot_options: Any) -> DualProgressDisplay:
+    def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """Draw the progress of fitted models.
 
         Parameters
         ----------
         estimator : estimator, sequence of estimators, or mapping of str to estimator
             Fitted, with a ``trace_``; a mapping's keys name them.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -172,19 +157,17 @@ class DualProgressDisplay:
             If a trace is empty.
         """
         models = named_models(estimator)
-        return cls([trace_of(name, model) for name, model in models.items()]).plot(**plot_options)
+        return cls([trace_of(name, model) for name, model in models.items()]).plot(**options)
 
     @classmethod
-    def from_traces(
-        cls, traces: Mapping[str, Sequence[Any]] | Sequence[Any], **plot_options: Any
-    ) -> DualProgressDisplay:
+    def from_traces(cls, traces: Mapping[str, Sequence[Any]] | Sequence[Any], **options: Any) -> Self:
         """Draw traces.
 
         Parameters
         ----------
         traces : list of records, or mapping of str to such lists
             One ``trace_``, or several by name.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -195,17 +178,12 @@ class DualProgressDisplay:
             If a trace is empty.
         """
         named = traces if isinstance(traces, Mapping) else {"fit": traces}
-        return cls([read_trace(str(name), trace) for name, trace in named.items()]).plot(**plot_options)
+        return cls([read_trace(str(name), trace) for name, trace in named.items()]).plot(**options)
 
     def plot(
-        self,
-        ax: Any = None,
-        *,
-        panels: Sequence[Literal["objective", "gap"]] = ("objective", "gap"),
-        against: Literal["time", "rounds"] = "time",
-        relative: bool | None = None,
-        **line_options: Any,
-    ) -> DualProgressDisplay:
+        self, ax: Any = None, *, panels: Sequence[Literal["objective", "gap"]] = ("objective", "gap"),
+        against: Literal["time", "rounds"] = "time", relative: bool | None = None, **line_options: Any,
+    ) -> Self:  # fmt: skip
         """Draw a panel for the objective and one for the gap.
 
         Parameters

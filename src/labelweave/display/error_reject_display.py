@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, place_legend
@@ -54,12 +55,7 @@ class ErrorRejectDisplay:
     [0.25, 0.0, 0.0, 0.0]
     """
 
-    def __init__(
-        self,
-        rejected_fraction: Sequence[float] | Array,
-        error: Sequence[float] | Array,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, rejected_fraction: ArrayLike, error: ArrayLike, name: str | None = None) -> None:
         self.rejected_fraction = np.asarray(rejected_fraction, dtype=np.float64)
         self.error = np.asarray(error, dtype=np.float64)
         self.name = name
@@ -67,7 +63,7 @@ class ErrorRejectDisplay:
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any
-    ) -> ErrorRejectDisplay:
+    ) -> Self:
         """Draw the curve of a fitted model on some rows.
 
         Parameters
@@ -102,15 +98,9 @@ class ErrorRejectDisplay:
 
     @classmethod
     def from_predictions(
-        cls,
-        y_true: Any,
-        probabilities: Any,
-        *,
-        classes: Sequence[Any] | Array | None = None,
-        sample_weight: Any | None = None,
-        name: str | None = None,
-        **plot_options: Any,
-    ) -> ErrorRejectDisplay:
+        cls, y_true: Any, probabilities: Any, *, classes: Sequence[Any] | Array | None = None,
+        sample_weight: Any = None, name: str | None = None, **options: Any,
+    ) -> Self:  # fmt: skip
         """Draw the curve of given probabilities.
 
         Parameters
@@ -125,7 +115,7 @@ class ErrorRejectDisplay:
             One weight a row, by default ones.
         name : str or None, default=None
             What the legend calls the curve; without a name it is not in the legend.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -135,11 +125,11 @@ class ErrorRejectDisplay:
             the classes or nothing was observed.
         """
         curve = error_reject_curve(y_true, probabilities, classes, sample_weight=sample_weight)
-        return cls(*curve, name).plot(**plot_options)
+        return cls(*curve, name).plot(**options)
 
     def plot(
-        self, ax: Any = None, *, name: str | None = None, max_rejected: float = 0.5, **line_options: Any
-    ) -> ErrorRejectDisplay:
+        self, ax: Any = None, *, name: str | None = None, max_rejected: float = 0.5, **options: Any
+    ) -> Self:
         """Draw the curve.
 
         Parameters
@@ -151,7 +141,7 @@ class ErrorRejectDisplay:
         max_rejected : float, default=0.5
             The rejected fraction at which the picture ends, above 0 and at most 1;
             close to 1 the error is one of few rows.
-        **line_options : dict
+        **options : dict
             What matplotlib's ``plot`` takes, such as ``color`` and ``linestyle``.
 
         Returns
@@ -172,9 +162,9 @@ class ErrorRejectDisplay:
         self.figure_ = self.ax_.figure
         name = self.name if name is None else name
         fractions, errors = self._shown(max_rejected)
-        style = {} if "ls" in line_options else {"linestyle": _LINE_STYLES[len(self.ax_.lines) % 4]}
+        style = {} if "ls" in options else {"linestyle": _LINE_STYLES[len(self.ax_.lines) % 4]}
         few = {"marker": "o", "markersize": 3.5} if len(fractions) <= _FEW_POINTS else {}
-        options = {"linewidth": 1.6, **style, **few, **line_options}
+        options = {"linewidth": 1.6, **style, **few, **options}
         (self.line_,) = self.ax_.plot(fractions, errors, **options)
         self._label_axes(max_rejected)
         if name is not None:

@@ -12,11 +12,7 @@ _MOST_ROOM = 0.6  # share of the axes; a legend that is larger lies over curves 
 
 
 def axes_of_size(width: float, height: float) -> Any:
-    """Make axes in a new figure.
-
-    width, height: the size of the figure, in inches.
-    Raises ImportError if matplotlib is not installed.
-    """
+    """Make axes in a new figure of a size in inches."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -26,30 +22,18 @@ def axes_of_size(width: float, height: float) -> Any:
 
 
 def settle_layout(ax: Any) -> None:
-    """Lay a figure out, so that the size of its axes is known.
-
-    ax: axes of the figure, or of a figure inside it.
-    """
+    """Lay a figure out, so that the size of its axes is known."""
     ax.figure.canvas.figure.draw_without_rendering()
 
 
 def size_in_points(ax: Any) -> tuple[float, float]:
-    """Measure axes.
-
-    Returns width and height in points, 72 an inch.
-    """
+    """Measure the width and height of axes in points, 72 an inch."""
     frame = ax.get_window_extent()
     return frame.width * 72 / ax.figure.dpi, frame.height * 72 / ax.figure.dpi
 
 
 def panel_axes(ax: Any, count: int, width: float, height: float) -> list[Any]:
-    """Take the axes that were given, or make some side by side.
-
-    width, height: the size of each of the new ones, in inches.
-    Returns as many as are needed.
-    Raises ImportError if matplotlib is not installed.
-    Raises ValueError if another number of axes was given.
-    """
+    """Take the axes that were given, one a panel, or make some of a size in inches side by side."""
     if ax is None:
         first = axes_of_size(width * count, height)
         figure = first.figure
@@ -64,11 +48,7 @@ def panel_axes(ax: Any, count: int, width: float, height: float) -> list[Any]:
 
 
 def place_legend(ax: Any, lines: Sequence[Any], **options: Any) -> Any:
-    """Explain curves where none of them runs; where there is no such place, make room above them.
-
-    ax: axes whose limits are set.
-    lines: what the legend must not cover, also lines of twin axes.
-    """
+    """Explain curves where none of the lines runs; where there is no such place, make room above them."""
     legend = ax.legend(**{"loc": "best", "fontsize": "small", "title_fontsize": "small", **options})
     legend.set_in_layout(False)  # a wide legend must not squeeze small axes
     settle_layout(ax)

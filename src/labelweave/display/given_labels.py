@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
 from labelweave.metrics._inputs import read_scores, read_targets
+
+Names: TypeAlias = Sequence[str] | Array
 
 
 def last_step(estimator: Any) -> Any:
@@ -31,13 +33,7 @@ def fitted_model(estimator: Any) -> Any:
 
 
 def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None) -> LabelMatrix:
-    """Read true labels; without names of their own they get those of something else, or numbers.
-
-    Y (n, L): true labels, 0/1 or -1/1, NaN where not observed.
-    other: A frame or a model, whose names are taken if Y has none.
-    names: one name a label, in place of all others.
-    Raises ValueError if Y cannot be read, nothing was observed, or names are not one a label.
-    """
+    """Read true labels; names that are not given are those of a frame or model beside them, or numbers."""
     labels = read_targets(Y)
     if names is None and labels.names is None:
         found = _names_of(other) or []
@@ -56,21 +52,12 @@ def one_name_a_label(names: Sequence[Any] | Array, n_labels: int, kind: str) -> 
 
 
 def names_of(labels: LabelMatrix) -> list[str]:
-    """Give the names of labels, or their numbers.
-
-    Shapes: labels (n, L).
-    """
+    """Give the names of labels, or their numbers."""
     return [str(name) for name in (range(labels.n_labels) if labels.names is None else labels.names)]
 
 
 def model_truth(estimator: Any, y: Any) -> LabelMatrix:
-    """Read the truth of rows that a model is to predict: many labels a row, or one class a row.
-
-    estimator: fitted; for classes with ``classes_``.
-    y (n,): labels, NaN where not observed; or classes, None or NaN where not observed.
-    Returns A column a label or class, with names; of two classes the second one's.
-    Raises ValueError if y cannot be read, has a class that the model has not, or its labels in another order.
-    """
+    """Read the truth of rows in columns with names: labels, or classes, of two classes the second one."""
     model = last_step(estimator)
     if not has_many_labels(y):
         return one_hot(read_values(y, "y"), estimator.classes_, "y")
@@ -86,13 +73,7 @@ def model_truth(estimator: Any, y: Any) -> LabelMatrix:
 
 
 def one_hot(values: PerRow, classes: Sequence[Any] | Array, given: str) -> LabelMatrix:
-    """Write classes as labels.
-
-    values: one class a row, None where not observed.
-    given: what the values are called in messages.
-    Returns (n, C): the labels, named by their classes; rows without a class are not observed.
-    Raises ValueError if a value is none of the classes.
-    """
+    """Write classes as labels of their names; a row without a class is not observed."""
     codes = class_codes(values, classes)
     unknown = np.flatnonzero(codes == NOT_A_CLASS)
     if len(unknown):
@@ -109,10 +90,7 @@ def one_hot(values: PerRow, classes: Sequence[Any] | Array, given: str) -> Label
 
 
 def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
-    """Predict the labels of rows, in columns also where the model predicts classes.
-
-    Shapes: truth (n, L), result (n, L).
-    """
+    """Predict the labels of rows, in columns also where the model predicts classes."""
     found = estimator.predict(X)
     if sp.issparse(found) or np.ndim(found) == 2:
         return found
@@ -122,11 +100,7 @@ def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
 
 
 def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
-    """Read scores or probabilities as one dense table.
-
-    Shapes: scores (n, L), labels (n, L), result (n, L).
-    Raises ValueError if the shapes or the order of labels disagree, or a score is NaN.
-    """
+    """Read scores or probabilities as one dense table (n, L)."""
     if not sp.issparse(scores) and np.ndim(scores) == 1 and labels.n_labels == 1:
         scores = np.reshape(scores, (-1, 1))
     table = read_scores(scores, labels)
@@ -134,12 +108,7 @@ def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
 
 
 def chosen_labels(labels: LabelMatrix, chosen: Sequence[Any] | Any) -> Array:
-    """Find labels by name or number.
-
-    chosen: names, or numbers from 0.
-    Shapes: labels (n, L), result (k,).
-    Raises ValueError if none is chosen, or one is not there.
-    """
+    """Find the numbers of labels that are given by name or number."""
     asked = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
     if not asked:
         raise ValueError("No label was chosen; name at least one, or give None for all together.")

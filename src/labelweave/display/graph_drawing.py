@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array, Floats, PerLabel
-from labelweave.display.given_labels import one_name_a_label
+from labelweave.array_types import Floats, PerLabel
+from labelweave.display.given_labels import Names, one_name_a_label
 from labelweave.display.label_texts import letters_across, short_text, shortened
 from labelweave.labels.clique_graph import CliqueGraph
 
@@ -33,21 +33,14 @@ _SMALLEST = np.array([340.0, 220.0])
 _MOST_CUT = 0.8  # share of cliques that are tried next where all have no room
 
 
-def names_of(graph: CliqueGraph, label_names: Sequence[str] | Array | None) -> PerLabel:
-    """Name the labels of a graph.
-
-    label_names: one name a label; by default those it carries, else the labels' numbers.
-    Raises ValueError if the names are not one a label.
-    """
+def names_of(graph: CliqueGraph, label_names: Names | None) -> PerLabel:
+    """Name the labels of a graph: as given, else by the names it carries, else by numbers."""
     names = graph.shown_labels() if label_names is None else label_names
     return one_name_a_label(names, graph.n_labels, "graph")
 
 
 def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
-    """Keep the strongest cliques, the first ones where strengths are not known.
-
-    Returns the cliques kept, the strongest first.
-    """
+    """Keep the strongest cliques, strong ones first, or the first ones where strengths are not known."""
     strengths = np.zeros(graph.n_cliques) if graph.weights is None else graph.weights
     kept = np.argsort(-strengths, kind="stable")[:count]
     weights, signs = (None if part is None else part[kept] for part in (graph.weights, graph.signs))
@@ -56,10 +49,7 @@ def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
 
 
 def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) -> str:
-    """Say which cliques and labels are not in a picture.
-
-    Returns the remark; empty if nothing is left out.
-    """
+    """Say which cliques and labels are not in a picture, if any."""
     notes, is_whole = [], shown.n_cliques == graph.n_cliques
     if not is_whole:
         how = "first" if graph.weights is None else "strongest"
@@ -74,10 +64,7 @@ def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) ->
 
 
 def line_widths(graph: CliqueGraph) -> npt.NDArray[np.float64]:
-    """Give strong cliques wide lines.
-
-    Shapes: result (n_cliques,).
-    """
+    """Give strong cliques wide lines."""
     if graph.weights is None or graph.weights.max() <= 0:
         return np.full(graph.n_cliques, _USUAL_LINE)
     shares = np.maximum(graph.weights, 0) / graph.weights.max()
@@ -96,13 +83,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> Layout:
-    """Find places for nodes.
-
-    edges: pairs of nodes; every node is in one.
-    boxes (k, 2): widths and heights of the nodes' names.
-    least (2,): the width and height to fill at least.
-    Raises ImportError if networkx is not installed.
-    """
+    """Find places for names of some sizes, all in an edge, that fill at least some width and height."""
     try:
         import networkx
     except ImportError:
@@ -219,11 +200,7 @@ class GraphDrawing(NamedTuple):
 
 
 def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
-    """Find places for all cliques of a graph.
-
-    Returns the drawing, as large as it needs to be.
-    Raises ImportError if networkx is not installed.
-    """
+    """Find places for all cliques of a graph, as large as that needs to be."""
     labels, lines, hubs = _nodes_and_lines(graph)
     texts = [shortened(names[label], LONGEST_NAME) for label in labels]
     font = next((size for most, size in _FONTS if len(texts) <= most), _SMALL_FONT)
@@ -233,13 +210,7 @@ def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
 
 
 def fitting_drawing(graph: CliqueGraph, names: Any, room: tuple[float, float]) -> GraphDrawing:
-    """Find places for as many of the first cliques as can be read in axes of some size.
-
-    graph: the graph, its cliques in the order of their strength.
-    room: width and height of the axes in points.
-    Returns the drawing, its names as small as the axes ask for.
-    Raises ImportError if networkx is not installed.
-    """
+    """Find places for as many of the strongest cliques, which come first, as can be read in some room."""
     while True:
         drawing = graph_drawing(graph, names)
         font = drawing.font * min(1.0, float((np.array(room) / drawing.layout.size).min()))

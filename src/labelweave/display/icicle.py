@@ -46,30 +46,20 @@ class Icicle:
         return int(self.columns.max()) + 1
 
     def corners(self) -> Floats:
-        """List the corners of the nodes' rectangles.
-
-        Returns (k, 4, 2): the corners; a column is 1 wide.
-        """
+        """List the corners of the nodes' rectangles, shape (k, 4, 2); a column is 1 wide."""
         x = self.columns[:, None] + np.array([0.0, 1.0, 1.0, 0.0])
         y = np.stack([self.top, self.top, self.bottom, self.bottom], axis=1)
         return np.stack([x, y], axis=2)
 
     def upper(self, n_columns: int) -> Icicle:
-        """Leave the lower levels out.
-
-        n_columns: how many levels to keep.
-        Returns the nodes of the upper ones, where they stand here.
-        """
+        """Keep the upper levels alone, their nodes where they stand here."""
         kept = self.columns < n_columns
         is_end = self.is_end | (self.columns == n_columns - 1)
         return Icicle(self.nodes[kept], self.columns[kept], self.top[kept], self.bottom[kept], is_end[kept])
 
 
 def icicle_of(taxonomy: Taxonomy, leaf_sizes: Floats | None = None) -> Icicle:
-    """Lay a tree out; a single root above all is left out, for no row can be outside it.
-
-    leaf_sizes (nodes,): how much room each leaf has beside the others, by default all the same.
-    """
+    """Lay a tree out with leaves of some sizes; without a single root above all, which has all rows."""
     is_leaf = taxonomy.is_leaf(taxonomy.nodes)
     sizes = np.ones(len(taxonomy)) if leaf_sizes is None else leaf_sizes
     edges = np.concatenate([[0.0], np.cumsum(np.where(is_leaf, sizes, 0.0))])
@@ -89,10 +79,7 @@ def _ends(taxonomy: Taxonomy) -> Array:
 
 
 def tail_names(taxonomy: Taxonomy) -> list[str]:
-    """Shorten the names of nodes that begin with their parent's name, such as paths.
-
-    Returns one name a node: what stands after the parent's name and a separator.
-    """
+    """Shorten the names of nodes that begin with their parent's name and a separator, such as paths."""
     parents = taxonomy.parents_of(taxonomy.nodes)
     return [_tail(name, parent) for name, parent in zip(taxonomy.nodes, parents, strict=True)]
 
@@ -121,17 +108,11 @@ class NodeTexts:
     wrong: Floats
 
     def heights(self) -> Floats:
-        """Measure the cells.
-
-        Shapes: result (k,).
-        """
+        """Measure the cells in points."""
         return (self.layout.bottom - self.layout.top) * size_in_points(self.ax)[1]
 
     def thin_leaves(self) -> npt.NDArray[np.bool_]:
-        """Find the leaves that are too thin for text and have wrong rows.
-
-        Shapes: result (k,).
-        """
+        """Find the leaves that are too thin for text and have wrong rows."""
         return self.layout.is_end & (self.heights() < _LINE_HEIGHT) & (self.wrong > 0)
 
     def make_room_beside(self) -> None:
@@ -141,10 +122,7 @@ class NodeTexts:
         self.ax.set_xlim(0, self.layout.n_columns * width / (width - beside))
 
     def write_inside(self, colors: Array) -> None:
-        """Write into every cell what fits.
-
-        Shapes: colors (k, 4).
-        """
+        """Write into every cell what fits."""
         column = size_in_points(self.ax)[0] / float(np.ptp(self.ax.get_xlim()))
         heights = self.heights()
         for k in np.flatnonzero(heights >= _LINE_HEIGHT).tolist():
@@ -179,10 +157,7 @@ class NodeTexts:
         return f"{100 * self.wrong[k] / self.rows[k]:.0f} %" if self.rows[k] > 0 else ""
 
     def write_beside(self) -> list[str]:
-        """Name thin leaves on the right, those with the most wrong rows.
-
-        Returns their names, from top to bottom.
-        """
+        """Name thin leaves on the right, those with the most wrong rows, from top to bottom."""
         thin = np.flatnonzero(self.thin_leaves())
         height = size_in_points(self.ax)[1]
         most = max(1, int(height / _BESIDE_LINE))

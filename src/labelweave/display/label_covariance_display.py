@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, settle_layout, size_in_points
-from labelweave.display.given_labels import fitted_model, one_name_a_label
+from labelweave.display.given_labels import Names, fitted_model, one_name_a_label
 from labelweave.display.label_order import beyond_common_share, cluster_order, is_mostly_common, most_related
 from labelweave.display.label_texts import short_text, wrapped_text
 from labelweave.labels import LabelCovariance
@@ -28,20 +28,13 @@ _MOST_WRITTEN = 12  # labels up to which the numbers are written into the cells
 
 
 def new_axes(n_labels: int) -> Any:
-    """Make axes in a new figure, larger for more labels.
-
-    n_labels: the number of rows to show.
-    Raises ImportError if matplotlib is not installed.
-    """
+    """Make axes in a new figure, larger for more labels."""
     side = min(max(4.5, 3.0 + 0.11 * n_labels), 10.0)
     return axes_of_size(side * 1.15, side)
 
 
 def labels_a_square(ax: Any, n_labels: int) -> int:
-    """Say how many labels must share a row of squares so that these can be seen.
-
-    Returns one, or more where labels are too many for the axes.
-    """
+    """Say how many labels must share a row of squares so that these can be seen."""
     return max(1, math.ceil(_LEAST_SQUARE / _cell_size(ax, n_labels)))
 
 
@@ -51,12 +44,7 @@ def _cell_size(ax: Any, n_labels: int) -> float:
 
 
 def draw_heat_map(ax: Any, matrix: Array, limit: float, cmap: Any, together: int = 1) -> Any:
-    """Colour the cells.
-
-    limit: the value of the strongest colour; its negative has the other one.
-    together: how many labels share a row of squares, which then show the strongest value of different labels.
-    Shapes: matrix (k, k).
-    """
+    """Colour the cells, up to some limit; where several labels share a square it has its strongest value."""
     squares = matrix if together == 1 else _strongest(matrix, together)
     end = len(squares) * together - 0.5
     image = ax.imshow(
@@ -84,12 +72,7 @@ def _strongest(matrix: Array, together: int) -> Array:
 
 
 def write_values(ax: Any, matrix: Array, limit: float) -> None:
-    """Write the values into the cells, as large as they have room.
-
-    ax: where to write; its size is final.
-    limit: the value of the strongest colour, on which text is white.
-    Shapes: matrix (k, k).
-    """
+    """Write the values into the cells, as large as they have room, white on strong colours."""
     size = float(np.clip(_cell_size(ax, len(matrix)) / (_VALUE_LETTERS * _LETTER), *_VALUE_FONTS))
     options = {"ha": "center", "va": "center", "fontsize": size}
     for (row, column), value in np.ndenumerate(matrix):
@@ -99,10 +82,7 @@ def write_values(ax: Any, matrix: Array, limit: float) -> None:
 
 
 def name_rows_and_columns(ax: Any, names: Sequence[str] | Array, owned: bool) -> None:
-    """Name as many rows as can be read, and columns too if they are few.
-
-    owned: whether the figure was made for this picture, so that its layout may be settled.
-    """
+    """Name as many rows as can be read, and columns too if they are few; lay an own figure out for it."""
     short = [short_text(name) for name in names]
     _set_names(ax, short)
     if owned or ax.figure.canvas.figure.get_layout_engine() is not None:
@@ -160,7 +140,7 @@ class LabelCovarianceDisplay:
     def __init__(
         self,
         matrix: Array,
-        label_names: Sequence[str] | Array,
+        label_names: Names,
         quantity: Literal["correlation", "covariance"] = "correlation",
         note: str = "",
     ) -> None:
@@ -171,16 +151,10 @@ class LabelCovarianceDisplay:
 
     @classmethod
     def from_covariance(
-        cls,
-        covariance: LabelCovariance,
-        label_names: Sequence[str] | Array | None = None,
-        *,
-        correlations: bool = True,
-        centered: bool | None = None,
-        order: Literal["cluster", "given"] = "cluster",
-        max_labels: int = 1000,
-        **plot_options: Any,
-    ) -> LabelCovarianceDisplay:
+        cls, covariance: LabelCovariance, label_names: Names | None = None, *, correlations: bool = True,
+        centered: bool | None = None, order: Literal["cluster", "given"] = "cluster",
+        max_labels: int = 1000, **options: Any,
+    ) -> Self:  # fmt: skip
         """Draw a covariance.
 
         Parameters
@@ -199,7 +173,7 @@ class LabelCovarianceDisplay:
             Whether related labels are put together, or all kept in their order.
         max_labels : int, default=1000
             The most labels to show; of more, those with the strongest correlations.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -229,10 +203,10 @@ class LabelCovarianceDisplay:
         matrix = related if correlations else part.to_dense()
         quantity: Literal["correlation", "covariance"] = "correlation" if correlations else "covariance"
         display = cls(matrix[np.ix_(places, places)], names[shown[places]], quantity, "; ".join(notes))
-        return display.plot(**plot_options)
+        return display.plot(**options)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, **options: Any) -> LabelCovarianceDisplay:
+    def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """Draw the label covariance that a fitted model used.
 
         Parameters
@@ -263,7 +237,7 @@ class LabelCovarianceDisplay:
 
     def plot(
         self, ax: Any = None, *, cmap: Any = "RdBu_r", limit: float | None = None, colorbar: bool = True
-    ) -> LabelCovarianceDisplay:
+    ) -> Self:
         """Draw the picture.
 
         Parameters

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, size_in_points
-from labelweave.display.given_labels import fitted_model
+from labelweave.display.given_labels import Names, fitted_model
 from labelweave.display.graph_drawing import (
     LONGEST_NAME,
     WIDEST_LINE,
@@ -68,19 +66,14 @@ class LabelGraphDisplay:
     'without ties: road'
     """
 
-    def __init__(self, graph: CliqueGraph, label_names: Sequence[str] | Array, note: str = "") -> None:
+    def __init__(self, graph: CliqueGraph, label_names: Names, note: str = "") -> None:
         self.graph, self.label_names, self.note = graph, label_names, note
         self._whole = graph
 
     @classmethod
     def from_graph(
-        cls,
-        graph: CliqueGraph,
-        label_names: Sequence[str] | Array | None = None,
-        *,
-        max_cliques: int = 50,
-        **plot_options: Any,
-    ) -> LabelGraphDisplay:
+        cls, graph: CliqueGraph, label_names: Names | None = None, *, max_cliques: int = 50, **options: Any
+    ) -> Self:
         """Draw a graph.
 
         Parameters
@@ -91,7 +84,7 @@ class LabelGraphDisplay:
             One name a label; by default those it carries, else the labels' numbers.
         max_cliques : int, default=50
             The most cliques to show; of more, the strongest, or the first where strengths are not known.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -107,10 +100,10 @@ class LabelGraphDisplay:
         shown = strongest(graph, max_cliques)
         display = cls(shown, names, what_is_left_out(graph, shown, names))
         display._whole = graph
-        return display.plot(**plot_options)
+        return display.plot(**options)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, **options: Any) -> LabelGraphDisplay:
+    def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """Draw the graph of a fitted model.
 
         Parameters
@@ -136,7 +129,7 @@ class LabelGraphDisplay:
             )
         return cls.from_graph(graph, **options)
 
-    def plot(self, ax: Any = None, *, legend: bool = True) -> LabelGraphDisplay:
+    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
         """Draw the picture.
 
         Parameters

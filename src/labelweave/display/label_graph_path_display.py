@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.display.figures import axes_of_size, place_legend
-from labelweave.display.given_labels import fitted_model
+from labelweave.display.given_labels import Names, fitted_model
 from labelweave.display.label_texts import short_text
 
 _HEIGHT = 4.6  # inches
@@ -57,18 +57,18 @@ class LabelGraphPathDisplay:
     [0, 1, 2]
     """
 
-    def __init__(self, rounds: Sequence[Any], label_names: Sequence[str] | Array, n_kept: int) -> None:
+    def __init__(self, rounds: Sequence[Any], label_names: Names, n_kept: int) -> None:
         self.rounds, self.label_names, self.n_kept = rounds, label_names, n_kept
 
     @classmethod
-    def from_estimator(cls, estimator: Any, **plot_options: Any) -> LabelGraphPathDisplay:
+    def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """Draw how the graph of a fitted model was learned.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
             Fitted, with a ``graph_trace_``.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -86,9 +86,9 @@ class LabelGraphPathDisplay:
                 'LabelGraphClassifier(graph="learn").'
             )
         graph = model.label_graph_
-        return cls(rounds, graph.shown_labels(), graph.n_cliques).plot(**plot_options)
+        return cls(rounds, graph.shown_labels(), graph.n_cliques).plot(**options)
 
-    def plot(self, ax: Any = None) -> LabelGraphPathDisplay:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the picture.
 
         Parameters

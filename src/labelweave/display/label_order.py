@@ -24,11 +24,7 @@ _LEAST_OWN = 1e-6  # variance; a label that has no more of its own is uncorrelat
 
 
 def cluster_order(correlations: Array) -> Array:
-    """Order labels by average-linkage clustering at the distance 1 - correlation.
-
-    correlations (k, k): entries from -1 to 1.
-    Returns (k,): the labels from top to bottom.
-    """
+    """Order labels by average-linkage clustering at the distance 1 - correlation."""
     n_labels = len(correlations)
     if n_labels < 3:
         return np.arange(n_labels)
@@ -40,12 +36,7 @@ def cluster_order(correlations: Array) -> Array:
 
 
 def most_related(covariance: LabelCovariance, count: int) -> Array:
-    """Choose the labels with the largest sum of squared correlations with others.
-
-    count: how many labels to choose.
-    Shapes: result (count,).
-    Raises ValueError if there are more than 20,000 labels to choose among.
-    """
+    """Choose the labels with the largest sum of squared correlations with others."""
     n_labels = covariance.n_labels
     if covariance.is_diagonal:
         return np.arange(count)
@@ -64,21 +55,13 @@ def most_related(covariance: LabelCovariance, count: int) -> Array:
 
 
 def is_mostly_common(correlations: Array) -> bool:
-    """Say whether most labels are strongly correlated with most others.
-
-    correlations (k, k): entries from -1 to 1.
-    Returns whether the median size of correlations of different labels is above one half.
-    """
+    """Say whether the median size of correlations of different labels is above one half."""
     between = correlations[np.triu_indices(len(correlations), 1)]
     return bool(len(between) and np.median(np.abs(between)) > _MOSTLY)
 
 
 def beyond_common_share(correlations: Array) -> Array:
-    """Take away what all labels share.
-
-    correlations (k, k): entries from -1 to 1.
-    Returns (k, k): correlations given the common factor, from -1 to 1, with ones on the diagonal.
-    """
+    """Take away what all labels share: correlations given the common factor."""
     shared = _loadings(np.asarray(correlations, dtype=np.float64))
     own = 1.0 - shared**2
     scales = np.divide(1.0, np.sqrt(own), out=np.zeros_like(own), where=own > _LEAST_OWN)

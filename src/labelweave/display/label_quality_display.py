@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from labelweave.array_types import Array, Floats
 from labelweave.display.figures import panel_axes
 from labelweave.display.given_labels import (
+    Names,
     fitted_model,
     model_truth,
     named_labels,
@@ -22,7 +24,7 @@ from labelweave.metrics import f1_score, precision_score, recall_score
 _LIKE_FREQUENCY = 1.5  # times
 _SMALLEST_WINDOW = 5  # labels
 _PLACES = 60
-Measure = Literal["precision", "recall", "f1"]
+Measures: TypeAlias = Sequence[Literal["precision", "recall", "f1"]]
 
 _SIZE = (4.6, 4.0)  # inches, of a panel
 _METRICS: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -37,11 +39,7 @@ _FEW_POINTS = 100  # names are kept off so many
 
 
 def running_quartiles(frequency: Floats, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compute quartiles of the labels within a factor of 1.5 of each of 60 frequencies, of 5 at the least.
-
-    places, low, middle, high (m,): frequencies, ascending, and the quartiles there.
-    Shapes: frequency (k,), values (k,).
-    """
+    """Compute quartiles of the labels within a factor of 1.5 of each of 60 frequencies, of 5 at the least."""
     places = np.unique(np.geomspace(frequency[0], frequency[-1], _PLACES))
     centers = np.searchsorted(frequency, places)
     most = max(0, len(values) - _SMALLEST_WINDOW)
@@ -89,14 +87,9 @@ class LabelQualityDisplay:
     """
 
     def __init__(
-        self,
-        frequency: Sequence[float] | Array,
-        precision: Sequence[float] | Array,
-        recall: Sequence[float] | Array,
-        f1: Sequence[float] | Array,
-        label_names: Sequence[str] | Array,
-        quantity: str = "Positive rows",
-    ) -> None:
+        self, frequency: ArrayLike, precision: ArrayLike, recall: ArrayLike, f1: ArrayLike,
+        label_names: Names, quantity: str = "Positive rows",
+    ) -> None:  # fmt: skip
         self.frequency, self.precision, self.recall, self.f1 = (
             np.asarray(values, dtype=np.float64) for values in (frequency, precision, recall, f1)
         )
@@ -104,9 +97,7 @@ class LabelQualityDisplay:
         self.quantity = quantity
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, frequency: Any = None, **plot_options: Any
-    ) -> LabelQualityDisplay:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, frequency: Any = None, **options: Any) -> Self:
         """Draw how well a fitted model predicts the labels of some rows.
 
         Parameters
@@ -119,7 +110,7 @@ class LabelQualityDisplay:
             Their labels, NaN where not observed, or classes.
         frequency : array-like of shape (L,) or None, default=None
             Positive rows of each label where the model was trained, by default those of ``y``.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -132,18 +123,13 @@ class LabelQualityDisplay:
         fitted_model(estimator)
         truth = model_truth(estimator, y)
         predicted = predicted_labels(estimator, X, truth)
-        return cls.from_predictions(truth, predicted, frequency=frequency, **plot_options)
+        return cls.from_predictions(truth, predicted, frequency=frequency, **options)
 
     @classmethod
     def from_predictions(
-        cls,
-        Y_true: Any,
-        Y_pred: Any,
-        *,
-        frequency: Any = None,
-        label_names: Sequence[str] | Array | None = None,
-        **plot_options: Any,
-    ) -> LabelQualityDisplay:
+        cls, Y_true: Any, Y_pred: Any, *, frequency: Any = None, label_names: Names | None = None,
+        **options: Any,
+    ) -> Self:  # fmt: skip
         """Draw how good given predictions are.
 
         Parameters
@@ -156,7 +142,7 @@ class LabelQualityDisplay:
             Positive rows of each label where the model was trained, by default those of ``Y_true``.
         label_names : sequence of str or None, default=None
             One name a label, by default those of ``Y_true`` or the columns of ``Y_pred``.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -173,16 +159,12 @@ class LabelQualityDisplay:
         values["f1"] = np.where(counts > 0, values["f1"], np.nan)  # F1 needs a positive to be found
         quantity = "Positive rows" if frequency is None else "Positive rows in training"
         known = counts if frequency is None else _read_frequency(frequency, truth.n_labels)
-        return cls(known, **values, label_names=names_of(truth), quantity=quantity).plot(**plot_options)
+        return cls(known, **values, label_names=names_of(truth), quantity=quantity).plot(**options)
 
     def plot(
-        self,
-        ax: Any = None,
-        *,
-        measures: Sequence[Measure] = ("precision", "recall", "f1"),
-        n_named: int = 10,
+        self, ax: Any = None, *, measures: Measures = ("precision", "recall", "f1"), n_named: int = 10,
         **point_options: Any,
-    ) -> LabelQualityDisplay:
+    ) -> Self:  # fmt: skip
         """Draw a panel a measure.
 
         Parameters

@@ -27,36 +27,23 @@ _WITH_LINE = 10.0  # names farther off than this have a line to their point
 
 
 def shortened(name: object, longest: int = _LONGEST_NAME) -> str:
-    """Shorten a name.
-
-    name: the name; anything but text is written as text.
-    Returns the name, or its beginning.
-    """
+    """Write a name as text, and only its beginning if it is long."""
     text = str(name)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def short_text(name: object, longest: int = _LONGEST_NAME) -> str:
-    """Shorten a name, and keep matplotlib from reading formulas in it.
-
-    name: the name; anything but text is written as text.
-    """
+    """Shorten a name, and keep matplotlib from reading formulas in it."""
     return shortened(name, longest).replace("$", r"\$")  # a dollar sign would begin a formula
 
 
 def letters_across(text: str) -> float:
-    """Measure a text in usual letters.
-
-    Returns about how many usual letters are as wide.
-    """
+    """Measure a text in letters of the usual width."""
     return sum(_WIDE_LETTER if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in text)
 
 
 def legend_text(name: object, note: str = "", longest: int = _LONGEST_NAME) -> str:
-    """Write a name for a legend.
-
-    longest: the most characters of the name.
-    """
+    """Write a name for a legend."""
     text = short_text(name, longest) + (f": {note}" if note else "")
     return f" {text}" if text.startswith("_") else text  # an underscore in front would hide the entry
 
@@ -67,13 +54,7 @@ def wrapped_text(text: str, width: float) -> str:
 
 
 def name_points(ax: Any, x: Array, y: Array, names: Sequence[Any], *, most: int, avoid: Array) -> list[int]:
-    """Write names beside points, the first ones first; what finds no free place is left out.
-
-    ax: where the points are; its limits and size are final.
-    most: the most names to write.
-    avoid (m, 2): points that names are kept off.
-    Shapes: x, y (k,).
-    """
+    """Write at most so many names beside points, the first ones first, where they lie on nothing to avoid."""
     settle_layout(ax)
     frame, taken = ax.get_window_extent(), _boxes_around(ax, avoid)
     places = enumerate(zip(x.tolist(), y.tolist(), names, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,12 +38,7 @@ class NodeErrors(NamedTuple):
 
 
 def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> NodeErrors:
-    """Count rows and errors by node.
-
-    y_true (n,): names of nodes, None or NaN where not observed; or labels that are named by nodes.
-    y_pred (n,): the predictions, of the same kind.
-    Raises ValueError if a name is no node, shapes disagree or nothing was observed.
-    """
+    """Count rows and errors by node, of classes or of labels that are named by nodes."""
     if has_many_labels(y_true):
         below, found = _of_labels(taxonomy, y_true, y_pred)
     else:
@@ -137,9 +132,7 @@ class TaxonomyDisplay:
         self.errors_ = {name: share for name, share in pairs if not np.isnan(share)}
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, taxonomy: Any = None, **plot_options: Any
-    ) -> TaxonomyDisplay:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, taxonomy: Any = None, **options: Any) -> Self:
         """Draw the errors of a fitted model on some rows.
 
         Parameters
@@ -152,7 +145,7 @@ class TaxonomyDisplay:
             Their classes, None or NaN where not observed, or their labels.
         taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
             The tree, by default the one that the model was fitted with.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -168,12 +161,10 @@ class TaxonomyDisplay:
             raise TypeError(
                 f"The {type(model).__name__} was fitted without a taxonomy; give one as taxonomy=..."
             )
-        return cls.from_predictions(tree, y, estimator.predict(X), **plot_options)
+        return cls.from_predictions(tree, y, estimator.predict(X), **options)
 
     @classmethod
-    def from_predictions(
-        cls, taxonomy: Any, y_true: Any, y_pred: Any, **plot_options: Any
-    ) -> TaxonomyDisplay:
+    def from_predictions(cls, taxonomy: Any, y_true: Any, y_pred: Any, **options: Any) -> Self:
         """Draw the errors of given predictions.
 
         Parameters
@@ -184,7 +175,7 @@ class TaxonomyDisplay:
             Names of nodes, None or NaN where not observed; or labels that are named by nodes.
         y_pred : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
             The predictions, of the same kind.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -193,18 +184,13 @@ class TaxonomyDisplay:
             If a name is no node, shapes disagree or nothing was observed.
         """
         tree = Taxonomy.from_any(taxonomy)
-        return cls(tree, *node_errors(tree, y_true, y_pred)).plot(**plot_options)
+        return cls(tree, *node_errors(tree, y_true, y_pred)).plot(**options)
 
     def plot(
-        self,
-        ax: Any = None,
-        *,
-        leaf_height: Literal["equal", "rows"] = "equal",
-        max_levels: int | None = None,
-        cmap: Any = "YlOrRd",
-        limit: float | None = None,
+        self, ax: Any = None, *, leaf_height: Literal["equal", "rows"] = "equal",
+        max_levels: int | None = None, cmap: Any = "YlOrRd", limit: float | None = None,
         colorbar: bool = True,
-    ) -> TaxonomyDisplay:
+    ) -> Self:  # fmt: skip
         """Draw the picture.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from scipy.special import expit
@@ -15,6 +15,7 @@ from labelweave.arrays import panels
 from labelweave.decisions.label_scores import decision_level, label_scores
 from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.given_labels import (
+    Names,
     chosen_labels,
     fitted_model,
     last_step,
@@ -26,6 +27,9 @@ from labelweave.display.given_labels import (
 from labelweave.display.label_texts import legend_text
 from labelweave.labels import LabelMatrix
 
+Measures: TypeAlias = Sequence[Literal["f1", "precision", "recall"]]
+Response: TypeAlias = Literal["auto", "decision_function", "predict_proba"]
+
 _MOST_CUTS = 1000  # beyond so many positive entries a curve leaves cuts out
 _EVEN_STEPS = 200
 _BLOCK_ENTRIES = 2**20
@@ -35,13 +39,7 @@ _LINE_STYLES = {"f1": "-", "precision": "--", "recall": ":"}
 
 
 def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) -> tuple[Array, Array | None]:
-    """Score rows on the scale on which the model compares with its thresholds.
-
-    response: the scores; "auto" prefers the first.
-    thresholds (L,): scores above are predicted; None if the model's thresholds are on another scale.
-    Shapes: scores (n, L).
-    Raises ValueError if the model has no such scores, or an infinite threshold.
-    """
+    """Score rows as the model compares them with thresholds; these are None if on another scale."""
     model = last_step(estimator)
     own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
     scores = label_scores(estimator, X, n_labels, response)
@@ -81,10 +79,7 @@ class ThresholdCurve:
     chosen: float | None
 
     def at_chosen(self, measure: str) -> float:
-        """Give a measure at the chosen threshold.
-
-        Returns its value; NaN if no threshold is chosen.
-        """
+        """Give a measure at the chosen threshold; NaN if none is chosen."""
         if self.chosen is None:
             return float("nan")
         values = getattr(self, measure)
@@ -92,14 +87,7 @@ class ThresholdCurve:
 
 
 def threshold_curve(labels: LabelMatrix, scores: Floats, chosen: float | None, name: str) -> ThresholdCurve:
-    """Count observed entries above each of many thresholds, all labels together.
-
-    chosen: A threshold to be among them.
-    name: what the legend calls the curve.
-    Returns the curve; up to 1000 positive entries nothing between two cuts is left out.
-    Shapes: labels (n, L), scores (n, L).
-    Raises ValueError if no observed entry is positive.
-    """
+    """Count observed entries above thresholds: all that matter up to 1000 positives, and a chosen one."""
     rows = np.repeat(np.arange(len(labels)), np.diff(labels.positives.indptr))
     positives = scores[rows, labels.positives.indices]
     if not len(positives):
@@ -173,14 +161,8 @@ class ThresholdCurveDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        response_method: Literal["auto", "decision_function", "predict_proba"] = "auto",
-        **options: Any,
-    ) -> ThresholdCurveDisplay:
+        cls, estimator: Any, X: Any, y: Any, *, response_method: Response = "auto", **options: Any
+    ) -> Self:
         """Draw the curves of a fitted model on some rows.
 
         Parameters
@@ -211,15 +193,9 @@ class ThresholdCurveDisplay:
 
     @classmethod
     def from_predictions(
-        cls,
-        Y_true: Any,
-        scores: Any,
-        *,
-        labels: Sequence[Any] | Any | None = None,
-        thresholds: Any = None,
-        label_names: Sequence[str] | Array | None = None,
-        **plot_options: Any,
-    ) -> ThresholdCurveDisplay:
+        cls, Y_true: Any, scores: Any, *, labels: Any = None, thresholds: Any = None,
+        label_names: Names | None = None, **options: Any,
+    ) -> Self:  # fmt: skip
         """Draw the curves of given scores.
 
         Parameters
@@ -235,7 +211,7 @@ class ThresholdCurveDisplay:
             thresholds, if these differ.
         label_names : sequence of str or None, default=None
             One name a label, by default those of ``Y_true`` or the columns of ``scores``.
-        **plot_options : dict
+        **options : dict
             Further options: see :meth:`plot`.
 
         Raises
@@ -247,30 +223,22 @@ class ThresholdCurveDisplay:
         table, names = score_table(scores, truth), names_of(truth)
         given = _read_thresholds(thresholds, truth.n_labels)
         if labels is None:
-            return cls._together(truth, table, given).plot(**plot_options)
+            return cls._together(truth, table, given).plot(**options)
         curves = [
             threshold_curve(truth.select_labels([k]), table[:, [k]], given[k], names[k])
             for k in chosen_labels(truth, labels)
         ]
-        return cls(curves).plot(**plot_options)
+        return cls(curves).plot(**options)
 
     @classmethod
-    def _together(
-        cls, truth: LabelMatrix, table: Array, given: Sequence[float | None]
-    ) -> ThresholdCurveDisplay:
+    def _together(cls, truth: LabelMatrix, table: Array, given: Sequence[float | None]) -> Self:
         name = f"all {truth.n_labels} labels"
         if len(set(given)) == 1:
             return cls([threshold_curve(truth, table, given[0], name)])
         curve = threshold_curve(truth, table - np.asarray(given), 0.0, name)
         return cls([curve], "Threshold, from the label's own")
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        measures: Sequence[Literal["f1", "precision", "recall"]] | None = None,
-        **line_options: Any,
-    ) -> ThresholdCurveDisplay:
+    def plot(self, ax: Any = None, *, measures: Measures | None = None, **options: Any) -> Self:
         """Draw the curves.
 
         Parameters
@@ -279,7 +247,7 @@ class ThresholdCurveDisplay:
             Where to draw; by default a new figure.
         measures : sequence of {"f1", "precision", "recall"} or None, default=None
             What to draw, by default all three of one curve, and F1 of several.
-        **line_options : dict
+        **options : dict
             What matplotlib's ``plot`` takes, such as ``linewidth``.
 
         Returns
@@ -304,7 +272,7 @@ class ThresholdCurveDisplay:
         self.lines_ = list[Any]()
         for number, (curve, measure) in enumerate(product(self.curves, chosen)):
             color = f"C{(number // len(chosen) if several else number) % 10}"
-            self._draw(curve, measure, {"color": color, "linestyle": _LINE_STYLES[measure], **line_options})
+            self._draw(curve, measure, {"color": color, "linestyle": _LINE_STYLES[measure], **options})
         self._label_axes(chosen)
         return self
 

@@ -86,10 +86,7 @@ class FactorGeometry:
         return [(self.names[k], float(self.lengths[k])) for k in order]
 
     def similar(self, row: int, count: int) -> list[tuple[str, float]]:
-        """Name the labels whose weights point most nearly the same way as one label's, with cosines.
-
-        Labels whose weights are 0 are left out.
-        """
+        """Name labels whose weights, not 0, point most nearly the same way as one's, with cosines."""
         if not self.lengths[row]:
             return []
         along = self._root @ (self.factors[row].astype(np.float64) @ self._root)

@@ -31,10 +31,7 @@ def _(model: KernelLogisticClassifier) -> list[LabelCovariance]:
 
 
 def covariance_of(classifier: Any) -> LabelCovariance:
-    """Give the prior covariance of the labels with their names, of several kernels where all are one.
-
-    Raises ValueError if there is none, or several are over too many labels to be put together.
-    """
+    """Give the named prior covariance of the labels, of several kernels their sum; ValueError if none."""
     inner = innermost(classifier)
     found = prior_covariances(inner)
     if not found:

@@ -23,10 +23,7 @@ _STYLE = (
 
 
 def decision_lines(facts: ModelFacts, *, with_settings: bool = False) -> Lines:
-    """Say what decides on the scores of a model, and what is guaranteed.
-
-    Returns a line for the outermost classifier that decides, one for those inside; none for others.
-    """
+    """Say what decides on the scores of a model, what is inside that, and what is guaranteed."""
     said = [
         f"{layer.classifier}: {layer.summary}"
         + (f" ({parameter_words(layer.parameters)})" if with_settings else "")
@@ -54,10 +51,7 @@ def label_lines(facts: ModelFacts) -> Lines:
 
 
 def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
-    """Say what a model is like and how its fit went.
-
-    factor_lines: what more is to be said of two factors.
-    """
+    """Say what a model is like, with more lines on its factors if given, and how its fit went."""
     support = "" if facts.support_rows is None else f", {facts.support_rows} support rows"
     own = None if facts.thresholds is None else facts.thresholds.words
     lines: dict[str, str | None] = {

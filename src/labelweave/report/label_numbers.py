@@ -77,12 +77,7 @@ def _ratio(part: Array, whole: Array) -> Array:
 
 
 def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:
-    """Find the labels of the lowest F1 scores, the more frequent one first where they are equal.
-
-    numbers: the numbers of all labels.
-    count: the most labels to find.
-    Returns labels that some row has and whose F1 score is below 1.
-    """
+    """Find labels with rows and an F1 score below 1, low scores first, of equal ones the more frequent."""
     order = np.lexsort((-numbers.positive, numbers.f1))
     weak = order[(numbers.positive[order] > 0) & (numbers.f1[order] < 1)]
     return [int(label) for label in weak[:count]]
@@ -120,10 +115,7 @@ class NodeNumbers(NamedTuple):
 
 
 def node_numbers(taxonomy: Taxonomy, measured: Measured, numbers: LabelNumbers) -> list[NodeNumbers]:
-    """Count at the nodes.
-
-    measured: truth and prediction of rows.
-    """
+    """Count at the nodes."""
     if measured.true_nodes is None or measured.predicted_nodes is None:
         under = taxonomy.membership(measured.outcomes.names)
         counts = [part @ under for part in (numbers.positive, numbers.predicted, numbers.hits)]

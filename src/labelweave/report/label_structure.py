@@ -116,11 +116,7 @@ class LabelStructure:
         return self._geometry is not None
 
     def neighbors(self, label: int) -> list[Tie]:
-        """Find the labels whose weights point most nearly the same way, in a model of two factors.
-
-        label: the label's number in the model.
-        Returns five at most, with cosines; none in other models.
-        """
+        """Find at most five labels whose weights in a model of two factors point most nearly the same way."""
         if self._geometry is None or len(self._geometry.factors) != len(self.names):
             return []
         found = self._geometry.similar(label, _MOST_NEIGHBORS)

@@ -93,14 +93,7 @@ class Measured:
 
 
 def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
-    """Predict, and compare with what is true.
-
-    rows: the model and n rows.
-    unknown: what to do with labels that the model does not know.
-    on_progress: told what is being done.
-    Shapes: y (n,).
-    Raises ValueError if the labels do not fit to the model or the rows, or there are none.
-    """
+    """Predict, and compare with what is true."""
     return (_measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
 
 

@@ -68,11 +68,7 @@ class FrequencyPicture:
 
 
 def frequency_picture(numbers: LabelNumbers, names: list[str]) -> FrequencyPicture | None:
-    """Place the labels that some row has.
-
-    numbers: how well each label does.
-    Returns the picture; None for fewer than two labels.
-    """
+    """Place the labels that some row has; None for fewer than two."""
     shown = np.flatnonzero(numbers.positive > 0)
     if len(shown) < 2:
         return None
@@ -148,10 +144,7 @@ class CorrelationPicture:
 
 
 def correlation_picture(correlations: LabelsByLabels, names: list[str]) -> CorrelationPicture:
-    """Choose the labels that are most related, and order them.
-
-    correlations: entries from -1 to 1.
-    """
+    """Choose the labels that are most related, and order them."""
     n_labels = len(correlations)
     related = (correlations**2).sum(axis=1).round(_DECIMALS)
     chosen = np.sort(np.argsort(-related, kind="stable")[:_MOST_SHOWN])
@@ -218,10 +211,7 @@ class GraphPicture:
 
 
 def graph_picture(graph: CliqueGraph, names: list[str]) -> GraphPicture | None:
-    """Place the strongest cliques.
-
-    Returns the picture; None where there are no cliques, or networkx is not installed.
-    """
+    """Place the strongest cliques; None where there are none, or networkx is not installed."""
     if not graph.n_cliques:
         return None
     try:
@@ -290,11 +280,7 @@ class TreePicture:
 
 
 def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> TreePicture | None:
-    """Place the nodes.
-
-    nodes: the numbers of all nodes, depth first.
-    Returns the picture; None where there are too many nodes to see any, or no levels.
-    """
+    """Place the nodes; None where there are too many to see any, or no levels."""
     if len(nodes) > _MOST_NODES or max(node.depth for node in nodes) == 0:
         return None
     places, names = icicle_of(taxonomy), tail_names(taxonomy)

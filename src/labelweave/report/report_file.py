@@ -95,15 +95,10 @@ _FREQUENT = 12
 
 
 def write_report(
-    model: Any,
-    X: Any,
-    y: Any,
-    path: str | PathLike[str],
-    *,
-    row_names: Sequence[Any] | npt.NDArray[Any] | None = None,
-    options: ReportOptions | None = None,
+    model: Any, X: Any, y: Any, path: str | PathLike[str], *,
+    row_names: Sequence[Any] | npt.NDArray[Any] | None = None, options: ReportOptions | None = None,
     on_progress: Callable[[str], None] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write one HTML file about a fitted model and how well it does on labelled rows.
 
     The file needs no other one, no network and no scripts.  It says what the model is, its certificate,

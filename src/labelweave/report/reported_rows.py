@@ -55,17 +55,11 @@ class ReportedRows:
         return () if self.vectorizer is None else tuple(self.vectorizer.text)
 
     def take(self, rows: Array) -> Any:
-        """Take rows in the features of the classifier.
-
-        Shapes: result (k, d).
-        """
+        """Take rows in the features of the classifier."""
         return take_rows(self.X, rows)
 
     def cells(self, row: int) -> list[tuple[str, str]]:
-        """Give what a person reads of a row: the columns that features were made from.
-
-        Returns columns and their contents, long ones cut; none where the rows are features only.
-        """
+        """Give the columns that features were made from with their contents, long ones cut."""
         if self.frame is None:
             return []
         columns = [*self.vectorizer.text, *self.vectorizer.categorical, *self.vectorizer.numeric]
@@ -76,12 +70,7 @@ class ReportedRows:
 
 
 def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> ReportedRows:
-    """Turn what a user holds into rows of features.
-
-    row_names: what the rows are called; by default a frame's index, else numbers from 0.
-    Raises TypeError if the model is none of the library's classifiers.
-    Raises ValueError if there are no rows, or another number of names.
-    """
+    """Turn what a user holds into rows of features, named by a frame's index or numbers if not as given."""
     classifier = model.classifier if isinstance(model, TableModel) else model
     if not all(hasattr(classifier, name) for name in ("label_names_", "_form", "decision_function")):
         raise TypeError(
@@ -173,15 +162,7 @@ def _ones(matrix: Any) -> sp.csr_array:
 def all_scores(
     rows: ReportedRows, columns: Array | None, response: str, on_progress: OnProgress
 ) -> tuple[Array, sp.csr_array]:
-    """Score rows a block at a time.
-
-    rows: the model and n rows.
-    columns (k,): the labels to keep, None for all.
-    response: what to ask the model.
-    on_progress: told what is being done.
-    scores (n, k): the scores, two columns for two classes as well.
-    positive (n, k): ones where they are above 0.
-    """
+    """Score rows a block at a time, for some labels or all: scores (n, k) and ones where they are above 0."""
     blocks, done = list[Array](), 0
     for block in _blocks(rows, response):
         blocks.append(block if columns is None else block[:, columns])

@@ -64,11 +64,7 @@ class LinearScores:
         return None
 
     def explain(self, row: Any, label: int) -> Explanation:
-        """Take the score of a label of one row apart.
-
-        label: the number of the label in the model.
-        Shapes: row (1, d).
-        """
+        """Take the score of a label of one row (1, d) apart."""
         column, sign = self._column(label)
         places, values = self._features(row)
         amounts = sign * values * self._weights(column, places)
@@ -163,10 +159,7 @@ class RowExamples:
         self.linear = LinearScores(rows.classifier)
 
     def of_label(self, label: int) -> list[RowExample]:
-        """Show the row where a label was missed by most, and the one where it was wrong by most.
-
-        label: which label of the outcomes.
-        """
+        """Show the row where a label was missed by most, and the one where it was wrong by most."""
         scores, found = self.outcomes.scores[:, label], []
         for errors, sign in ((self.outcomes.missed, 1.0), (self.outcomes.wrong, -1.0)):
             places = errors[:, [label]].nonzero()[0]
@@ -175,10 +168,7 @@ class RowExamples:
         return found
 
     def across(self, count: int) -> list[RowExample]:
-        """Show rows from the one with most errors to one with fewest, at even steps.
-
-        count: the most rows to show.
-        """
+        """Show rows from the one with most errors to one with fewest, at even steps."""
         parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
         missed, wrong, hits = (np.diff(part.indptr) for part in parts)
         order = np.lexsort((-hits, -(missed + wrong)))

@@ -42,10 +42,7 @@ class Companions(NamedTuple):
 
 
 def companions(outcomes: Outcomes, labels: list[int]) -> list[Companions]:
-    """Find the labels that stand beside errors.
-
-    labels: the labels whose errors to look at.
-    """
+    """Find the labels that stand beside errors."""
     truth, names = outcomes.truth, outcomes.names
     instead = sp.csr_array(outcomes.missed[:, labels].T @ outcomes.wrong)
     there = sp.csr_array(outcomes.wrong[:, labels].T @ truth.positives.astype(np.int64))
@@ -67,10 +64,7 @@ def _best(counts: sp.csr_array, names: list[str], expected: Array) -> list[Compa
 
 
 def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
-    """Find for every label what is most often predicted wrongly where it was missed.
-
-    Returns one a label, None where nothing was.
-    """
+    """Find for every label what is most often predicted wrongly where it was missed, if anything."""
     counts, names = sp.csr_array(outcomes.missed.T @ outcomes.wrong), outcomes.names
     nothing = np.zeros(len(names))
     return [next(iter(_best(counts[[k]], names, nothing)), None) for k in range(len(names))]
@@ -94,12 +88,7 @@ class WeakLabel:
 def weak_labels(
     outcomes: Outcomes, numbers: LabelNumbers, labels: list[int], has_classes: bool
 ) -> list[WeakLabel]:
-    """Look into weak labels.
-
-    numbers: how well each label does.
-    labels: the labels to look into.
-    has_classes: whether the model picks one class a row.
-    """
+    """Look into weak labels."""
     if not labels:
         return []
     best = [(np.nan, np.nan)] * len(labels) if has_classes else _best_f1(outcomes, labels)
