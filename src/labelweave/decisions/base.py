@@ -9,12 +9,11 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import largest_columns
 from labelweave.decisions.label_scores import (
     TrainingRows,
     decision_level,
@@ -25,15 +24,14 @@ from labelweave.decisions.label_scores import (
     split_rows,
 )
 from labelweave.estimators.held_out import HeldOutScores
-from labelweave.estimators.targets import TargetForm, check_lengths, read_targets
-from labelweave.metrics import subset_accuracy
+from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.model_files import save_object
 from labelweave.model_files.storable import storable_name
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight, _fit_context
-from labelweave.views import FactsInHTML
 
 
-class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
     """Base of classifiers that turn the scores of another one into decisions.
 
     ``predict`` gives the labels whose ``decision_function`` is positive.
@@ -45,10 +43,8 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
     validation_fraction: float
     random_state: Any
     estimator_: Any
-    classes_: Array
     n_features_in_: int
     feature_names_in_: Array
-    _form: TargetForm
 
     _ranks_probabilities: ClassVar[bool] = False
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -152,44 +148,16 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
     def _n_columns(self) -> int:
         return 1 if self._form.kind == "binary" else len(self.classes_)
 
-    def _blocks(self, X: Any) -> Iterator[Array]:
+    def _inner_blocks(self, X: Any) -> Iterator[Array]:
         check_is_fitted(self)
         return score_blocks(self.estimator_, X, self._n_columns, self.response_method)
 
-    @property
-    def label_names_(self) -> Array:
-        """The names of the labels or classes, shape (L,), as text."""
-        check_is_fitted(self)
-        return np.asarray([str(name) for name in self.classes_])
+    def _score_blocks(self, X: Any) -> Iterator[Array]:
+        return map(self._decisions, self._inner_blocks(X))
 
-    def decision_function(self, X: Any) -> Array:
-        """Score labels, positive where predicted; see :meth:`MaxMarginClassifier.decision_function`."""
-        return self._form.scores(np.concatenate([self._decisions(block) for block in self._blocks(X)]))
-
-    def predict(self, X: Any) -> Any:
-        """Predict labels in the form of y in fit; see :meth:`MaxMarginClassifier.predict`."""
-        parts = [self._form.decide(self._decisions(block)) for block in self._blocks(X)]
-        index = getattr(X, "index", None)
-        return self._form.join(parts, None if callable(index) else index)
-
-    def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
-        """Find the k best labels before thresholds; see :meth:`MaxMarginClassifier.predict_top`."""
-        check_is_fitted(self)
-        if not 1 <= k <= self._n_columns:
-            raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {self._n_columns}.")
+    def _ranking_blocks(self, X: Any) -> Iterator[Array]:
         offsets = ranking_offsets(self)[: self._n_columns]
-        labels, scores = [], []
-        for block in self._blocks(X):
-            ranked = self._decisions(block) + offsets
-            labels.append(largest_columns(ranked, k))
-            scores.append(np.take_along_axis(ranked, labels[-1], axis=1))
-        return np.concatenate(labels), np.concatenate(scores)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
-        if self._form.kind != "labels":
-            return float(super().score(X, y, sample_weight))
-        return float(subset_accuracy(y, self.predict(X), sample_weight=sample_weight))
+        return (block + offsets for block in self._score_blocks(X))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
@@ -217,25 +185,14 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        parameters = self.get_params(deep=False)
+        parameters = self._storable_parameters()
         del parameters["estimator"]
         if not isinstance(parameters["cv"], (Integral, str)):
             parameters["cv"] = None  # a splitter has no use after the fit
-        if isinstance(parameters["random_state"], np.random.RandomState):
-            parameters["random_state"] = None
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
         fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
-        form = dict(vars(self._form))
-        classes = form.pop("classes")
-        are_objects = classes.dtype == object
-        return {
-            "parameters": parameters,
-            "estimator": self.estimator_,
-            "fitted": fitted,
-            "form": form,
-            "classes": classes.astype(np.str_) if are_objects else classes,
-            "classes_are_objects": are_objects,
-        }
+        state = {"parameters": parameters, "estimator": self.estimator_, "fitted": fitted}
+        return state | self._form_state()
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
@@ -244,8 +201,7 @@ class DecisionClassifier(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseE
         for name, value in state["fitted"].items():
             setattr(model, name, value)
         model._keep_estimator(state["estimator"])
-        classes = state["classes"].astype(object) if state["classes_are_objects"] else state["classes"]
-        model._form, model.classes_ = TargetForm(classes=classes, **state["form"]), classes
+        model._set_form(state)
         return model
 
 

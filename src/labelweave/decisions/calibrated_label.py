@@ -104,5 +104,5 @@ class CalibratedLabelClassifier(DecisionClassifier):
 
     def predict_proba(self, X: Any) -> Array:
         """Compute calibrated probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
-        table = np.concatenate([self._probabilities(block) for block in self._blocks(X)])
+        table = np.concatenate([self._probabilities(block) for block in self._inner_blocks(X)])
         return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table

@@ -8,21 +8,18 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelweave.array_types import Array
-from labelweave.arrays import largest_columns
 from labelweave.estimators.journal import Journal, data_fingerprint
+from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import Scorer
-from labelweave.estimators.targets import TargetForm, check_lengths
+from labelweave.estimators.targets import check_lengths
 from labelweave.features import FeatureMatrix
-from labelweave.metrics import subset_accuracy
 from labelweave.model_files import save_object
 from labelweave.sklearn_compat import CallbackSupportMixin
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
-from labelweave.views import FactsInHTML
 
 __all__ = ["CALLER", "LabelClassifier"]
 
@@ -32,10 +29,9 @@ _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters t
 CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
 
 
-class LabelClassifier(FactsInHTML, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LabelClassifier(CallbackSupportMixin, LabelPredictions):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
-    _form: TargetForm
     _record_type: Any = TraceRecord
     trace_: list[Any]
     scorer_: Scorer
@@ -99,12 +95,6 @@ class LabelClassifier(FactsInHTML, CallbackSupportMixin, ClassifierMixin, BaseEs
             message = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
             warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)
 
-    @property
-    def label_names_(self) -> Array:
-        """The names of the labels or classes, shape (L,), as text."""
-        check_is_fitted(self)
-        return np.asarray([str(name) for name in self.classes_])
-
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score every column of the label matrix: shape (n, columns)."""
         return self.scorer_.scores(features)
@@ -113,101 +103,14 @@ class LabelClassifier(FactsInHTML, CallbackSupportMixin, ClassifierMixin, BaseEs
         """Score every column for comparison with the other columns: shape (n, columns)."""
         return self._wide_scores(features)
 
+    def _ranking_blocks(self, X: Any) -> Iterator[Array]:
+        return self._score_blocks(X, self._ranking_scores)
+
     def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:
         features = self._read_features(X, reset=False)
         rows = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
         for start in range(0, max(1, len(features)), rows):
             yield (score or self._wide_scores)(features.rows(slice(start, start + rows)))
-
-    def _decide(self, scores: Array) -> Any:
-        return self._form.decide(scores)
-
-    def decision_function(self, X: Any) -> Array:
-        """Score every label; a positive score predicts the label.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n, L), or (n,) for two classes
-            The scores.
-        """
-        check_is_fitted(self)
-        return self._form.scores(np.concatenate(list(self._score_blocks(X))))
-
-    def predict(self, X: Any) -> Any:
-        """Predict the labels of every row, in the form that the training labels had.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-
-        Returns
-        -------
-        ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
-            The labels: a frame for a frame, sparse for sparse, classes for classes.
-        """
-        check_is_fitted(self)
-        parts = [self._decide(scores) for scores in self._score_blocks(X)]
-        return self._form.join(parts, getattr(X, "index", None))
-
-    def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
-        """Find the k labels with the highest scores, without holding all scores at once.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-        k : int, default=5
-            How many labels, at most the number there are.
-
-        Returns
-        -------
-        labels : ndarray of int, shape (n, k)
-            Label numbers, best first; ties go to the lower number.
-        scores : ndarray of shape (n, k)
-            Their scores.
-
-        Raises
-        ------
-        ValueError
-            If k is not between 1 and the number of labels.
-        """
-        check_is_fitted(self)
-        n_scores = 1 if self._form.kind == "binary" else len(self.intercept_)
-        if not 1 <= k <= n_scores:
-            raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {n_scores}.")
-        labels, scores = [], []
-        for block in self._score_blocks(X, self._ranking_scores):
-            best = largest_columns(block, k)
-            labels.append(best)
-            scores.append(np.take_along_axis(block, best, axis=1))
-        return np.concatenate(labels), np.concatenate(scores)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the share of rows whose labels are all right (unobserved labels do not count).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-        y : array-like
-            The true labels or classes.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Subset accuracy.
-        """
-        if self._form.kind != "labels":
-            return super().score(X, y, sample_weight)
-        return float(subset_accuracy(y, self.predict(X), sample_weight=sample_weight))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
@@ -231,23 +134,13 @@ class LabelClassifier(FactsInHTML, CallbackSupportMixin, ClassifierMixin, BaseEs
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         names = fitted.pop("feature_names_in_", None)
         fitted["trace_"] = [list(record) for record in self.trace_]
-        form = dict(vars(self._form))
-        classes = form.pop("classes")
         fitted.pop("classes_")
         return {
             "parameters": self._storable_parameters(),
             "fitted": fitted,
             "feature_names": None if names is None else np.asarray(names, dtype=np.str_),
-            "form": form,
-            "classes": classes.astype(np.str_) if classes.dtype == object else classes,
-            "classes_are_objects": classes.dtype == object,
+            **self._form_state(),
         }
-
-    def _storable_parameters(self) -> dict[str, Any]:
-        parameters = self.get_params(deep=False)
-        if isinstance(parameters.get("random_state"), np.random.RandomState):
-            parameters["random_state"] = None  # a generator's state has no use after the fit
-        return parameters
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer | None:
@@ -278,7 +171,5 @@ class LabelClassifier(FactsInHTML, CallbackSupportMixin, ClassifierMixin, BaseEs
         model.trace_ = [cls._record_type(*record) for record in state["fitted"]["trace_"]]
         if state["feature_names"] is not None:
             model.feature_names_in_ = state["feature_names"].astype(object)
-        classes = state["classes"].astype(object) if state["classes_are_objects"] else state["classes"]
-        model._form = TargetForm(classes=classes, **state["form"])
-        model.classes_ = classes
+        model._set_form(state)
         return model

@@ -1,0 +1,147 @@
+"""What follows from scores that come a block of rows at a time: decisions, the best labels, a measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.array_types import Array
+from labelweave.arrays import largest_columns
+from labelweave.estimators.targets import TargetForm
+from labelweave.metrics import subset_accuracy
+from labelweave.views import FactsInHTML
+
+__all__ = ["LabelPredictions"]
+
+
+class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
+    """Base of the classifiers of labels, and of those that decide on the scores of others."""
+
+    _form: TargetForm
+    classes_: Array
+
+    def _score_blocks(self, X: Any) -> Iterator[Array]:
+        """Score every column of the label matrix, positive where it is predicted: shape (n, columns)."""
+        raise NotImplementedError
+
+    def _ranking_blocks(self, X: Any) -> Iterator[Array]:
+        """Score every column for comparison with the other columns: shape (n, columns)."""
+        return self._score_blocks(X)
+
+    @property
+    def label_names_(self) -> Array:
+        """The names of the labels or classes, shape (L,), as text."""
+        check_is_fitted(self)
+        return np.asarray([str(name) for name in self.classes_])
+
+    def _decide(self, scores: Array) -> Any:
+        return self._form.decide(scores)
+
+    def decision_function(self, X: Any) -> Array:
+        """Score every label; a positive score predicts the label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, L), or (n,) for two classes
+            The scores.
+        """
+        check_is_fitted(self)
+        return self._form.scores(np.concatenate(list(self._score_blocks(X))))
+
+    def predict(self, X: Any) -> Any:
+        """Predict the labels of every row, in the form that the training labels had.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+
+        Returns
+        -------
+        ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
+            The labels: a frame for a frame, sparse for sparse, classes for classes.
+        """
+        check_is_fitted(self)
+        parts = [self._decide(scores) for scores in self._score_blocks(X)]
+        index = getattr(X, "index", None)
+        return self._form.join(parts, None if callable(index) else index)  # lists have a method of that name
+
+    def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
+        """Find the k labels with the highest scores, without holding all scores at once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+        k : int, default=5
+            How many labels, at most the number there are.
+
+        Returns
+        -------
+        labels : ndarray of int, shape (n, k)
+            Label numbers, best first; ties go to the lower number.
+        scores : ndarray of shape (n, k)
+            Their scores, without the thresholds of labels.
+
+        Raises
+        ------
+        ValueError
+            If k is not between 1 and the number of labels.
+        """
+        check_is_fitted(self)
+        n_scores = 1 if self._form.kind == "binary" else len(self.classes_)
+        if not 1 <= k <= n_scores:
+            raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {n_scores}.")
+        labels, scores = [], []
+        for block in self._ranking_blocks(X):
+            labels.append(largest_columns(block, k))
+            scores.append(np.take_along_axis(block, labels[-1], axis=1))
+        return np.concatenate(labels), np.concatenate(scores)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose labels are all right (unobserved labels do not count).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+        y : array-like
+            The true labels or classes.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Subset accuracy.
+        """
+        if self._form.kind != "labels":
+            return float(super().score(X, y, sample_weight))
+        return float(subset_accuracy(y, self.predict(X), sample_weight=sample_weight))
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        parameters = self.get_params(deep=False)
+        if isinstance(parameters.get("random_state"), np.random.RandomState):
+            parameters["random_state"] = None  # a generator's state has no use after the fit
+        return parameters
+
+    def _form_state(self) -> dict[str, Any]:
+        """Give what a model file keeps of the form of the targets; classes that are objects as text."""
+        form = dict(vars(self._form))
+        classes = form.pop("classes")
+        are_objects = classes.dtype == object
+        kept = classes.astype(np.str_) if are_objects else classes
+        return {"form": form, "classes": kept, "classes_are_objects": are_objects}
+
+    def _set_form(self, state: dict[str, Any]) -> None:
+        classes = state["classes"].astype(object) if state["classes_are_objects"] else state["classes"]
+        self._form, self.classes_ = TargetForm(classes=classes, **state["form"]), classes
