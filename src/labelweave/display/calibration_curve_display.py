@@ -177,12 +177,7 @@ class CalibrationCurveDisplay:
         counts : bool, default=True
             Whether to draw the numbers of entries below.
         **options : dict
-            What matplotlib's ``plot`` takes, such as ``color``.
-
-        Returns
-        -------
-        CalibrationCurveDisplay
-            This display.
+            Such as ``color``: see :meth:`matplotlib.axes.Axes.plot`.
 
         Raises
         ------

@@ -198,12 +198,7 @@ class DualProgressDisplay:
             Whether objectives and duals are divided by the last objective of their fit.  None does so where
             there are several fits, whose objectives are of different sizes.
         **line_options : dict
-            What matplotlib's ``plot`` takes, such as ``linewidth``.
-
-        Returns
-        -------
-        DualProgressDisplay
-            This display.
+            Such as ``linewidth``: see :meth:`matplotlib.axes.Axes.plot`.
 
         Raises
         ------

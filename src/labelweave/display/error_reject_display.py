@@ -142,12 +142,7 @@ class ErrorRejectDisplay:
             The rejected fraction at which the picture ends, above 0 and at most 1;
             close to 1 the error is one of few rows.
         **options : dict
-            What matplotlib's ``plot`` takes, such as ``color`` and ``linestyle``.
-
-        Returns
-        -------
-        ErrorRejectDisplay
-            This display.
+            Such as ``color`` and ``linestyle``: see :meth:`matplotlib.axes.Axes.plot`.
 
         Raises
         ------

@@ -99,14 +99,6 @@ def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> L
     return Layout(found.places * stretch, found.size * stretch)
 
 
-def _networkx() -> Any:
-    try:
-        import networkx
-    except ImportError:
-        raise ImportError("Pictures of label graphs need networkx: install labelweave[graph].") from None
-    return networkx
-
-
 def _component(networkx: Any, graph: Any, nodes: list[int], boxes: Floats) -> Floats:
     """Give the places of one component's nodes."""
     ring = networkx.circular_layout(graph)  # the same start in every run

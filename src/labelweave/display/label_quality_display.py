@@ -176,12 +176,7 @@ class LabelQualityDisplay:
         n_named : int, default=10
             The most labels to name in a panel, if there are more than 12.
         **point_options : dict
-            What matplotlib's ``scatter`` takes, such as ``color``.
-
-        Returns
-        -------
-        LabelQualityDisplay
-            This display.
+            Such as ``color``: see :meth:`matplotlib.axes.Axes.scatter`.
 
         Raises
         ------

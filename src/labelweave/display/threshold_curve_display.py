@@ -248,12 +248,7 @@ class ThresholdCurveDisplay:
         measures : sequence of {"f1", "precision", "recall"} or None, default=None
             What to draw, by default all three of one curve, and F1 of several.
         **options : dict
-            What matplotlib's ``plot`` takes, such as ``linewidth``.
-
-        Returns
-        -------
-        ThresholdCurveDisplay
-            This display.
+            Such as ``linewidth``: see :meth:`matplotlib.axes.Axes.plot`.
 
         Raises
         ------

@@ -41,10 +41,7 @@ class FactorGeometry:
         factors = self.model.feature_factors_
         total = np.zeros((factors.shape[1], factors.shape[1]))
         if not hasattr(self.model, "support_"):
-            for rows in panels(len(factors), _ROWS_AT_ONCE):
-                block = factors[rows].astype(np.float64)
-                total += block.T @ block
-            return total
+            return _moments(factors, np.eye(len(total)))
         if not hasattr(self.model, "support_vectors_") or len(factors) > _MOST_SUPPORT_ROWS:
             return None
         support = FeatureMatrix(self.model.support_vectors_)
@@ -73,11 +70,7 @@ class FactorGeometry:
         """The singular values of Z, falling; None where they need too many values of a kernel."""
         if self._gram is None:
             return None
-        total = np.zeros_like(self._root)
-        for rows in panels(len(self.factors), _ROWS_AT_ONCE):
-            block = self.factors[rows] @ self._root
-            total += block.T @ block
-        squares = np.linalg.eigvalsh(total)[::-1]
+        squares = np.linalg.eigvalsh(_moments(self.factors, self._root))[::-1]
         return [math.sqrt(max(value, 0.0)) for value in squares]
 
     def longest(self, count: int) -> list[tuple[str, float]]:
@@ -106,3 +99,12 @@ class FactorGeometry:
         if hasattr(self.model, "support_"):
             return None
         return np.asarray(self.model.feature_factors_ @ self.factors[row])
+
+
+def _moments(table: Array, turn: Array) -> Array:
+    """Sum the products of columns of a table that is turned by a matrix."""
+    total = np.zeros_like(turn)
+    for rows in panels(len(table), _ROWS_AT_ONCE):
+        block = table[rows] @ turn
+        total += block.T @ block
+    return total
