@@ -19,9 +19,10 @@ from sklearn.pipeline import Pipeline
 from labelweave.array_types import Array
 from labelweave.comparison.outcome import Comparison
 from labelweave.decisions.base import ranking_offsets
-from labelweave.decisions.label_scores import label_scores, take_rows
+from labelweave.decisions.label_scores import take_rows
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, score_table
+from labelweave.metrics.responses import label_scores
 from labelweave.sklearn_compat import _num_samples
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by

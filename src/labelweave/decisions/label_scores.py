@@ -15,7 +15,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.held_out import HeldOutScores, hold_out
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.responses import label_probabilities, label_scores
+from labelweave.metrics.responses import label_scores
 from labelweave.sklearn_compat import _num_samples, _safe_indexing, _safe_split
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by

@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
-from labelweave.decisions.label_scores import decision_level, label_probabilities
+from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, best_thresholds
 from labelweave.inference import choose_top_k, scores_above_top_k
+from labelweave.metrics.responses import label_probabilities
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from labelweave.array_types import Floats
-from labelweave.decisions.label_scores import label_probabilities
 from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.given_labels import (
     Names,
@@ -24,6 +23,7 @@ from labelweave.display.label_texts import legend_text
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import expected_calibration_error
 from labelweave.metrics.probabilities import calibration_bins
+from labelweave.metrics.responses import label_probabilities
 
 _SIZE = (5.2, 5.2)  # inches
 _MARKERS = "osD^vPX<>"

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import panels
-from labelweave.decisions.label_scores import decision_level, label_scores
+from labelweave.decisions.label_scores import decision_level
 from labelweave.display.figures import axes_of_size, place_legend
 from labelweave.display.given_labels import (
     Names,
@@ -26,6 +26,7 @@ from labelweave.display.given_labels import (
 )
 from labelweave.display.label_texts import legend_text
 from labelweave.labels import LabelMatrix
+from labelweave.metrics.responses import label_scores
 
 Measures: TypeAlias = Sequence[Literal["f1", "precision", "recall"]]
 Response: TypeAlias = Literal["auto", "decision_function", "predict_proba"]

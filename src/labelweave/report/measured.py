@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.base import ranking_offsets
-from labelweave.decisions.label_scores import label_probabilities
 from labelweave.decisions.layers import chosen_classes, with_probabilities
 from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, log_loss, score_table
 from labelweave.metrics._classes import class_codes
 from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
+from labelweave.metrics.responses import label_probabilities
 from labelweave.report.reported_rows import OnProgress, Outcomes, ReportedRows, all_scores
 
 _WORDS = {
