@@ -42,9 +42,6 @@ REASONS = {
     ("label covariance", "LabelGraphClassifier"): "labels go together by the graph",
     ("taxonomy", "LabelGraphClassifier"): "labels go together by the graph",
     ("a row known to an inner node", "LabelGraphClassifier"): "it takes no taxonomy",
-    ("weights of entries", "LabelGraphClassifier"): (
-        "not built: its compiled passes read costs by label, so a table of costs is one more array in each"
-    ),
     ("new rows and labels (`partial_fit`)", "KernelLogisticClassifier"): (
         "a kernel model keeps its rows; `warm_start=True` serves"
     ),

@@ -182,6 +182,40 @@ def test_weights_count_like_repetitions():
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=0.01)
 
 
+@pytest.mark.parametrize("parameters", [{}, {"solver": "proximal"}, {"threshold": "f1"}, {"kernel": "rbf"}])
+@pytest.mark.parametrize("graph", ["learn", "chow-liu", "none"])
+def test_an_entry_of_weight_zero_is_unobserved(graph, parameters):
+    X, Y = rows()
+    seen = np.random.default_rng(2).random(Y.shape) < 0.8
+    masked = model(graph, **parameters).fit(X, Y, entry_weight=seen)
+    missing = model(graph, **parameters).fit(X, np.where(seen, Y, np.nan))
+    np.testing.assert_array_equal(masked.coef_, missing.coef_)
+    np.testing.assert_array_equal(masked.clique_coef_, missing.clique_coef_)
+    np.testing.assert_array_equal(masked.predict(X), missing.predict(X))
+
+
+@pytest.mark.parametrize("graph", ["learn", "none", [(0, 1), (1, 2, 4)]])
+def test_weights_of_entries_are_costs_of_entries(graph):
+    X, Y = rows()
+    weights = np.where(Y == 1, [1, 2, 1, 3, 1], [1, 1, 0.5, 1, 4.0])
+    by_entry = model(graph).fit(X, Y, entry_weight=weights)
+    by_label = model(graph, false_negative_cost=[1, 2, 1, 3, 1], false_positive_cost=[1, 1, 0.5, 1, 4]).fit(
+        X, Y
+    )
+    np.testing.assert_array_equal(by_entry.coef_, by_label.coef_)
+    np.testing.assert_array_equal(by_entry.clique_coef_, by_label.clique_coef_)
+    # what is not stored has the weight 1; weights multiply costs
+    stored = sp.coo_array(np.where(weights == 1, 0, weights))
+    np.testing.assert_array_equal(model(graph).fit(X, Y, entry_weight=stored).coef_, by_entry.coef_)
+    half = model(graph, false_negative_cost=0.5, false_positive_cost=0.5).fit(X, Y, entry_weight=2 * weights)
+    np.testing.assert_array_equal(half.coef_, by_entry.coef_)
+    plain = model(graph).fit(X, Y)
+    np.testing.assert_array_equal(model(graph).fit(X, Y, entry_weight=np.ones(Y.shape)).coef_, plain.coef_)
+    heavy = np.ones(Y.shape)
+    heavy[:, 3] = np.where(Y[:, 3] == 0, 5, 1)
+    assert model(graph).fit(X, Y, None, heavy).predict(X)[:, 3].sum() < plain.predict(X)[:, 3].sum()
+
+
 def test_costs_move_the_predictions():
     X, Y = rows()
     even = model().fit(X, Y).predict(X).sum(axis=0)

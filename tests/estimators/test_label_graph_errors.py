@@ -13,10 +13,12 @@ Y = (X @ np.random.default_rng(1).normal(size=(3, 4)) > 0).astype(int)
 NAMES = ["sea", "sand", "boat", "city"]
 
 
-def refused(message, *, targets=Y, features=X, error=ValueError, sample_weight=None, **parameters):
+def refused(
+    message, *, targets=Y, features=X, error=ValueError, sample_weight=None, entry_weight=None, **parameters
+):
     """Fit and read the message, which is one paragraph."""
     with pytest.raises(error, match=message) as caught:
-        LabelGraphClassifier(**parameters).fit(features, targets, sample_weight)
+        LabelGraphClassifier(**parameters).fit(features, targets, sample_weight, entry_weight)
     assert "\n" not in str(caught.value)
 
 
@@ -68,7 +70,10 @@ def test_names_without_names():
         ({"false_positive_cost": -1}, "false_positive_cost"),
         ({"false_positive_cost": "high"}, "false_positive_cost"),
         ({"false_negative_cost": [1, 2]}, r"false_negative_cost has shape \(2,\); .* each of the 4 labels"),
-        ({"false_negative_cost": [1, 2, -1, 1]}, r"false_negative_cost is -1 at label 2; a cost is a finite"),
+        (
+            {"false_negative_cost": [1, 2, -1, 1]},
+            r"false_negative_cost is -1 at label 2; costs must be finite numbers >= 0",
+        ),
         ({"false_negative_cost": [1, 2, np.inf, 1]}, r"false_negative_cost is inf at label 2"),
         ({"false_negative_cost": ["a", 2, 1, 1]}, r"false_negative_cost has an entry that is no number"),
         ({"fit_intercept": 2}, "fit_intercept"),
@@ -106,6 +111,16 @@ def test_targets_and_weights():
     refused(r"one class only", targets=np.zeros(30))
     refused(r"at least one non-zero number", sample_weight=np.zeros(30))
     refused(r"Negative values", sample_weight=-np.ones(30))
+    refused(
+        r"entry_weight has shape \(30, 3\), but there are 30 rows and 4 labels", entry_weight=np.ones((30, 3))
+    )
+    refused(
+        r"entry_weight at row 29, label 2 is nan; weights must be finite",
+        entry_weight=np.where(np.arange(120).reshape(30, 4) == 118, np.nan, 1.0),
+    )
+    refused(
+        r"entry_weight at row 3, label 1 is -1.0", entry_weight=sp.csr_array(([-1.0], ([3], [1])), (30, 4))
+    )
     refused(r"NaN", features=np.full((30, 3), np.nan))
     refused(r"no labels", targets=np.zeros((30, 0)))
     refused(r"Labels|labels|Y ", targets=Y + 0.5)

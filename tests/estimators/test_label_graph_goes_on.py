@@ -150,6 +150,8 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
     assert path.exists()
     with pytest.raises(ValueError, match="of another fit: X differ"):
         model(graph="full", checkpoint=path).fit(X + 1, Y)
+    with pytest.raises(ValueError, match="of another fit: sample_weight differ"):
+        model(graph="full", checkpoint=path).fit(X, Y, entry_weight=np.full(Y.shape, 2))
     with pytest.raises(ValueError, match="of another fit: the parameters differ"):
         model(graph="full", checkpoint=path, regularization=0.1).fit(X, Y)
     assert model(graph="full", checkpoint=path, n_jobs=2).fit(X, Y).converged_

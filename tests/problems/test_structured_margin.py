@@ -11,7 +11,8 @@ from labelweave.problems.structured_margin import RidgePenalty, RoundPenalty
 from labelweave.problems.structured_margin.margin_model import grown_shares
 from labelweave.solvers import Status
 from labelweave.solvers.passes import BlockFrankWolfe
-from reference.structured_problems import TRIANGLE, margin_data, rows, structured
+from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent
+from reference.structured_problems import TRIANGLE, margin_data, proximal, rows, structured
 from reference.structured_twin import StructuredTwin
 
 
@@ -41,6 +42,24 @@ def test_optimum_is_that_of_the_enumerated_dual(rounds, cliques):
     assert point.primal == pytest.approx(twin.primal(_one_hot_weights(problem)), abs=1e-9)
     assert point.dual <= best + 1e-6
     assert best <= point.primal + 1e-6
+
+
+@pytest.mark.parametrize("make", [structured, proximal])
+def test_weights_of_entries_multiply_their_costs(make):
+    X, Y = rows(1, n=8, d=2, n_labels=3, missing=0.1)
+    entries = np.random.default_rng(0).choice([0.5, 1.0, 2.0], Y.shape)
+    costs, cliques = np.array([[1.0, 0.5, 2.0], [1.5, 1.0, 0.3]]), ((0, 1, 2), (0, 2))
+    twin = StructuredTwin(X, Y, cliques, 0.1, costs, entries=entries)
+    problem = make(margin_data(X, Y, None, costs, entries), cliques, 0.1)
+    if make is proximal:
+        assert problem.evaluate().primal == pytest.approx(twin.primal(_one_hot_weights(problem)))
+        problem.solve(ProximalDualAscent(1e-3, 200, 0))
+        assert problem.evaluate().primal == pytest.approx(twin.primal(_one_hot_weights(problem)))
+        assert problem.ceiling() == pytest.approx(twin.cost.max(axis=1).mean())
+        return
+    point, best = _solve(problem, 1e-6), twin.optimum()
+    assert point.primal == pytest.approx(twin.primal(_one_hot_weights(problem)), abs=1e-9)
+    assert point.dual - 1e-6 <= best <= point.primal + 1e-6
 
 
 @settings(deadline=None, max_examples=25)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 class StructuredTwin:
     """All labelings of a few labels; two weight vectors a label and one a state of every clique."""
 
-    def __init__(self, X, Y, cliques, regularization, costs=None, weights=None, rounds=None):
+    def __init__(self, X, Y, cliques, regularization, costs=None, weights=None, rounds=None, entries=1.0):
         self.X, self.regularization, self.rounds = X, regularization, rounds
         self.observed, self.Y = ~np.isnan(Y), np.nan_to_num(Y).astype(int)
         n, n_labels = Y.shape
@@ -23,7 +23,7 @@ class StructuredTwin:
         self.statistics = self.features(self.labelings)
         self.true = self.features(self.Y)
         wrong = self.labelings[None] != self.Y[:, None]
-        cost = np.where(self.Y == 1, self.costs[1], self.costs[0])
+        cost = np.where(self.Y == 1, self.costs[1], self.costs[0]) * entries
         self.cost = (wrong * (cost * self.observed)[:, None]).sum(axis=2)
 
     def features(self, labels):

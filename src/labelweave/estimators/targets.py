@@ -352,13 +352,18 @@ def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | N
 def costs_by_label(name: str, cost: Any, n_labels: int) -> PerLabel:
     """Check the cost of a kind of mistake: one for all labels, or one each.
 
-    Raises ValueError if there are as many as labels neither, or one is negative or not finite.
+    Raises ValueError if there is not one finite non-negative number, or one a label; the label is named.
     """
-    costs = np.asarray(cost, dtype=np.float64)
-    if costs.ndim > 0 and costs.shape != (n_labels,):
+    try:
+        costs = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} has an entry that is no number; give one number, or one a label.") from None
+    if costs.shape not in ((), (n_labels,)):
         raise ValueError(
-            f"{name} has shape {costs.shape}; give one number, or one for each of {n_labels} labels."
+            f"{name} has shape {costs.shape}; give one number, or one for each of the {n_labels} labels."
         )
-    if not np.isfinite(costs).all() or (costs < 0).any():
-        raise ValueError(f"{name} is {cost}; costs must be finite numbers >= 0.")
+    bad = np.flatnonzero(~np.isfinite(costs) | (costs < 0))
+    if len(bad):
+        where = f" at label {bad[0]}" if costs.ndim else ""
+        raise ValueError(f"{name} is {costs.flat[bad[0]]:g}{where}; costs must be finite numbers >= 0.")
     return np.broadcast_to(costs, (n_labels,)).astype(np.float64)

@@ -46,9 +46,8 @@ MEMBERS, COLUMN = range(2)
 class MarginRows(NamedTuple):
     """What is known of the rows.
 
-    ``targets`` are the true labels, completed where unobserved; ``costs[0]`` is the cost of a 1 in
-    place of a 0 and ``costs[1]`` of the reverse; ``weights`` sum to one; ``squares`` are the squared norms of
-    the features.
+    ``targets`` are the true labels, completed where unobserved; ``costs`` those of errors, 0 where
+    unobserved; ``weights`` sum to one; ``squares`` are the squared norms of the features.
     """
 
     targets: Bits

@@ -49,7 +49,7 @@ def _write_difference(place, data, layout, block, scales):  # type: ignore[no-un
             square += 2.0
             loss -= change[label] * products[label] * scales[label]
             if data.observed[row, label]:
-                loss += data.costs[targets[label], label]
+                loss += data.costs[row, label]
     for clique in range(layout.cliques.shape[1] - 1):
         true = layout.cliques[COLUMN, clique] + state_of(layout, clique, targets)
         other = layout.cliques[COLUMN, clique] + state_of(layout, clique, labels)

@@ -82,7 +82,7 @@ def add_costs(rows, data, layout, scores, unary, rest):  # type: ignore[no-untyp
             score = scores[place, label]
             unary[place, label] = score
             if data.observed[row, label]:
-                cost = data.costs[targets[label], label]
+                cost = data.costs[row, label]
                 unary[place, label] += -cost if targets[label] else cost
                 value += cost - score if targets[label] else 0.0
             elif entry >= layout.components[LABELS, last]:
@@ -254,7 +254,8 @@ def ascend_rows(block, data, layout, dual, scales, regularization, gaps):  # typ
             scores[column] = block.products[place, column] * scales[column]
         for label in range(data.targets.shape[1]):
             if data.observed[row, label]:
-                scores[label] += -data.costs[1, label] if data.targets[row, label] else data.costs[0, label]
+                cost = data.costs[row, label]
+                scores[label] += -cost if data.targets[row, label] else cost
         curvature = weight * data.squares[row] / regularization
         gaps[row] = _step_lone(row, data, layout, dual, scores, scales, curvature, change)
         for component in range(layout.components.shape[1] - 1):

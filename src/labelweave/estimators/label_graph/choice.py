@@ -13,7 +13,7 @@ from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
 
-__all__ = ["GRAPHS", "choose_graph", "error_costs", "graph_with_strengths", "usual_regularization"]
+__all__ = ["GRAPHS", "choose_graph", "graph_with_strengths", "usual_regularization"]
 
 
 GRAPHS = ("learn", "chow-liu", "full", "none")
@@ -57,36 +57,6 @@ def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGr
             "one whose names are among Y's."
         )
     return graph
-
-
-def error_costs(false_positive: Any, false_negative: Any, n_labels: int) -> Array:
-    """Write out the costs of errors.
-
-    Returns (2, L): costs of a 1 in place of a 0, and of the reverse.
-    Shapes: false_positive, false_negative (L,).
-    Raises ValueError if there is not one finite non-negative cost a label.
-    """
-    pairs = (("false_positive_cost", false_positive), ("false_negative_cost", false_negative))
-    return np.stack([_costs(name, given, n_labels) for name, given in pairs])
-
-
-def _costs(name: str, given: Any, n_labels: int) -> Array:
-    try:
-        costs = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} has an entry that is no number; give one number, or one a label.") from None
-    if costs.shape not in ((), (n_labels,)):
-        raise ValueError(
-            f"{name} has shape {costs.shape}; give one number, or one for each of the {n_labels} labels."
-        )
-    bad = np.atleast_1d(~np.isfinite(costs) | (costs < 0))
-    if bad.any():
-        place = int(np.argmax(bad))
-        where = "" if costs.shape == () else f" at label {place}"
-        raise ValueError(
-            f"{name} is {np.atleast_1d(costs)[place]:g}{where}; a cost is a finite number, 0 or above."
-        )
-    return np.broadcast_to(costs, n_labels)
 
 
 def usual_regularization(data: GraphData) -> float:

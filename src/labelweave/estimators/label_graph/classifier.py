@@ -8,39 +8,34 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
     choose_graph,
-    error_costs,
     graph_with_strengths,
     usual_regularization,
 )
-from labelweave.estimators.label_graph.fit import (
-    SOLVERS,
-    FittedGraph,
-    GraphData,
-    GraphFit,
-    GraphSearch,
-)
+from labelweave.estimators.label_graph.fit import SOLVERS, FittedGraph, GraphData, GraphFit, GraphSearch
 from labelweave.estimators.label_graph.inputs import KernelInputs
 from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.targets import read_targets
+from labelweave.estimators.targets import costs_by_label, read_entry_weights, read_targets, weights_of_entries
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
-from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
 from labelweave.solvers import SolverResult, Status
@@ -228,7 +223,7 @@ class LabelGraphClassifier(LabelGraphModel):
     For left-out scores an unobserved label counts as the mean of those observed of its label.  Memory grows
     with the rows times the pivots, time also with the cube of the pivots.
 
-    Y is written out, sparse or not, at about 40 bytes for each of its n L entries.  Every round of "learn"
+    Y is written out, sparse or not, at about 48 bytes for each of its n L entries.  Every round of "learn"
     scores all pairs of labels, 128 MB of moments at a time; with 50 features a row and 1,000 labels this
     took 19 s for 2,000 rows and 66 s for 8,000 on one core, and it grows with the square of L.  For more
     labels give a graph.
@@ -309,7 +304,9 @@ class LabelGraphClassifier(LabelGraphModel):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LabelGraphClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None
+    ) -> LabelGraphClassifier:
         """Fit the model.
 
         Parameters
@@ -320,6 +317,10 @@ class LabelGraphClassifier(LabelGraphModel):
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
+        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+            Non-negative numbers that the costs of single entries are multiplied with; an entry that is not
+            stored has the weight 1.  An entry of weight 0 is unobserved, as one of NaN is.  Chow-Liu trees,
+            kernel regressions and held-out rows see of the others that they are observed.
 
         Returns
         -------
@@ -339,26 +340,44 @@ class LabelGraphClassifier(LabelGraphModel):
         weights = _check_sample_weight(
             sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
         )
-        data, kept = GraphData(features, labels, weights), np.arange(len(features))
+        labels, costs = self._read_costs(labels, entry_weight)
+        data, kept = GraphData(features, labels, weights, costs), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)
             data = data.rows(kept)
+        weights = data.weights if entry_weight is None else [data.weights, data.costs]
+        marks = {"y": [data.labels.positives, data.labels.observed], "sample_weight": weights}
         progress = self._progress(FitArguments(X, y, sample_weight))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            self._fit(features, data, kept, workers, progress)
+            self._fit(features, data, kept, marks, workers, progress)
         progress.close()
         return self
 
+    def _read_costs(self, labels: LabelMatrix, entry_weight: Any) -> tuple[LabelMatrix, RowsByLabels]:
+        """Give the labels that have a weight, and the costs of errors (n, L) at all entries."""
+        costs = [
+            costs_by_label(name, getattr(self, name), labels.n_labels)
+            for name in ("false_negative_cost", "false_positive_cost")
+        ]
+        table = np.where(labels.to_signs() > 0, *costs)
+        if entry_weight is None:
+            return labels, table
+        weights = weights_of_entries(np.ones(len(labels)), read_entry_weights(entry_weight, labels))
+        return labels if (weights > 0).all() else labels.masked(sp.csr_array(weights > 0)), table * weights
+
     def _fit(
-        self, features: FeatureMatrix, data: GraphData, kept: Array, workers: Workers, progress: FitProgress
-    ) -> None:
+        self, features: FeatureMatrix, data: GraphData, kept: Array, marks: Mapping[str, Any],
+        workers: Workers, progress: FitProgress,
+    ) -> None:  # fmt: skip
         """Make the inputs, choose thresholds, fit the graph, and keep what is to be kept."""
         self.thresholds_ = np.full(self._n_columns, self._level)
         graph = None
         if not self._learns_graph:
-            graph = choose_graph(self.graph, data, self._graph_names(data.labels.n_labels))
+            self.label_graph_ = graph = choose_graph(
+                self.graph, data, self._graph_names(data.labels.n_labels)
+            )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        journal = self._journal(features, data, graph)
+        journal = self._open_journal(X=features.data, **marks)
         seed = journal.recall("seed", lambda: seed)
         values, inputs = self._make_inputs(features, (data.labels, data.weights), kept, seed, workers)
         how = self._how(data._replace(features=self._with_constant(values)), seed, workers, journal)
@@ -386,13 +405,6 @@ class LabelGraphClassifier(LabelGraphModel):
         self._close_journal(journal, is_done=is_done)
         self._keep_ending(end.result if is_done else replace(end.result, status=Status.INTERRUPTED))
 
-    def _journal(self, features: FeatureMatrix, data: GraphData, graph: CliqueGraph | None) -> Journal:
-        if graph is not None:
-            self.label_graph_ = graph
-        return self._open_journal(
-            X=features.data, y=[data.labels.positives, data.labels.observed], sample_weight=data.weights
-        )
-
     def _with_constant(self, features: FeatureMatrix) -> FeatureMatrix:
         wide = features.astype(np.float64)
         return wide.with_constant(self.intercept_scaling) if self.fit_intercept else wide
@@ -403,7 +415,6 @@ class LabelGraphClassifier(LabelGraphModel):
         )
         return GraphFit(
             regularization=self.regularization_,
-            costs=error_costs(self.false_positive_cost, self.false_negative_cost, data.labels.n_labels),
             inference=self._inference_options(),
             solver=self.solver,
             tol=self.tol,

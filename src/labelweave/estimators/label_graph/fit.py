@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array, Floats, PerRow
+from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.estimators.held_out import hold_out
 from labelweave.estimators.journal import Journal
@@ -48,16 +48,17 @@ class GraphData(NamedTuple):
     """The rows to fit.
 
     features (n, d): features, with the constant one.
-    Shapes: labels (n, L).
+    costs (n, L): of errors.
     """
 
     features: FeatureMatrix
     labels: LabelMatrix
     weights: PerRow
+    costs: RowsByLabels
 
     def rows(self, which: Array) -> GraphData:
         """Keep some rows."""
-        return GraphData(self.features.rows(which), self.labels[which], self.weights[which])
+        return GraphData(self.features.rows(which), *(part[which] for part in self[1:]))
 
 
 class GraphSearch(NamedTuple):
@@ -110,7 +111,6 @@ class FittedGraph(NamedTuple):
 class GraphFit:
     """How to fit, beside the data.
 
-    costs (2, L): costs of a false positive and of a false negative label.
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     solver: the inner solver, one of ``SOLVERS``.
     tol: the relative duality gap to reach, or the relative change of the objective over five proximal passes.
@@ -122,7 +122,6 @@ class GraphFit:
     """
 
     regularization: float
-    costs: Array
     inference: dict[str, Any]
     solver: str
     tol: float
@@ -164,7 +163,7 @@ class GraphFit:
         return made(*self.journal.run(self.prefix + stage, solver, problem, start, checked))
 
     def _problem(self, data: GraphData) -> Callable[[CliqueGraph, CliquePenalty], MarginProblem]:
-        rows = MarginData(data.features, data.labels, data.weights, self.costs)
+        rows = MarginData(*data)
 
         def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> MarginProblem:
             problem = rows, graph, penalty, self.regularization, self.inference

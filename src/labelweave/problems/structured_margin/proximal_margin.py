@@ -171,9 +171,7 @@ class ProximalMargin(MarginModel):
         return float(self.data.arrays.weights @ costs)
 
     def _costs(self, rows: Array, targets: Array, labelings: Array) -> Array:
-        costs = self.data.arrays.costs
-        wrong = (targets != labelings) & (self.data.arrays.observed[rows] == 1)
-        return np.asarray((wrong * np.where(targets == 1, costs[1], costs[0])).sum(axis=1))
+        return np.asarray(((targets != labelings) * self.data.arrays.costs[rows]).sum(axis=1))
 
     def _penalty(self, point: ProximalPoint, is_smoothed: bool) -> float:
         labels, squares = self.squares(point)

@@ -18,7 +18,7 @@ class MarginData:
     """Features, labels, costs and weights.
 
     weights (n,): weights of the rows, some of them positive.
-    costs (2, L): the cost of a 1 in place of a 0, and of a 0 in place of a 1, for every label.
+    costs (n, L): of errors; those of unobserved labels do not count.
     arrays: what the passes read, with targets of 0 where nothing was observed.
     products (n, d): the features again, for products.
     Shapes: features (n, d), labels (n, L).
@@ -37,7 +37,7 @@ class MarginData:
         self.arrays = MarginRows(
             targets=np.ascontiguousarray(signs > 0, np.int8),
             observed=np.ascontiguousarray(signs != 0, np.int8),
-            costs=np.ascontiguousarray(costs, np.float64),
+            costs=np.ascontiguousarray(np.where(signs == 0, 0.0, costs)),
             weights=shares,
             squares=squares,
         )

@@ -209,8 +209,7 @@ class StructuredMargin(MarginModel):
         labels = 0.5 * LABEL_SCALE * label_square
         primal = self.regularization * (labels + self.penalty.primal(squares, point.round_shares)) + loss
         wrong = np.where(point.targets == 1, 1.0 - point.means, point.means)
-        wrong *= self.data.arrays.observed * np.where(point.targets == 1, *self.data.arrays.costs[::-1])
-        cost = float(self.data.arrays.weights @ wrong.sum(axis=1))
+        cost = float(self.data.arrays.weights @ (wrong * self.data.arrays.costs).sum(axis=1))
         return self.record(primal, cost - self.regularization * (labels + self.penalty.dual(squares)))
 
     def complete(self, point: DualMarginPoint) -> bool:
