@@ -8,8 +8,7 @@ from labelweave._loops.structured.proximal import group_multipliers
 from labelweave.problems.structured_margin import GrowingMargin, RoundPenalty, pair_scores, violations
 from labelweave.solvers import Status
 from labelweave.solvers.clique_generation import CliqueGeneration
-from labelweave.solvers.passes import BlockFrankWolfe, PassRecord
-from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent, ProximalState
+from labelweave.solvers.passes import BlockFrankWolfe, PassRecord, ProximalDualAscent, ProximalState
 from reference.structured_problems import TRIANGLE, margin_data, proximal, rows, structured
 
 

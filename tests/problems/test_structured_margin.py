@@ -10,8 +10,7 @@ from sklearn.svm import LinearSVC
 from labelweave.problems.structured_margin import RidgePenalty, RoundPenalty
 from labelweave.problems.structured_margin.margin_model import grown_shares
 from labelweave.solvers import Status
-from labelweave.solvers.passes import BlockFrankWolfe
-from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent
+from labelweave.solvers.passes import BlockFrankWolfe, ProximalDualAscent
 from reference.structured_problems import TRIANGLE, margin_data, proximal, rows, structured
 from reference.structured_twin import StructuredTwin
 

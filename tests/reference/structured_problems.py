@@ -33,15 +33,15 @@ def margin_data(X, Y, weights=None, costs=None, entries=1.0):
 def structured(data, cliques, regularization=0.05, penalty=None, capacity=16, inference=None):
     graph = CliqueGraph(data.n_labels, cliques)
     penalty = RidgePenalty(graph.n_cliques) if penalty is None else penalty
-    return AtPoint(
-        StructuredMargin(data, graph, penalty, regularization, inference or {}, capacity, Workers(1))
-    )
+    problem = StructuredMargin(data, graph, penalty, regularization, inference or {}, Workers(1))
+    problem.capacity = capacity
+    return AtPoint(problem)
 
 
-def proximal(data, cliques, regularization=0.05, penalty=None, accuracy=0.005):
+def proximal(data, cliques, regularization=0.05, penalty=None):
     graph = CliqueGraph(data.n_labels, cliques)
     penalty = RidgePenalty(graph.n_cliques) if penalty is None else penalty
-    return AtPoint(ProximalMargin(data, graph, penalty, regularization, {}, accuracy, Workers(1)))
+    return AtPoint(ProximalMargin(data, graph, penalty, regularization, {}, Workers(1)))
 
 
 class AtPoint:

@@ -5,7 +5,7 @@ import pytest
 
 from labelweave.solvers import Status
 from labelweave.solvers.clique_generation import CliqueGeneration, Proposal
-from labelweave.solvers.passes import PassRecord, PassSolver, PassState
+from labelweave.solvers.passes import PassRecord, PassSolver
 
 
 @dataclass
@@ -48,9 +48,6 @@ class _Problem:
 
 class _Passes(PassSolver):
     """Two passes a solve."""
-
-    def first_state(self, point, stream):
-        return PassState(point=point, stream=stream)
 
     def one_pass(self, problem, state, random):
         if state.rounds - state.begun < 2:

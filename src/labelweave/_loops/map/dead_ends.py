@@ -9,19 +9,7 @@ positioning", Nature 356, 1992, for two states).  Labels that are decided decide
 from __future__ import annotations
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.map.arrays import (
-    BIT,
-    CLIQUE,
-    FIXED,
-    INNER,
-    QUEUE,
-    QUEUE_FIRST,
-    QUEUE_LENGTH,
-    QUEUED,
-    SINGLE,
-    TRAIL,
-    TRAIL_LENGTH,
-)
+from labelweave._loops.map.arrays import INNER, SINGLE
 
 __all__ = ["decide", "fix_label", "queue_label", "release"]
 
@@ -29,22 +17,22 @@ __all__ = ["decide", "fix_label", "queue_label", "release"]
 @njit(**INNER)
 def queue_label(label, search):  # type: ignore[no-untyped-def]
     """Put a free label behind the labels to look at, unless it is there."""
-    counts, n_labels = search.counts, search.flags.shape[1]
-    if search.flags[FIXED, label] < 0 and not search.flags[QUEUED, label]:
-        place = counts[QUEUE_FIRST] + counts[QUEUE_LENGTH]
-        search.labels[QUEUE, place - n_labels if place >= n_labels else place] = label
-        search.flags[QUEUED, label] = 1
-        counts[QUEUE_LENGTH] += 1
+    counts, n_labels = search.counts, len(search.fixed)
+    if search.fixed[label] < 0 and not search.labels[label].queued:
+        place = counts.queue_first + counts.queue
+        search.lists[place - n_labels if place >= n_labels else place].queue = label
+        search.labels[label].queued = 1
+        counts.queue += 1
 
 
 @njit(**INNER)
 def fix_label(label, value, cliques, search):  # type: ignore[no-untyped-def]
     """Fix a free label, note it on the trail, and queue its neighbors."""
-    search.flags[FIXED, label] = value
-    search.labels[TRAIL, search.counts[TRAIL_LENGTH]] = label
-    search.counts[TRAIL_LENGTH] += 1
+    search.fixed[label] = value
+    search.lists[search.counts.trail].trail = label
+    search.counts.trail += 1
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
-        clique = cliques.places[CLIQUE, place]
+        clique = cliques.places[place].clique
         for slot in range(cliques.starts[clique], cliques.starts[clique + 1]):
             queue_label(cliques.labels[slot], search)
 
@@ -52,9 +40,9 @@ def fix_label(label, value, cliques, search):  # type: ignore[no-untyped-def]
 @njit(**INNER)
 def release(length, search):  # type: ignore[no-untyped-def]
     """Free the labels that were fixed since the trail had this length."""
-    for place in range(length, search.counts[TRAIL_LENGTH]):
-        search.flags[FIXED, search.labels[TRAIL, place]] = -1
-    search.counts[TRAIL_LENGTH] = length
+    for place in range(length, search.counts.trail):
+        search.fixed[search.lists[place].trail] = -1
+    search.counts.trail = length
 
 
 @njit(**SINGLE)
@@ -93,7 +81,7 @@ def _clique_range(own, first, end, labels, tables, start, fixed):  # type: ignor
 def _advantage(label, cliques, unary, tables, fixed):  # type: ignore[no-untyped-def]
     least, largest = unary[label], unary[label]
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
-        clique, own = cliques.places[CLIQUE, place], cliques.places[BIT, place]
+        clique, own = cliques.places[place].clique, cliques.places[place].bit
         first, end, start = cliques.starts[clique], cliques.starts[clique + 1], cliques.table_starts[clique]
         if end - first == 2:
             low, high = _pair_range(own, fixed[cliques.labels[first + 1 - own]], tables, start)
@@ -107,14 +95,14 @@ def _advantage(label, cliques, unary, tables, fixed):  # type: ignore[no-untyped
 @njit(**INNER)
 def decide(cliques, unary, tables, search):  # type: ignore[no-untyped-def]
     """Look at the queued labels, fix those that are decided, until the queue is empty."""
-    counts, flags = search.counts, search.flags
-    while counts[QUEUE_LENGTH] > 0:
-        label = search.labels[QUEUE, counts[QUEUE_FIRST]]
-        counts[QUEUE_FIRST] = (counts[QUEUE_FIRST] + 1) % flags.shape[1]
-        counts[QUEUE_LENGTH] -= 1
-        flags[QUEUED, label] = 0
-        if flags[FIXED, label] < 0:
-            least, largest = _advantage(label, cliques, unary, tables, flags[FIXED])
+    counts = search.counts
+    while counts.queue > 0:
+        label = search.lists[counts.queue_first].queue
+        counts.queue_first = (counts.queue_first + 1) % len(search.fixed)
+        counts.queue -= 1
+        search.labels[label].queued = 0
+        if search.fixed[label] < 0:
+            least, largest = _advantage(label, cliques, unary, tables, search.fixed)
             if largest <= 0.0:
                 fix_label(label, 0, cliques, search)
             elif least >= 0.0:

@@ -11,30 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.map.arrays import (
-    BELIEF,
-    END_FACTOR,
-    FIRST_FACTOR,
-    FROM_MESSAGES,
-    INNER,
-    LABEL,
-    MAP_START,
-    MESSAGE,
-    OWNER,
-    PARENT_FACTOR,
-    SEPARATOR,
-    SINGLE,
-    SOURCE,
-    WIDTH,
-)
+from labelweave._loops.map.arrays import INNER, SINGLE
 
 __all__ = ["choose_states", "pass_down", "pass_up"]
-
-
-@njit(**SINGLE)
-def _add_factor(beliefs, belief, size, source, source_start, maps, map_start):  # type: ignore[no-untyped-def]
-    for state in range(size):
-        beliefs[belief + state] += source[source_start + maps[map_start + state]]
 
 
 @njit(**SINGLE)
@@ -52,17 +31,17 @@ def pass_up(buckets, first, end, unary, tables, clamp, beliefs, messages):  # ty
     """Write beliefs and messages of the buckets ``first`` to ``end``."""
     rows, factors, maps = buckets.rows, buckets.factors, buckets.maps
     for bucket in range(first, end):
-        label, belief = rows[bucket, LABEL], rows[bucket, BELIEF]
-        size = 1 << rows[bucket, WIDTH]
+        label, belief = rows[bucket].label, rows[bucket].belief
+        size = 1 << rows[bucket].width
         for state in range(size):
             beliefs[belief + 2 * state] = 0.0
             beliefs[belief + 2 * state + 1] = unary[label]
-        for factor in range(rows[bucket, FIRST_FACTOR], rows[bucket, END_FACTOR]):
-            source = messages if factors[factor, FROM_MESSAGES] else tables
-            _add_factor(
-                beliefs, belief, 2 * size, source, factors[factor, SOURCE], maps, factors[factor, MAP_START]
-            )  # fmt: skip
-        _send_up(beliefs, belief, messages, rows[bucket, MESSAGE], size, clamp[label])
+        for factor in range(rows[bucket].first_factor, rows[bucket].end_factor):
+            source = messages if factors[factor].from_messages else tables
+            start, map_start = factors[factor].source, factors[factor].map_start
+            for state in range(2 * size):
+                beliefs[belief + state] += source[start + maps[map_start + state]]
+        _send_up(beliefs, belief, messages, rows[bucket].message, size, clamp[label])
 
 
 @njit(**INNER)
@@ -70,9 +49,9 @@ def choose_states(buckets, first, end, clamp, beliefs, labels):  # type: ignore[
     """Write the labels of a maximum, last bucket first; of equal states the lower one is taken."""
     rows, separators = buckets.rows, buckets.separators
     for bucket in range(end - 1, first - 1, -1):
-        label, start = rows[bucket, LABEL], rows[bucket, SEPARATOR]
-        place = rows[bucket, BELIEF]
-        for bit in range(rows[bucket, WIDTH]):
+        label, start = rows[bucket].label, rows[bucket].separator
+        place = rows[bucket].belief
+        for bit in range(rows[bucket].width):
             place += labels[separators[start + bit]] << (1 + bit)
         if clamp[label] >= 0:
             labels[label] = clamp[label]
@@ -84,14 +63,14 @@ def choose_states(buckets, first, end, clamp, beliefs, labels):  # type: ignore[
 def _add_downward(buckets, bucket, beliefs, messages, downward):  # type: ignore[no-untyped-def]
     """Add to a bucket's belief what its parent knows apart from it, as a function of the separator."""
     rows, factors, maps = buckets.rows, buckets.factors, buckets.maps
-    factor, size = rows[bucket, PARENT_FACTOR], 1 << rows[bucket, WIDTH]
-    parent, start = factors[factor, OWNER], factors[factor, MAP_START]
+    factor, size = rows[bucket].parent_factor, 1 << rows[bucket].width
+    parent, start = factors[factor].owner, factors[factor].map_start
     for state in range(size):
         downward[state] = -np.inf
-    for state in range(2 << rows[parent, WIDTH]):
+    for state in range(2 << rows[parent].width):
         place = maps[start + state]
-        downward[place] = max(downward[place], beliefs[rows[parent, BELIEF] + state])
-    belief, message = rows[bucket, BELIEF], rows[bucket, MESSAGE]
+        downward[place] = max(downward[place], beliefs[rows[parent].belief + state])
+    belief, message = rows[bucket].belief, rows[bucket].message
     for state in range(size):
         change = downward[state] - messages[message + state]
         beliefs[belief + 2 * state] += change
@@ -108,9 +87,9 @@ def pass_down(  # type: ignore[no-untyped-def]
     """
     rows = buckets.rows
     for bucket in range(end - 1, first - 1, -1):
-        label, belief = rows[bucket, LABEL], rows[bucket, BELIEF]
-        size = 2 << rows[bucket, WIDTH]
-        if rows[bucket, PARENT_FACTOR] >= 0:
+        label, belief = rows[bucket].label, rows[bucket].belief
+        size = 2 << rows[bucket].width
+        if rows[bucket].parent_factor >= 0:
             _add_downward(buckets, bucket, beliefs, messages, downward)
         if clamp[label] >= 0:
             for state in range(1 - clamp[label], size, 2):

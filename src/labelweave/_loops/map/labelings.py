@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.map.arrays import CLIQUE, INNER, LABELS
+from labelweave._loops.map.arrays import INNER
 
 __all__ = ["improve_part", "score_labels", "table_entry"]
 
@@ -28,7 +28,7 @@ def _flip_gain(label, cliques, unary, tables, labels):  # type: ignore[no-untype
     old, size = labels[label], abs(unary[label])
     gain = unary[label] if old == 0 else -unary[label]
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
-        clique = cliques.places[CLIQUE, place]
+        clique = cliques.places[place].clique
         before = table_entry(clique, cliques, tables, labels)
         labels[label] = 1 - old
         after = table_entry(clique, cliques, tables, labels)
@@ -44,7 +44,7 @@ def improve_part(cliques, unary, tables, labels, residual):  # type: ignore[no-u
     is_better = True
     while is_better:
         is_better = False
-        for number in range(residual.counts[LABELS]):
+        for number in range(residual.counts.labels):
             label = residual.labels[number]
             if _flip_gain(label, cliques, unary, tables, labels) > 0.0:
                 labels[label] = 1 - labels[label]

@@ -17,21 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.map.arrays import (
-    CHANGE,
-    CLIQUES,
-    CORE_BELIEF,
-    DROP_ONE,
-    DROP_ZERO,
-    INNER,
-    LABELS,
-    MEMBER,
-    MEMBER_START,
-    SINGLE,
-    SLOT,
-    TABLE_START,
-    TOTAL,
-)
+from labelweave._loops.map.arrays import INNER, SINGLE
 
 __all__ = ["pass_messages", "write_drops"]
 
@@ -39,19 +25,10 @@ _STALLED = 1e-3  # of the gap to close: a sweep that brings less is the last
 
 
 @njit(**SINGLE)
-def _start_beliefs(residual, shifts, beliefs):  # type: ignore[no-untyped-def]
-    """Write the beliefs under the messages that are there."""
-    for label in range(residual.counts[LABELS]):
-        beliefs[label] = residual.unary[label]
-    for place in range(residual.factors[MEMBER_START, residual.counts[CLIQUES]]):
-        beliefs[residual.members[MEMBER, place]] += shifts[residual.members[SLOT, place]]
-
-
-@njit(**SINGLE)
 def _pass_pair(begin, start, members, tables, shifts, beliefs):  # type: ignore[no-untyped-def]
     """Renew the messages of a clique of two labels; return its term of the bound."""
-    first, second = members[MEMBER, begin], members[MEMBER, begin + 1]
-    first_slot, second_slot = members[SLOT, begin], members[SLOT, begin + 1]
+    first, second = members[begin].member, members[begin + 1].member
+    first_slot, second_slot = members[begin].slot, members[begin + 1].slot
     outside_first, outside_second = beliefs[first] - shifts[first_slot], beliefs[second] - shifts[second_slot]
     total_00, total_10 = tables[start], tables[start + 1] + outside_first
     total_01 = tables[start + 2] + outside_second
@@ -66,13 +43,13 @@ def _pass_pair(begin, start, members, tables, shifts, beliefs):  # type: ignore[
 
 @njit(**INNER)
 def _write_totals(size, start, tables, scratch):  # type: ignore[no-untyped-def]
-    """Add to a clique's table the row ``CHANGE`` of those of its ``size`` members that are 1."""
-    scratch[TOTAL, 0] = tables[start]
+    """Write the totals of a clique's table and the changes of those of its ``size`` members that are 1."""
+    scratch[0].total = tables[start]
     for bit in range(size):
-        half, change = 1 << bit, scratch[CHANGE, bit]
+        half, change = 1 << bit, scratch[bit].change
         for state in range(half):
-            lower = scratch[TOTAL, state] - tables[start + state]  # what the members below add
-            scratch[TOTAL, half + state] = tables[start + half + state] + change + lower
+            lower = scratch[state].total - tables[start + state]  # what the members below add
+            scratch[half + state].total = tables[start + half + state] + change + lower
 
 
 @njit(**INNER)
@@ -81,7 +58,7 @@ def _best_with(bit, value, size, scratch):  # type: ignore[no-untyped-def]
     best = -np.inf
     for state in range(1 << size):
         if (state >> bit) & 1 == value:
-            best = max(best, scratch[TOTAL, state])
+            best = max(best, scratch[state].total)
     return best
 
 
@@ -91,13 +68,13 @@ def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):
     bound = 0.0
     for bit in range(size):
         place = begin + bit
-        scratch[CHANGE, bit] = beliefs[members[MEMBER, place]] - shifts[members[SLOT, place]]
+        scratch[bit].change = beliefs[members[place].member] - shifts[members[place].slot]
     _write_totals(size, start, tables, scratch)
     for bit in range(size):
         zero, one = _best_with(bit, 0, size, scratch), _best_with(bit, 1, size, scratch)
         belief = (one - zero) / size
-        beliefs[members[MEMBER, begin + bit]] = belief
-        shifts[members[SLOT, begin + bit]] = belief - scratch[CHANGE, bit]
+        beliefs[members[begin + bit].member] = belief
+        shifts[members[begin + bit].slot] = belief - scratch[bit].change
         bound += zero / size
     return bound
 
@@ -106,14 +83,14 @@ def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):
 def _sweep(residual, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
     """Renew all messages once; return the bound without its constant."""
     members, tables, bound = residual.members, residual.tables, 0.0
-    for factor in range(residual.counts[CLIQUES]):
-        begin, start = residual.factors[MEMBER_START, factor], residual.factors[TABLE_START, factor]
-        size = residual.factors[MEMBER_START, factor + 1] - begin
+    for factor in range(residual.counts.cliques):
+        begin, start = residual.factors[factor].member_start, residual.factors[factor].table_start
+        size = residual.factors[factor + 1].member_start - begin
         if size == 2:
             bound += _pass_pair(begin, start, members, tables, shifts, beliefs)
         else:
             bound += _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch)
-    for label in range(residual.counts[LABELS]):
+    for label in range(residual.counts.labels):
         bound += max(0.0, beliefs[label])
     return bound
 
@@ -121,8 +98,11 @@ def _sweep(residual, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
 @njit(**INNER)
 def pass_messages(residual, constant, goal, sweeps, search):  # type: ignore[no-untyped-def]
     """Sweep until the bound is at most ``goal``, hardly falls, or sweeps are spent; return the bound."""
-    beliefs, bound = search.numbers[CORE_BELIEF], np.inf
-    _start_beliefs(residual, search.shifts, beliefs)
+    beliefs, bound = search.beliefs, np.inf
+    for label in range(residual.counts.labels):
+        beliefs[label] = residual.unary[label]
+    for place in range(residual.factors[residual.counts.cliques].member_start):
+        beliefs[residual.members[place].member] += search.shifts[residual.members[place].slot]
     for sweep in range(sweeps):
         before = bound
         bound = constant + _sweep(residual, search.shifts, beliefs, search.scratch)
@@ -137,18 +117,18 @@ def write_drops(residual, search):  # type: ignore[no-untyped-def]
 
     All terms of D that know the label are maximised with it held; those of other labels stay.
     """
-    numbers, scratch = search.numbers, search.scratch
-    for place in range(residual.counts[LABELS]):
-        belief, label = numbers[CORE_BELIEF, place], residual.labels[place]
-        numbers[DROP_ZERO, label], numbers[DROP_ONE, label] = max(0.0, belief), max(0.0, -belief)
-    for factor in range(residual.counts[CLIQUES]):
-        begin = residual.factors[MEMBER_START, factor]
-        size = residual.factors[MEMBER_START, factor + 1] - begin
+    scratch = search.scratch
+    for place in range(residual.counts.labels):
+        belief, label = search.beliefs[place], residual.labels[place]
+        search.labels[label].drop_zero, search.labels[label].drop_one = max(0.0, belief), max(0.0, -belief)
+    for factor in range(residual.counts.cliques):
+        begin = residual.factors[factor].member_start
+        size = residual.factors[factor + 1].member_start - begin
         for bit in range(size):
-            scratch[CHANGE, bit] = -search.shifts[residual.members[SLOT, begin + bit]]
-        _write_totals(size, residual.factors[TABLE_START, factor], residual.tables, scratch)
+            scratch[bit].change = -search.shifts[residual.members[begin + bit].slot]
+        _write_totals(size, residual.factors[factor].table_start, residual.tables, scratch)
         for bit in range(size):
-            label = residual.labels[residual.members[MEMBER, begin + bit]]
+            label = residual.labels[residual.members[begin + bit].member]
             zero, one = _best_with(bit, 0, size, scratch), _best_with(bit, 1, size, scratch)
-            numbers[DROP_ZERO, label] += max(0.0, one - zero)
-            numbers[DROP_ONE, label] += max(0.0, zero - one)
+            search.labels[label].drop_zero += max(0.0, one - zero)
+            search.labels[label].drop_one += max(0.0, zero - one)

@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.map.arrays import (
-    CANDIDATE,
-    CLIQUES,
-    CORE_BELIEF,
-    INCUMBENT,
-    INNER,
-    IS_OPEN,
-    LABELS,
-    MEMBER,
-    MEMBER_START,
-    SINGLE,
-    TABLE_START,
-)
+from labelweave._loops.map.arrays import INNER, SINGLE
 from labelweave._loops.map.labelings import improve_part
 from labelweave._loops.map.message_passing import pass_messages, write_drops
 from labelweave._loops.map.residual import gather_residual
@@ -28,13 +16,13 @@ __all__ = ["settle_part"]
 def _score_part(residual, constant, labels):  # type: ignore[no-untyped-def]
     """Score the labels of the part, ``constant`` included."""
     score = constant
-    for number in range(residual.counts[LABELS]):
+    for number in range(residual.counts.labels):
         if labels[residual.labels[number]] > 0:
             score += residual.unary[number]
-    for factor in range(residual.counts[CLIQUES]):
-        begin, entry = residual.factors[MEMBER_START, factor], residual.factors[TABLE_START, factor]
-        for place in range(begin, residual.factors[MEMBER_START, factor + 1]):
-            entry += labels[residual.labels[residual.members[MEMBER, place]]] << (place - begin)
+    for factor in range(residual.counts.cliques):
+        begin, entry = residual.factors[factor].member_start, residual.factors[factor].table_start
+        for place in range(begin, residual.factors[factor + 1].member_start):
+            entry += labels[residual.labels[residual.members[place].member]] << (place - begin)
         score += residual.tables[entry]
     return score
 
@@ -42,16 +30,16 @@ def _score_part(residual, constant, labels):  # type: ignore[no-untyped-def]
 @njit(**SINGLE)
 def _keep_rounded(cliques, unary, tables, constant, best, search, residual):  # type: ignore[no-untyped-def]
     """Round the beliefs, improve the labels so found, keep them if they score above ``best``."""
-    candidate = search.flags[CANDIDATE]
-    for number in range(residual.counts[LABELS]):
+    candidate = search.candidate
+    for number in range(residual.counts.labels):
         label = residual.labels[number]
         residual.values[number] = candidate[label]
-        candidate[label] = 1 if search.numbers[CORE_BELIEF, number] > 0.0 else 0
+        candidate[label] = 1 if search.beliefs[number] > 0.0 else 0
     improve_part(cliques, unary, tables, candidate, residual)
     score = _score_part(residual, constant, candidate)
     if score > best:
         return score
-    for number in range(residual.counts[LABELS]):
+    for number in range(residual.counts.labels):
         candidate[residual.labels[number]] = residual.values[number]
     return best
 
@@ -59,10 +47,10 @@ def _keep_rounded(cliques, unary, tables, constant, best, search, residual):  # 
 @njit(**SINGLE)
 def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, residual):  # type: ignore[no-untyped-def]
     """Bound a part and write labels for it; return the bound and whether the labels are short of it."""
-    candidate = search.flags[CANDIDATE]
-    for number in range(residual.counts[LABELS]):
+    candidate = search.candidate
+    for number in range(residual.counts.labels):
         label = residual.labels[number]
-        candidate[label] = search.flags[INCUMBENT, label]
+        candidate[label] = search.incumbent[label]
     improve_part(cliques, unary, tables, candidate, residual)
     best = _score_part(residual, constant, candidate)
     bound = pass_messages(residual, constant, best + tolerance, limits.sweeps, search)
@@ -70,8 +58,8 @@ def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, res
     if bound <= best + tolerance:
         return bound, False
     write_drops(residual, search)
-    for number in range(residual.counts[LABELS]):
-        search.flags[IS_OPEN, residual.labels[number]] = 1
+    for number in range(residual.counts.labels):
+        search.labels[residual.labels[number]].is_open = 1
     return bound, True
 
 
@@ -85,8 +73,8 @@ def settle_part(cliques, unary, tables, limits, tolerance, workspace):  # type: 
     constant = gather_residual(cliques, unary, tables, search, residual)
     if limits.states > 0 and order_residual(residual, order, limits.width, limits.states):
         value = eliminate_residual(residual, order)
-        for number in range(residual.counts[LABELS]):
-            search.flags[CANDIDATE, residual.labels[number]] = residual.values[number]
+        for number in range(residual.counts.labels):
+            search.candidate[residual.labels[number]] = residual.values[number]
         return constant + value, False
     if tolerance < 0.0:
         return 0.0, True

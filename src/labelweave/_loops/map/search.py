@@ -10,31 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.map.arrays import (
-    CANDIDATE,
-    CLIQUE,
-    CLIQUE_MARK,
-    CORE,
-    CORE_CLIQUE,
-    CORE_CLIQUES_LENGTH,
-    CORE_LENGTH,
-    DROP_ONE,
-    DROP_ZERO,
-    FIXED,
-    INCUMBENT,
-    INNER,
-    IS_OPEN,
-    LABELS,
-    MARK,
-    SINGLE,
-    STACK_BOUND,
-    STACK_LABEL,
-    STACK_TRAIL,
-    STACK_TRIED,
-    STACK_VALUE,
-    STAMP,
-    TRAIL_LENGTH,
-)
+from labelweave._loops.map.arrays import INNER, SINGLE
 from labelweave._loops.map.dead_ends import decide, fix_label, release
 from labelweave._loops.map.labelings import table_entry
 from labelweave._loops.map.parts import settle_part
@@ -49,12 +25,12 @@ _ROUNDING = 1e-12  # of the size of all scores: bounds that are closer are equal
 def _core_score(cliques, unary, tables, labels, search):  # type: ignore[no-untyped-def]
     """Score the core's labels and cliques; what is free (-1) counts for nothing."""
     score = 0.0
-    for place in range(search.counts[CORE_LENGTH]):
-        label = search.labels[CORE, place]
+    for place in range(search.counts.core):
+        label = search.lists[place].core
         if labels[label] > 0:
             score += unary[label]
-    for place in range(search.counts[CORE_CLIQUES_LENGTH]):
-        entry = table_entry(search.cliques[CORE_CLIQUE, place], cliques, tables, labels)
+    for place in range(search.counts.core_cliques):
+        entry = table_entry(search.cliques[place].core, cliques, tables, labels)
         if not np.isnan(entry):
             score += entry
     return score
@@ -63,13 +39,13 @@ def _core_score(cliques, unary, tables, labels, search):  # type: ignore[no-unty
 @njit(**SINGLE)
 def _add_core_clique(clique, cliques, tables, search):  # type: ignore[no-untyped-def]
     """Keep a clique of the core and the values around it; return the size of its table."""
-    search.cliques[CORE_CLIQUE, search.counts[CORE_CLIQUES_LENGTH]] = clique
-    search.counts[CORE_CLIQUES_LENGTH] += 1
-    flags, largest = search.flags, 0.0
+    search.cliques[search.counts.core_cliques].core = clique
+    search.counts.core_cliques += 1
+    largest = 0.0
     for slot in range(cliques.starts[clique], cliques.starts[clique + 1]):
         label = cliques.labels[slot]
-        if flags[FIXED, label] >= 0:
-            flags[CANDIDATE, label] = flags[INCUMBENT, label] = flags[FIXED, label]
+        if search.fixed[label] >= 0:
+            search.candidate[label] = search.incumbent[label] = search.fixed[label]
     for entry in range(cliques.table_starts[clique], cliques.table_starts[clique + 1]):
         largest = max(largest, abs(tables[entry]))
     return largest
@@ -79,16 +55,16 @@ def _add_core_clique(clique, cliques, tables, search):  # type: ignore[no-untype
 def _list_core(cliques, unary, tables, search, residual):  # type: ignore[no-untyped-def]
     """Keep the labels last listed as the core, with their cliques; return the size of their scores."""
     counts, size = search.counts, 0.0
-    counts[CORE_LENGTH], counts[CORE_CLIQUES_LENGTH] = residual.counts[LABELS], 0
-    counts[STAMP] += 1
-    for number in range(counts[CORE_LENGTH]):
+    counts.core, counts.core_cliques = residual.counts.labels, 0
+    counts.stamp += 1
+    for number in range(counts.core):
         label = residual.labels[number]
-        search.labels[CORE, number] = label
+        search.lists[number].core = label
         size += abs(unary[label])
         for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
-            clique = cliques.places[CLIQUE, place]
-            if search.cliques[CLIQUE_MARK, clique] != counts[STAMP]:
-                search.cliques[CLIQUE_MARK, clique] = counts[STAMP]
+            clique = cliques.places[place].clique
+            if search.cliques[clique].mark != counts.stamp:
+                search.cliques[clique].mark = counts.stamp
                 size += _add_core_clique(clique, cliques, tables, search)
     return size
 
@@ -97,16 +73,16 @@ def _list_core(cliques, unary, tables, search, residual):  # type: ignore[no-unt
 def _settle_parts(cliques, unary, tables, limits, tolerance, workspace):  # type: ignore[no-untyped-def]
     """Settle each connected part of the core's free labels; return the bound and whether one is open."""
     search = workspace.search
-    bound = _core_score(cliques, unary, tables, search.flags[FIXED], search)
-    search.counts[STAMP] += 1
+    bound = _core_score(cliques, unary, tables, search.fixed, search)
+    search.counts.stamp += 1
     is_open = False
-    for place in range(search.counts[CORE_LENGTH]):
-        label = search.labels[CORE, place]
-        search.flags[IS_OPEN, label] = 0
-        search.flags[CANDIDATE, label] = search.flags[FIXED, label]
-    for place in range(search.counts[CORE_LENGTH]):
-        label = search.labels[CORE, place]
-        if search.flags[FIXED, label] < 0 and search.labels[MARK, label] != search.counts[STAMP]:
+    for place in range(search.counts.core):
+        label = search.lists[place].core
+        search.labels[label].is_open = 0
+        search.candidate[label] = search.fixed[label]
+    for place in range(search.counts.core):
+        label = search.lists[place].core
+        if search.fixed[label] < 0 and search.labels[label].mark != search.counts.stamp:
             take_connected(label, cliques, search, workspace.residual)
             part, part_is_open = settle_part(cliques, unary, tables, limits, tolerance, workspace)
             bound += part
@@ -116,25 +92,25 @@ def _settle_parts(cliques, unary, tables, limits, tolerance, workspace):  # type
 
 @njit(**SINGLE)
 def _keep_candidate(cliques, unary, tables, best, search):  # type: ignore[no-untyped-def]
-    score = _core_score(cliques, unary, tables, search.flags[CANDIDATE], search)
+    score = _core_score(cliques, unary, tables, search.candidate, search)
     if score <= best:
         return best
-    for place in range(search.counts[CORE_LENGTH]):
-        label = search.labels[CORE, place]
-        search.flags[INCUMBENT, label] = search.flags[CANDIDATE, label]
+    for place in range(search.counts.core):
+        label = search.lists[place].core
+        search.incumbent[label] = search.candidate[label]
     return score
 
 
 @njit(**SINGLE)
 def _fix_by_bounds(cliques, slack, search):  # type: ignore[no-untyped-def]
     """Fix labels of open parts whose other value costs at least ``slack``; return the least such cost."""
-    least, numbers = np.inf, search.numbers
-    for place in range(search.counts[CORE_LENGTH]):
-        label = search.labels[CORE, place]
-        cost = max(numbers[DROP_ZERO, label], numbers[DROP_ONE, label])
-        if search.flags[FIXED, label] < 0 and search.flags[IS_OPEN, label] and cost >= slack:
+    least = np.inf
+    for place in range(search.counts.core):
+        label = search.lists[place].core
+        cost = max(search.labels[label].drop_zero, search.labels[label].drop_one)
+        if search.fixed[label] < 0 and search.labels[label].is_open and cost >= slack:
             least = min(least, cost)
-            fix_label(label, 0 if numbers[DROP_ONE, label] == cost else 1, cliques, search)
+            fix_label(label, 0 if search.labels[label].drop_one == cost else 1, cliques, search)
     return least
 
 
@@ -164,10 +140,10 @@ def _open_cliques(label, cliques, search):  # type: ignore[no-untyped-def]
     """Count the cliques that a label shares with other free labels."""
     count = 0
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
-        clique, is_open = cliques.places[CLIQUE, place], False
+        clique, is_open = cliques.places[place].clique, False
         for slot in range(cliques.starts[clique], cliques.starts[clique + 1]):
             other = cliques.labels[slot]
-            is_open |= other != label and search.flags[FIXED, other] < 0
+            is_open |= other != label and search.fixed[other] < 0
         count += is_open
     return count
 
@@ -176,10 +152,10 @@ def _open_cliques(label, cliques, search):  # type: ignore[no-untyped-def]
 def _choose_label(cliques, search):  # type: ignore[no-untyped-def]
     """Choose the label of an open part with the most open cliques, of those the least decided one."""
     chosen, most, least = -1, -1, np.inf
-    for place in range(search.counts[CORE_LENGTH]):
-        label = search.labels[CORE, place]
-        if search.flags[FIXED, label] < 0 and search.flags[IS_OPEN, label]:
-            cost = max(search.numbers[DROP_ZERO, label], search.numbers[DROP_ONE, label])
+    for place in range(search.counts.core):
+        label = search.lists[place].core
+        if search.fixed[label] < 0 and search.labels[label].is_open:
+            cost = max(search.labels[label].drop_zero, search.labels[label].drop_one)
             count = _open_cliques(label, cliques, search)
             if count > most or (count == most and cost < least):
                 chosen, most, least = label, count, cost
@@ -190,15 +166,15 @@ def _choose_label(cliques, search):  # type: ignore[no-untyped-def]
 def _descend(cliques, depth, bound, search):  # type: ignore[no-untyped-def]
     """Split on a label and take its likelier value."""
     label = _choose_label(cliques, search)
-    zero, one = search.numbers[DROP_ZERO, label], search.numbers[DROP_ONE, label]
-    value = search.flags[INCUMBENT, label]
+    zero, one = search.labels[label].drop_zero, search.labels[label].drop_one
+    value = search.incumbent[label]
     if zero != one:
         value = 0 if zero < one else 1
-    search.labels[STACK_LABEL, depth] = label
-    search.labels[STACK_TRAIL, depth] = search.counts[TRAIL_LENGTH]
-    search.flags[STACK_VALUE, depth] = value
-    search.flags[STACK_TRIED, depth] = 0
-    search.numbers[STACK_BOUND, depth] = bound - (one if value == 0 else zero)
+    search.stack[depth].label = label
+    search.stack[depth].trail = search.counts.trail
+    search.stack[depth].value = value
+    search.stack[depth].tried = 0
+    search.stack[depth].bound = bound - (one if value == 0 else zero)
     fix_label(label, value, cliques, search)
 
 
@@ -211,16 +187,16 @@ def _climb(cliques, depth, limit, is_spent, search):  # type: ignore[no-untyped-
     cut = -np.inf
     while depth > 0:
         depth -= 1
-        release(search.labels[STACK_TRAIL, depth], search)
-        if search.flags[STACK_TRIED, depth]:
+        release(search.stack[depth].trail, search)
+        if search.stack[depth].tried:
             continue
-        bound = search.numbers[STACK_BOUND, depth]
+        bound = search.stack[depth].bound
         if is_spent or bound <= limit:
             cut = max(cut, bound)
             continue
-        search.flags[STACK_TRIED, depth] = 1
-        value = 1 - search.flags[STACK_VALUE, depth]
-        fix_label(search.labels[STACK_LABEL, depth], value, cliques, search)
+        search.stack[depth].tried = 1
+        value = 1 - search.stack[depth].value
+        fix_label(search.stack[depth].label, value, cliques, search)
         return depth + 1, cut
     return 0, cut
 
@@ -229,12 +205,12 @@ def _climb(cliques, depth, limit, is_spent, search):  # type: ignore[no-untyped-
 def search_core(cliques, unary, tables, limits, workspace):  # type: ignore[no-untyped-def]
     """Maximise over the labels last listed and fix them; return the gap to the bound.
 
-    All labels around them are fixed.  The flags ``INCUMBENT`` hold labels to start from.
+    All labels around them are fixed.  ``search.incumbent`` has labels to start from.
     """
     search = workspace.search
     tolerance = _ROUNDING * _list_core(cliques, unary, tables, search, workspace.residual)
-    best = _core_score(cliques, unary, tables, search.flags[INCUMBENT], search)
-    cut, depth, nodes, length = -np.inf, 0, 0, search.counts[TRAIL_LENGTH]
+    best = _core_score(cliques, unary, tables, search.incumbent, search)
+    cut, depth, nodes, length = -np.inf, 0, 0, search.counts.trail
     while True:
         nodes += 1
         bound, best, lost, is_open = _explore(cliques, unary, tables, limits, tolerance, best, workspace)
@@ -249,7 +225,7 @@ def search_core(cliques, unary, tables, limits, workspace):  # type: ignore[no-u
         if depth == 0:
             break
     release(length, search)
-    for place in range(search.counts[CORE_LENGTH]):
-        label = search.labels[CORE, place]
-        search.flags[FIXED, label] = search.flags[INCUMBENT, label]
+    for place in range(search.counts.core):
+        label = search.lists[place].core
+        search.fixed[label] = search.incumbent[label]
     return cut - best if cut - best > tolerance else 0.0

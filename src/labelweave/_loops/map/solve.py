@@ -10,19 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.map.arrays import (
-    BIT,
-    CANDIDATE,
-    CLIQUE,
-    FIXED,
-    INCUMBENT,
-    INNER,
-    LABELS,
-    LOOP,
-    SINGLE,
-    STAMP,
-    TRAIL_LENGTH,
-)
+from labelweave._loops.map.arrays import INNER, LOOP, SINGLE
 from labelweave._loops.map.dead_ends import decide, queue_label
 from labelweave._loops.map.elimination import choose_states, pass_down, pass_up
 from labelweave._loops.map.labelings import score_labels
@@ -36,14 +24,14 @@ __all__ = ["eliminate_rows", "margins_of_rows", "solve_one", "solve_rows"]
 @njit(**SINGLE)
 def _begin_component(first, end, plan, unary, clamp, search):  # type: ignore[no-untyped-def]
     """Free the component's labels but for what is clamped, and queue them."""
-    cliques, flags = plan.cliques, search.flags
-    search.counts[TRAIL_LENGTH] = 0
+    cliques = plan.cliques
+    search.counts.trail = 0
     for number in range(first, end):
         label = plan.components.labels[number]
-        flags[FIXED, label] = clamp[label]
-        flags[INCUMBENT, label] = clamp[label] if clamp[label] >= 0 else unary[label] > 0.0
+        search.fixed[label] = clamp[label]
+        search.incumbent[label] = clamp[label] if clamp[label] >= 0 else unary[label] > 0.0
         for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
-            search.shifts[cliques.starts[cliques.places[CLIQUE, place]] + cliques.places[BIT, place]] = 0.0
+            search.shifts[cliques.starts[cliques.places[place].clique] + cliques.places[place].bit] = 0.0
         if plan.limits.dead_ends:
             queue_label(label, search)
 
@@ -56,9 +44,9 @@ def _search_component(first, end, has_order, plan, workspace, unary, tables, cla
     decide(cliques, unary, tables, search)
     for number in range(first, end):
         label = plan.components.labels[number]
-        if search.flags[FIXED, label] >= 0:
+        if search.fixed[label] >= 0:
             continue
-        search.counts[STAMP] += 1
+        search.counts.stamp += 1
         take_connected(label, cliques, search, residual)
         _, is_open = settle_part(cliques, unary, tables, plan.limits, -1.0, workspace)
         if is_open and has_order:
@@ -66,8 +54,8 @@ def _search_component(first, end, has_order, plan, workspace, unary, tables, cla
         if is_open:
             gap += search_core(cliques, unary, tables, plan.limits, workspace)
             continue
-        for place in range(residual.counts[LABELS]):
-            search.flags[FIXED, residual.labels[place]] = search.flags[CANDIDATE, residual.labels[place]]
+        for place in range(residual.counts.labels):
+            search.fixed[residual.labels[place]] = search.candidate[residual.labels[place]]
     return gap
 
 
@@ -90,7 +78,7 @@ def _eliminate(component, plan, workspace, unary, tables, clamp, labels):  # typ
 @njit(**SINGLE)
 def _solve_component(component, plan, workspace, unary, tables, clamp, labels):  # type: ignore[no-untyped-def]
     """Write the labels of a component; return its gap."""
-    components, fixed = plan.components, workspace.search.flags[FIXED]
+    components, fixed = plan.components, workspace.search.fixed
     first, end = components.starts[component], components.starts[component + 1]
     has_order = components.bucket_starts[component + 1] > components.bucket_starts[component]
     if components.directly[component]:

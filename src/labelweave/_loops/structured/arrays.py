@@ -5,8 +5,7 @@ tables are linear in the features: a column of z for every label and for every s
 clique, times the column's scale.  The dual point of a row is a distribution over labelings that is a product
 over the connected components of the graph: a mean for a label alone, shares of listed vertices for others.
 
-Arrays of one length and type are rows of one table, and the rows have names: the time that compiling takes
-grows with the number of arrays.
+What goes together is a table of records: the time that compiling takes grows with the number of arrays.
 """
 
 from __future__ import annotations
@@ -18,18 +17,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Floats
 
-__all__ = [
-    "CLIQUES",
-    "COLUMN",
-    "INNER",
-    "LABELS",
-    "LOOP",
-    "MEMBERS",
-    "DualPoint",
-    "Layout",
-    "MarginRows",
-    "RowBlock",
-]
+__all__ = ["CLIQUE", "COMPONENT", "INNER", "LOOP", "DualPoint", "Layout", "MarginRows", "RowBlock"]
 
 LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 # for loops that only other loops call: what Python needs to call one takes half of the time of compiling
@@ -38,9 +26,10 @@ INNER = LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 Integers = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.int8]
 
-# rows of Layout.components and of Layout.cliques
-LABELS, CLIQUES = range(2)
-MEMBERS, COLUMN = range(2)
+Records = npt.NDArray[np.void]
+
+COMPONENT = np.dtype([("labels", np.int64), ("cliques", np.int64)])
+CLIQUE = np.dtype([("members", np.int64), ("column", np.int64)])
 
 
 class MarginRows(NamedTuple):
@@ -60,14 +49,14 @@ class MarginRows(NamedTuple):
 class Layout(NamedTuple):
     """The components of two labels or more with their cliques, and the labels alone.
 
-    Component c has ``labels`` from ``components[LABELS, c]`` and ``cliques`` from ``components[CLIQUES, c]``;
+    Component c has ``labels`` from ``components[c].labels`` and ``cliques`` from ``components[c].cliques``;
     the labels after those of the last component are alone.  Clique q has ``members`` from
-    ``cliques[MEMBERS, q]`` and its states are the columns from ``cliques[COLUMN, q]``.
+    ``cliques[q].members``, and its states are the columns from ``cliques[q].column``.
     """
 
-    components: Integers
+    components: Records
     labels: Integers
-    cliques: Integers
+    cliques: Records
     members: Integers
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.structured.arrays import COLUMN, INNER, LOOP
+from labelweave._loops.structured.arrays import INNER, LOOP
 from labelweave._loops.structured.rows import pass_on, state_of
 
 __all__ = ["ascend_proximally", "group_multipliers"]
@@ -22,19 +22,21 @@ def group_multipliers(squares, smoothness, multipliers):  # type: ignore[no-unty
 
     ``smoothness`` is s = lambda / sigma and ``squares`` has the squared norms of the groups of z.
     """
-    norms = smoothness * np.sqrt(np.maximum(squares, 0.0))
-    total, threshold = 0.0, 0.0
-    ordered = np.sort(norms)
+    total, threshold, ordered = 0.0, 0.0, np.empty(len(squares))
+    for group in range(len(squares)):  # sorted by insertion: there are few, and np.sort compiles for seconds
+        norm, place = smoothness * np.sqrt(max(squares[group], 0.0)), group
+        while place > 0 and ordered[place - 1] < norm:
+            ordered[place] = ordered[place - 1]
+            place -= 1
+        ordered[place] = multipliers[group] = norm
     for place in range(len(ordered)):
-        norm = ordered[len(ordered) - 1 - place]
-        total += norm
+        total += ordered[place]
         level = smoothness / (1.0 + (place + 1) * smoothness) * total
-        if norm > level:
+        if ordered[place] > level:
             threshold = level
-    for group in range(len(norms)):
-        multipliers[group] = 0.0
-        if norms[group] > threshold:
-            multipliers[group] = smoothness * (1.0 - threshold / norms[group])
+    for group in range(len(squares)):
+        norm = multipliers[group]
+        multipliers[group] = smoothness * (1.0 - threshold / norm) if norm > threshold else 0.0
 
 
 @njit(**INNER)
@@ -50,9 +52,9 @@ def _write_difference(place, data, layout, block, scales):  # type: ignore[no-un
             loss -= change[label] * products[label] * scales[label]
             if data.observed[row, label]:
                 loss += data.costs[row, label]
-    for clique in range(layout.cliques.shape[1] - 1):
-        true = layout.cliques[COLUMN, clique] + state_of(layout, clique, targets)
-        other = layout.cliques[COLUMN, clique] + state_of(layout, clique, labels)
+    for clique in range(len(layout.cliques) - 1):
+        true = layout.cliques[clique].column + state_of(layout, clique, targets)
+        other = layout.cliques[clique].column + state_of(layout, clique, labels)
         if true != other:
             change[true], change[other] = 1.0, -1.0
             square += 2.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave._loops.compiling import njit
-from labelweave._loops.structured.arrays import CLIQUES, COLUMN, INNER, LABELS, LOOP, MEMBERS
+from labelweave._loops.structured.arrays import INNER, LOOP
 
 __all__ = ["add_costs", "add_rows", "ascend_rows", "multiply_rows", "pair_moments", "pass_on", "state_of"]
 
@@ -21,8 +21,8 @@ __all__ = ["add_costs", "add_rows", "ascend_rows", "multiply_rows", "pair_moment
 @njit(**INNER)
 def state_of(layout, clique, labels):  # type: ignore[no-untyped-def]
     """Give the state of a clique."""
-    state, first = 0, layout.cliques[MEMBERS, clique]
-    for slot in range(first, layout.cliques[MEMBERS, clique + 1]):
+    state, first = 0, layout.cliques[clique].members
+    for slot in range(first, layout.cliques[clique + 1].members):
         state |= np.int64(labels[layout.members[slot]]) << (slot - first)
     return state
 
@@ -73,7 +73,7 @@ def add_costs(rows, data, layout, scores, unary, rest):  # type: ignore[no-untyp
     ``rest`` is what to add to the largest of the scores with costs for the hinge loss: the cost of all zeros
     less the score of the targets.  An unobserved label alone is free of loss: its target is what scores best.
     """
-    last = layout.components.shape[1] - 1
+    last = len(layout.components) - 1
     for place in range(len(rows)):
         row, value = rows[place], 0.0
         targets = data.targets[row]
@@ -85,12 +85,12 @@ def add_costs(rows, data, layout, scores, unary, rest):  # type: ignore[no-untyp
                 cost = data.costs[row, label]
                 unary[place, label] += -cost if targets[label] else cost
                 value += cost - score if targets[label] else 0.0
-            elif entry >= layout.components[LABELS, last]:
+            elif entry >= layout.components[last].labels:
                 value -= max(0.0, score)
             elif targets[label]:
                 value -= score
-        for clique in range(layout.components[CLIQUES, last]):
-            value -= scores[place, layout.cliques[COLUMN, clique] + state_of(layout, clique, targets)]
+        for clique in range(layout.components[last].cliques):
+            value -= scores[place, layout.cliques[clique].column + state_of(layout, clique, targets)]
         rest[place] = value
 
 
@@ -127,7 +127,7 @@ _TINY = 1e-12  # shares below are rounding
 def _step_lone(row, data, layout, dual, scores, scales, curvature, change):  # type: ignore[no-untyped-def]
     """Move the means of labels alone to their best; return the gap that they had."""
     gap = 0.0
-    for place in range(layout.components[LABELS, -1], len(layout.labels)):
+    for place in range(layout.components[-1].labels, len(layout.labels)):
         label = layout.labels[place]
         if not data.observed[row, label]:
             continue
@@ -145,12 +145,12 @@ def _step_lone(row, data, layout, dual, scores, scales, curvature, change):  # t
 def _value(component, layout, scores, labels):  # type: ignore[no-untyped-def]
     """Score a labeling of one component."""
     value = 0.0
-    for place in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
+    for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
         if labels[label]:
             value += scores[label]
-    for clique in range(layout.components[CLIQUES, component], layout.components[CLIQUES, component + 1]):
-        value += scores[layout.cliques[COLUMN, clique] + state_of(layout, clique, labels)]
+    for clique in range(layout.components[component].cliques, layout.components[component + 1].cliques):
+        value += scores[layout.cliques[clique].column + state_of(layout, clique, labels)]
     return value
 
 
@@ -158,27 +158,27 @@ def _value(component, layout, scores, labels):  # type: ignore[no-untyped-def]
 def _bend(component, layout, scales, one, other):  # type: ignore[no-untyped-def]
     """Give the scaled squared distance of two labelings' statistics."""
     bend = 0.0
-    for place in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
+    for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
         if one[label] != other[label]:
             bend += scales[label]
-    for clique in range(layout.components[CLIQUES, component], layout.components[CLIQUES, component + 1]):
+    for clique in range(layout.components[component].cliques, layout.components[component + 1].cliques):
         if state_of(layout, clique, one) != state_of(layout, clique, other):
-            bend += 2.0 * scales[layout.cliques[COLUMN, clique]]
+            bend += 2.0 * scales[layout.cliques[clique].column]
     return bend
 
 
 @njit(**INNER)
 def _shift(component, layout, away, toward, step, change):  # type: ignore[no-untyped-def]
     """Note that probability went from one labeling to another."""
-    for place in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
+    for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
         change[label] += step * (np.float64(away[label]) - np.float64(toward[label]))
-    for clique in range(layout.components[CLIQUES, component], layout.components[CLIQUES, component + 1]):
+    for clique in range(layout.components[component].cliques, layout.components[component + 1].cliques):
         old, new = state_of(layout, clique, away), state_of(layout, clique, toward)
         if old != new:
-            change[layout.cliques[COLUMN, clique] + old] += step
-            change[layout.cliques[COLUMN, clique] + new] -= step
+            change[layout.cliques[clique].column + old] += step
+            change[layout.cliques[clique].column + new] -= step
 
 
 @njit(**INNER)
@@ -232,7 +232,7 @@ def _step_component(  # type: ignore[no-untyped-def]
     dual.shares[row, origin, component] -= step
     dual.shares[row, goal, component] += step
     if is_new:
-        for entry in range(layout.components[LABELS, component], layout.components[LABELS, component + 1]):
+        for entry in range(layout.components[component].labels, layout.components[component + 1].labels):
             vertices[goal, layout.labels[entry]] = toward[layout.labels[entry]]
     return top - mean
 
@@ -258,7 +258,7 @@ def ascend_rows(block, data, layout, dual, scales, regularization, gaps):  # typ
                 scores[label] += -cost if data.targets[row, label] else cost
         curvature = weight * data.squares[row] / regularization
         gaps[row] = _step_lone(row, data, layout, dual, scores, scales, curvature, change)
-        for component in range(layout.components.shape[1] - 1):
+        for component in range(len(layout.components) - 1):
             gaps[row] += _step_component(
                 row, component, layout, dual, scores, scales, curvature, block.labelings, place, change
             )

@@ -28,7 +28,7 @@ from labelweave.estimators.label_graph.choice import (
     graph_with_strengths,
     usual_regularization,
 )
-from labelweave.estimators.label_graph.fit import SOLVERS, FittedGraph, GraphData, GraphFit, GraphSearch
+from labelweave.estimators.label_graph.fit import SOLVERS, FittedGraph, GraphData, GraphFit
 from labelweave.estimators.label_graph.inputs import KernelInputs
 from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
 from labelweave.estimators.progress import FitArguments, FitProgress
@@ -245,25 +245,19 @@ class LabelGraphClassifier(LabelGraphModel):
         "gamma": [StrOptions({"scale", "auto", "learn"}), _POSITIVE],
         "n_components": [_COUNT, None],
         "inputs": [StrOptions({"features", "scores"})],
-        "cliques_per_round": [_COUNT],
+        **{key: [_COUNT] for key in ("cliques_per_round", "max_nodes", "max_iter")},
         "max_rounds": [Integral],
         "graph_tol": [_NON_NEGATIVE],
         "clique_size": [Interval(Integral, 2, 8, closed="both")],
-        "early_stopping": ["boolean"],
-        "refit": ["boolean"],
         **LabelGraphModel._threshold_constraints,
         **LabelGraphModel._frame_constraints,
         "validation_fraction": [_SHARE, None],
-        "false_positive_cost": [_NON_NEGATIVE, "array-like"],
-        "false_negative_cost": [_NON_NEGATIVE, "array-like"],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [_POSITIVE],
+        **{key: ["boolean"] for key in ("early_stopping", "refit", "fit_intercept")},
+        **{key: [_NON_NEGATIVE, "array-like"] for key in ("false_positive_cost", "false_negative_cost")},
+        **{key: [_POSITIVE] for key in ("intercept_scaling", "tol")},
         "inference": [StrOptions({"auto", "exact", "message_passing"})],
         "exact_width": [Interval(Integral, 0, 20, closed="both")],
-        "max_nodes": [_COUNT],
         "solver": [StrOptions(set(SOLVERS))],
-        "tol": [_POSITIVE],
-        "max_iter": [_COUNT],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -276,31 +270,19 @@ class LabelGraphClassifier(LabelGraphModel):
         inference="auto", exact_width=12, max_nodes=1000, solver="frank_wolfe", warm_start=False,
         checkpoint=None, tol=1e-3, max_iter=1000, n_jobs=None, random_state=0,
     ):  # fmt: skip
-        self.graph = graph
-        self.regularization = regularization
+        self.graph, self.regularization = graph, regularization
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.n_components = n_components
-        self.inputs = inputs
-        self.cliques_per_round = cliques_per_round
-        self.max_rounds = max_rounds
-        self.graph_tol = graph_tol
-        self.clique_size = clique_size
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.refit = refit
+        self.n_components, self.inputs = n_components, inputs
+        self.cliques_per_round, self.max_rounds, self.graph_tol = cliques_per_round, max_rounds, graph_tol
+        self.clique_size, self.validation_fraction = clique_size, validation_fraction
+        self.early_stopping, self.refit = early_stopping, refit
         self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
         self.threshold = threshold
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.inference = inference
-        self.exact_width = exact_width
-        self.max_nodes = max_nodes
-        self.solver = solver
-        self.warm_start, self.checkpoint = warm_start, checkpoint
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
+        self.inference, self.exact_width, self.max_nodes = inference, exact_width, max_nodes
+        self.solver, self.warm_start, self.checkpoint = solver, warm_start, checkpoint
+        self.tol, self.max_iter = tol, max_iter
+        self.n_jobs, self.random_state = n_jobs, random_state
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -337,6 +319,11 @@ class LabelGraphClassifier(LabelGraphModel):
         self._check_lengths(features, labels)
         self.classes_ = self._form.classes
         self._check_threshold()
+        if self._learns_graph and self.max_rounds < 1:
+            raise ValueError(
+                f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
+                'or graph="none" for labels on their own.'
+            )
         weights = _check_sample_weight(
             sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
         )
@@ -385,7 +372,7 @@ class LabelGraphClassifier(LabelGraphModel):
         def fit(rows: GraphData, how: GraphFit) -> FittedGraph:
             rows = rows._replace(features=self._with_constant(rows.features))
             progress.keep = lambda model, fitted: model._keep_weights(fitted, rows, inputs)
-            fitted = how.learned(rows, self._search(), progress) if graph is None else how.given(
+            fitted = how.learned(rows, progress) if graph is None else how.given(
                 rows, graph, progress
             )  # fmt: skip
             self._keep_weights(fitted, rows)
@@ -413,17 +400,9 @@ class LabelGraphClassifier(LabelGraphModel):
         self.regularization_ = (
             usual_regularization(data) if self.regularization == "auto" else float(self.regularization)
         )
-        return GraphFit(
-            regularization=self.regularization_,
-            inference=self._inference_options(),
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            seed=seed,
-            workers=workers,
-            journal=journal,
-            earlier=self._states if self.warm_start else {},
-        )
+        earlier = self._states if self.warm_start else {}
+        inference, share = self._inference_options(), self._measured_share
+        return GraphFit(self, self.regularization_, inference, share, seed, workers, journal, earlier)
 
     @property
     def _learns_graph(self) -> bool:
@@ -440,22 +419,6 @@ class LabelGraphClassifier(LabelGraphModel):
         if self.early_stopping:
             return self._held_share
         return None if self._holds_out else self.validation_fraction
-
-    def _search(self) -> GraphSearch:
-        if self.max_rounds < 1:
-            raise ValueError(
-                f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
-                'or graph="none" for labels on their own.'
-            )
-        return GraphSearch(
-            self.cliques_per_round,
-            self.clique_size,
-            self.max_rounds,
-            self.graph_tol,
-            share=self._measured_share,
-            stops_early=self.early_stopping,
-            refits=self.refit,
-        )
 
     def _keep_weights(self, fitted: FittedGraph, data: GraphData, inputs: KernelInputs | None = None) -> None:
         weights, n_labels = fitted.weights.T, data.labels.n_labels

@@ -27,15 +27,12 @@ from labelweave.problems.structured_margin import (
 )
 from labelweave.solvers import SolverResult, State, Status
 from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, GrowthState
-from labelweave.solvers.passes import BlockFrankWolfe, PassSolver, PassState
-from labelweave.solvers.proximal_dual_ascent import ProximalDualAscent
+from labelweave.solvers.passes import BlockFrankWolfe, PassSolver, PassState, ProximalDualAscent
 
-__all__ = ["SOLVERS", "FittedGraph", "GraphData", "GraphFit", "GraphSearch"]
+__all__ = ["SOLVERS", "FittedGraph", "GraphData", "GraphFit"]
 
 
 SOLVERS = ("frank_wolfe", "proximal")
-_SMOOTHING = 0.005  # share of the objective at zero by which smoothing may raise it, the paper's epsilon
-_CAPACITY = 16  # labelings kept for a row and component
 _ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _SCORES_AT_ONCE = 16_000_000
 _CHOSEN = "held-out rows chose the number of rounds"
@@ -58,28 +55,9 @@ class GraphData(NamedTuple):
 
     def rows(self, which: Array) -> GraphData:
         """Keep some rows."""
-        return GraphData(self.features.rows(which), *(part[which] for part in self[1:]))
-
-
-class GraphSearch(NamedTuple):
-    """How a graph grows.
-
-    cliques_per_round: cliques that a round activates.
-    clique_size: the most labels in a clique.
-    max_rounds: the largest number of rounds.
-    graph_tol: the share of the objective that two rounds must change for another one.
-    share: of the rows, to measure rounds on; None for none.
-    stops_early: whether to keep the rounds of least loss only.
-    refits: whether to fit the weights again as a given graph's.
-    """
-
-    cliques_per_round: int
-    clique_size: int
-    max_rounds: int
-    graph_tol: float
-    share: float | None
-    stops_early: bool
-    refits: bool
+        return GraphData(
+            self.features.rows(which), self.labels[which], self.weights[which], self.costs[which]
+        )
 
 
 class FittedGraph(NamedTuple):
@@ -111,21 +89,19 @@ class FittedGraph(NamedTuple):
 class GraphFit:
     """How to fit, beside the data.
 
+    options: has the parameters of the classifier.
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
-    solver: the inner solver, one of ``SOLVERS``.
-    tol: the relative duality gap to reach, or the relative change of the objective over five proximal passes.
-    max_iter: the largest number of passes in one solve.
+    share: of the rows, to measure rounds on; None for none.
     seed: fixes the order of rows.
     journal: keeps the states of all stages.
     earlier: the states of an earlier fit to start from.
     prefix: of the names of stages.
     """
 
+    options: Any
     regularization: float
     inference: dict[str, Any]
-    solver: str
-    tol: float
-    max_iter: int
+    share: float | None
     seed: int
     workers: Workers
     journal: Journal = field(default_factory=Journal)
@@ -133,14 +109,9 @@ class GraphFit:
     prefix: str = ""
 
     def given(
-        self,
-        data: GraphData,
-        graph: CliqueGraph,
-        on_check: Callable[..., bool] = lambda *_: False,
-        *,
-        stage: str = "weights",
-        penalty: CliquePenalty | None = None,
-    ) -> FittedGraph:
+        self, data: GraphData, graph: CliqueGraph, on_check: Callable[..., bool] = lambda *_: False,
+        *, stage: str = "weights", penalty: CliquePenalty | None = None,
+    ) -> FittedGraph:  # fmt: skip
         """Fit the weights of a given graph.
 
         on_check: gets every record, and what makes the model there; a true result ends the fit.
@@ -149,7 +120,7 @@ class GraphFit:
         """
         _refuse_wide(graph, self.inference, "leave out edges")
         problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
-        solver, start, known = self._passes(self.tol), None, self.earlier.get(self.prefix + stage)
+        solver, start, known = self._passes(self.options.tol), None, self.earlier.get(self.prefix + stage)
         if isinstance(known, PassState):
             point = problem.continued(known.point)
             start = None if point is None else solver.start(problem, point)
@@ -166,18 +137,16 @@ class GraphFit:
         rows = MarginData(*data)
 
         def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> MarginProblem:
-            problem = rows, graph, penalty, self.regularization, self.inference
-            if self.solver == "proximal":
-                return ProximalMargin(*problem, _SMOOTHING, self.workers)
-            return StructuredMargin(*problem, _CAPACITY, self.workers)
+            kind = ProximalMargin if self.options.solver == "proximal" else StructuredMargin
+            return kind(rows, graph, penalty, self.regularization, self.inference, self.workers)
 
         return state_problem
 
     def _passes(self, tol: float) -> PassSolver[Any]:
-        kind = ProximalDualAscent if self.solver == "proximal" else BlockFrankWolfe
-        return kind(tol, self.max_iter, self.seed)
+        kind = ProximalDualAscent if self.options.solver == "proximal" else BlockFrankWolfe
+        return kind(tol, self.options.max_iter, self.seed)
 
-    def learned(self, data: GraphData, search: GraphSearch, on_round: Callable[[Any], bool]) -> FittedGraph:
+    def learned(self, data: GraphData, on_round: Callable[[Any], bool]) -> FittedGraph:
         """Learn a graph with its weights; an interrupt leaves the model so far.
 
         With held-out rows the graph grows on the others, and its weights are fitted to all.
@@ -186,11 +155,11 @@ class GraphFit:
         Raises ValueError if the graph grows too wide for exact inference, or no rows or observed labels are
         left on one side.
         """
-        if search.share is None:
-            fitted = self._grown(data, search, on_round)
+        if self.share is None:
+            fitted = self._grown(data, on_round)
         else:
-            fitted = self._measured(data, search, search.share, on_round)
-        if not search.refits or fitted.is_interrupted:
+            fitted = self._measured(data, self.share, on_round)
+        if not self.options.refit or fitted.is_interrupted:
             return fitted
         try:
             return fitted.followed_by(self.given(data, fitted.graph, stage="refit"))
@@ -198,13 +167,10 @@ class GraphFit:
             return _interrupted(fitted)
 
     def _grown(
-        self,
-        data: GraphData,
-        search: GraphSearch,
-        on_round: Callable[[Any], bool],
-        measure: Callable[[MarginProblem, Any], float] = lambda problem, point: math.nan,
+        self, data: GraphData, on_round: Callable[[Any], bool], others: GraphData | None = None
     ) -> FittedGraph:
-        state_problem, told = self._problem(data), 0
+        """Learn a graph, measured on other rows if there are any."""
+        state_problem, told, options = self._problem(data), 0, self.options
 
         def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> MarginProblem:
             _refuse_wide(graph, self.inference, "lower max_rounds or cliques_per_round")
@@ -217,11 +183,14 @@ class GraphFit:
             told = len(state.records)
             return on_round(state.records[-1]._replace(time=record.time))
 
+        def measure(problem: MarginProblem, point: Any) -> float:
+            return math.nan if others is None else _hamming_loss(others, problem, point)
+
         problem = GrowingMargin(
-            data.labels.n_labels, checked_problem, search.cliques_per_round, search.clique_size, measure
+            data.labels.n_labels, checked_problem, options.cliques_per_round, options.clique_size, measure
         )
-        inner, last = self._passes(max(self.tol, _ROUND_TOL)), self._passes(self.tol)
-        solver = CliqueGeneration(inner, last, search.max_rounds, search.graph_tol)
+        inner, last = self._passes(max(options.tol, _ROUND_TOL)), self._passes(options.tol)
+        solver = CliqueGeneration(inner, last, options.max_rounds, options.graph_tol)
         start, known = None, self.earlier.get(self.prefix + "graph")
         if isinstance(known, GrowthState):
             start = solver.continued(problem, known)
@@ -232,18 +201,13 @@ class GraphFit:
         graph, _ = round_graph(data.labels.n_labels, state.cliques)
         return FittedGraph(graph, state.inner.point.weights(), result, _timed(state, result), reason)
 
-    def _measured(
-        self, data: GraphData, search: GraphSearch, share: float, on_round: Callable[[Any], bool]
-    ) -> FittedGraph:
+    def _measured(self, data: GraphData, share: float, on_round: Callable[[Any], bool]) -> FittedGraph:
         train, held_out = _parts(data, share, self.seed)
-        others = data.rows(held_out)
-        part = self._grown(
-            data.rows(train), search, on_round, lambda problem, point: _hamming_loss(others, problem, point)
-        )
+        part = self._grown(data.rows(train), on_round, data.rows(held_out))
         if part.is_interrupted:
             return part
         rounds = part.rounds
-        if search.stops_early:
+        if self.options.early_stopping:
             count = int(np.argmin([record.held_out_loss for record in rounds]))
             rounds, part = rounds[: count + 1], part._replace(reason=_CHOSEN)
         graph, penalty = round_graph(data.labels.n_labels, tuple(record.cliques for record in rounds))

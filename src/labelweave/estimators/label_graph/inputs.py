@@ -10,29 +10,23 @@ relationship between variable selection and data augmentation and a method for p
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.linalg as sl
+from sklearn.base import clone
 
 from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Pivoting, incomplete_cholesky
-from labelweave.features.gram.sources import GramSource
+from labelweave.features.gram.sources import GramSource, KernelSource
+from labelweave.features.kernels.distances import GammaKernel
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 
-__all__ = [
-    "KernelInputs",
-    "LeftOutRidge",
-    "kernel_inputs",
-    "learned_width",
-    "left_out_ridge",
-    "rows_for_width",
-]
+__all__ = ["KernelInputs", "LeftOutRidge", "kernel_inputs", "learned_width", "left_out_ridge"]
 
 _MOST_PIVOTS = 4000
 _RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row
@@ -137,24 +131,26 @@ def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> Left
 
 
 def learned_width(
-    widths: Callable[[float], GramSource], labels: LabelMatrix, weights: PerRow, seed: int, workers: Workers
-) -> float:
-    """Choose a multiple of a kernel's usual gamma by the loss of left-out rows, on 1,500 rows at most.
+    kernel: GammaKernel,
+    features: FeatureMatrix,
+    targets: tuple[LabelMatrix, PerRow],
+    seed: int,
+    workers: Workers,
+) -> Kernel:
+    """Choose a multiple of a kernel's gamma by the loss of left-out rows, on 1,500 rows at most."""
+    some = np.arange(len(features))
+    if len(some) > _ROWS_FOR_WIDTH:
+        some = np.sort(np.random.RandomState(seed).permutation(len(some))[:_ROWS_FOR_WIDTH])
+    rows, labels, weights = features.rows(some), targets[0][some], targets[1][some]
 
-    widths: gives the kernel matrix of these rows.
-    """
-    losses = [
-        left_out_ridge(_factor(widths(width), None, seed, workers).factor, labels, weights).loss
-        for width in _WIDTHS
-    ]
-    return float(_WIDTHS[int(np.argmin(losses))])
+    def loss(one: Kernel) -> float:
+        return left_out_ridge(
+            _factor(KernelSource(one, rows), None, seed, workers).factor, labels, weights
+        ).loss
 
-
-def rows_for_width(n_rows: int, seed: int) -> Array:
-    """Draw the rows on which a width is chosen."""
-    if n_rows <= _ROWS_FOR_WIDTH:
-        return np.arange(n_rows)
-    return np.sort(np.random.RandomState(seed).permutation(n_rows)[:_ROWS_FOR_WIDTH])
+    base: Any = kernel
+    kernels: list[Kernel] = [clone(base).set_params(gamma=width * base.gamma) for width in _WIDTHS]
+    return kernels[int(np.argmin([loss(one) for one in kernels]))]
 
 
 def _factor(source: GramSource, rank: int | None, seed: int, workers: Workers) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
@@ -17,7 +16,6 @@ from labelweave.estimators.label_graph.inputs import (
     KernelInputs,
     kernel_inputs,
     learned_width,
-    rows_for_width,
 )
 from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
@@ -133,12 +131,9 @@ class LabelGraphModel(ThresholdedClassifier):
             source: GramSource = KernelSource(self.kernel_, features)
         else:
             source, _ = self._read_kernel(features, seed)
+        used, of_scores = RowsOfSource(source, kept), targets if self.inputs == "scores" else None
         values, places, table, constant, self.ridge_ = kernel_inputs(
-            RowsOfSource(source, kept),
-            self.n_components,
-            targets if self.inputs == "scores" else None,
-            seed,
-            workers,
+            used, self.n_components, of_scores, seed, workers
         )
         kernel = getattr(self, "kernel_", None)
         rows = None if kernel is None else features.rows(kept[places]).data
@@ -155,16 +150,7 @@ class LabelGraphModel(ThresholdedClassifier):
                 f"gamma='learn' is for the kernels 'rbf', 'polynomial' and 'laplacian', and this one is "
                 f"{self.kernel!r}; leave gamma out."
             )
-        base: Any = usual.resolved(features)
-        some = rows_for_width(len(features), seed)
-        rows, labels, weights = features.rows(some), targets[0][some], targets[1][some]
-
-        def source(width: float) -> GramSource:
-            return KernelSource(clone(base).set_params(gamma=width * base.gamma), rows)
-
-        width = learned_width(source, labels, weights, seed, workers)
-        kernel: Kernel = clone(base).set_params(gamma=width * base.gamma)
-        return kernel
+        return learned_width(usual.resolved(features), features, targets, seed, workers)
 
     def _raw_scores(self, features: FeatureMatrix) -> RowsByLabels:
         inference = MapInference(self.label_graph_, **self._inference_options())

@@ -1,6 +1,5 @@
 """Best labelings of clique graphs (MAP inference), with a bound for every example."""
 
-from labelweave.inference.map.costs import shift_by_costs
-from labelweave.inference.map.map_inference import MapInference, MapResult
+from labelweave.inference.map.map_inference import MapInference, MapResult, shift_by_costs
 
 __all__ = ["MapInference", "MapResult", "shift_by_costs"]

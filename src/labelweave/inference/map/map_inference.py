@@ -10,15 +10,13 @@ import numpy.typing as npt
 
 from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
 from labelweave._loops.map.solve import eliminate_rows, margins_of_rows, solve_rows
-from labelweave.array_types import Floats
+from labelweave.array_types import Array, Floats, PerLabel
 from labelweave.arrays import Workers, panels
-from labelweave.inference.map.costs import shift_by_costs
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
-from labelweave.inference.map.turned_labels import searched_labels, write_turned_margins
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix, shown_name
 
-__all__ = ["MapInference", "MapResult", "checked_clamp", "checked_costs", "checked_scores"]
+__all__ = ["MapInference", "MapResult", "shift_by_costs"]
 
 
 _METHODS = ("auto", "exact", "message_passing")
@@ -110,7 +108,14 @@ class MapInference:
         max_nodes: int = 1000,
         max_iter: int = 100,
     ) -> None:
-        _check_parameters(method, exact_width, max_nodes, max_iter)
+        if method not in _METHODS:
+            raise ValueError(f"method is {method!r}; it is one of {', '.join(map(repr, _METHODS))}.")
+        if not 0 <= exact_width <= 20:
+            raise ValueError(
+                f"exact_width is {exact_width}; it is from 0 to 20, tables have 2^(width + 1) entries."
+            )
+        if max_nodes < 1 or max_iter < 1:
+            raise ValueError(f"max_nodes is {max_nodes} and max_iter {max_iter}; both are at least 1.")
         self.graph = graph
         if method == "message_passing":
             orders = component_orders(graph, -1)
@@ -145,8 +150,8 @@ class MapInference:
         MapResult
             Labels, values and bounds.  Of equally good labelings any may be found.
         """
-        own, shared = checked_scores(self.graph, unary, tables)
-        held = checked_clamp(self.graph, clamp, len(own))
+        own, shared = _checked_scores(self.graph, unary, tables)
+        held = _checked_clamp(self.graph, clamp, len(own))
         result = MapResult(np.zeros(own.shape, np.int8), np.zeros(len(own)), np.zeros(len(own)))
 
         loop = eliminate_rows if self.plan.components.directly.all() else solve_rows
@@ -179,15 +184,15 @@ class MapInference:
             Positive where the best labels have a 1, unless others are as good; infinite for a label that is
             held.  Where the budget of a search is spent these are differences of the best scores found.
         """
-        own, shared = checked_scores(self.graph, unary, tables)
-        held = checked_clamp(self.graph, clamp, len(own))
+        own, shared = _checked_scores(self.graph, unary, tables)
+        held = _checked_clamp(self.graph, clamp, len(own))
         margins = np.zeros(own.shape)
 
         def score(workspace: MapWorkspace, rows: slice) -> None:
             margins_of_rows(self.plan, workspace, rows.start, rows.stop, own, shared, held, margins)
-            for row in range(rows.start, rows.stop) if len(searched_labels(self.plan)) else ():
+            for row in range(rows.start, rows.stop) if len(_searched_labels(self.plan)) else ():
                 tables_row, held_row = shared[min(row, len(shared) - 1)], held[min(row, len(held) - 1)]
-                write_turned_margins(self.plan, workspace, own[row], tables_row, held_row, margins[row])
+                _write_turned_margins(self.plan, workspace, own[row], tables_row, held_row, margins[row])
 
         self._on_panels(score, len(own), workers)
         return margins
@@ -225,13 +230,13 @@ class MapInference:
         ValueError
             If shapes do not fit, or scores or costs are not finite.
         """
-        own, _ = checked_scores(self.graph, unary, tables)
+        own, _ = _checked_scores(self.graph, unary, tables)
         signs = LabelMatrix.from_any(truth).to_signs()
         if signs.shape != own.shape:
             raise ValueError(
                 f"truth has shape {signs.shape} but unary has shape {own.shape}; give the same rows."
             )
-        shifted, constants = shift_by_costs(own, signs, *checked_costs(costs, own.shape))
+        shifted, constants = shift_by_costs(own, signs, *_checked_costs(costs, own.shape))
         found = self.solve(shifted, tables, workers=workers)
         return MapResult(found.labels, found.values + constants, found.bounds + constants)
 
@@ -254,17 +259,6 @@ class MapInference:
         return f"MapInference({self.graph!r})"
 
 
-def _check_parameters(method: str, exact_width: int, max_nodes: int, max_iter: int) -> None:
-    if method not in _METHODS:
-        raise ValueError(f"method is {method!r}; it is one of {', '.join(map(repr, _METHODS))}.")
-    if not 0 <= exact_width <= 20:
-        raise ValueError(
-            f"exact_width is {exact_width}; it is from 0 to 20, tables have 2^(width + 1) entries."
-        )
-    if max_nodes < 1 or max_iter < 1:
-        raise ValueError(f"max_nodes is {max_nodes} and max_iter {max_iter}; both are at least 1.")
-
-
 def _refuse_wide(graph: CliqueGraph, orders: list[ComponentOrder], exact_width: int) -> None:
     for component in orders:
         if component.order is None and len(component.labels) > 1:
@@ -278,14 +272,8 @@ def _refuse_wide(graph: CliqueGraph, orders: list[ComponentOrder], exact_width: 
             )
 
 
-def checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats, Floats]:
-    """Check the scores of labels and cliques.
-
-    unary (n, L): score of 1 less score of 0.
-    tables (T,): scores of all states of all cliques, the same for all rows or a row each.
-    Shapes: unary (n, L), tables (1, T).
-    Raises ValueError if a shape is wrong or a score is not finite.
-    """
+def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats, Floats]:
+    """Check the scores of labels (n, L), and of all states of all cliques: (1, T) or (n, T)."""
     own, n_entries = np.ascontiguousarray(unary, np.float64), int(graph.table_starts[-1])
     if own.ndim != 2 or own.shape[1] != graph.n_labels:
         raise ValueError(
@@ -313,14 +301,8 @@ def _refuse_infinite(scores: Floats, name: str, graph: CliqueGraph | None) -> No
         )
 
 
-def checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDArray[np.int8]:
-    """Check which labels are held.
-
-    clamp (L,): -1 where a label is free, else its value.
-    n_rows: the number of rows n.
-    Shapes: result (1, L).
-    Raises ValueError if the shape is wrong or an entry is something else.
-    """
+def _checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDArray[np.int8]:
+    """Check which labels are held; give (1, L) or (n, L), -1 where one is free."""
     if clamp is None:
         return np.full((1, graph.n_labels), -1, np.int8)
     held = np.atleast_2d(np.asarray(clamp))
@@ -339,14 +321,8 @@ def checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDA
     return np.ascontiguousarray(held, np.int8)
 
 
-def checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Check the costs of errors.
-
-    costs: the costs of a 1 in place of a 0, and of a 0 in place of a 1.
-    shape: rows and labels, (n, L).
-    Shapes: result (n, L).
-    Raises ValueError if they are no pair, a shape is wrong or an entry is not finite.
-    """
+def _checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Check the costs of a 1 in place of a 0, and of the reverse; give both as (n, L)."""
     if not isinstance(costs, (tuple, list)) or len(costs) != 2:
         raise ValueError(
             f"costs is {costs!r}; give a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."
@@ -366,3 +342,49 @@ def _written_out(costs: Any, shape: tuple[int, ...]) -> Floats:
             f"costs has an entry of shape {given.shape}; give one number, {shape[1]} for the labels, or "
             f"{shape[0]} x {shape[1]} for rows and labels."
         ) from None
+
+
+def shift_by_costs(
+    unary: Floats, signs: npt.NDArray[np.int8], false_positive_cost: Any = 1.0, false_negative_cost: Any = 1.0
+) -> tuple[Floats, Floats]:
+    """Put the loss into the labels' own scores.
+
+    unary (n, L): score of 1 less score of 0.
+    signs (n, L): the truth: 1, -1, and 0 where it is unobserved.
+    false_positive_cost, false_negative_cost: the costs of saying 1 where the truth is 0, and of saying 0
+        where it is 1.
+    constants (n,): what the loss adds to the score of any labeling beyond that.
+    Shapes: unary (n, L).
+    """
+    is_negative, is_positive = signs < 0, signs > 0
+    missed = np.where(is_positive, false_negative_cost, 0.0)
+    shifted = unary + np.where(is_negative, false_positive_cost, 0.0) - missed
+    return np.asarray(shifted), np.asarray(missed.sum(axis=1))
+
+
+def _searched_labels(plan: MapPlan) -> npt.NDArray[np.int64]:
+    """List the labels of components that have no elimination order."""
+    is_searched = np.diff(plan.components.bucket_starts) == 0
+    return np.compress(np.repeat(is_searched, np.diff(plan.components.starts)), plan.components.labels)
+
+
+def _write_turned_margins(
+    plan: MapPlan, workspace: MapWorkspace, unary: PerLabel, tables: Array, clamp: PerLabel, margins: PerLabel
+) -> None:
+    """Write the max-marginal differences of one example for its labels without an order.
+
+    clamp: -1 for labels that are free.
+    margins: its entries for these labels that are free are written.
+    Shapes: tables (T,).
+    """
+    labels = _searched_labels(plan)
+    labels = labels[clamp[labels] < 0]
+    # the first row is the example itself
+    held = np.repeat(clamp[None], len(labels) + 1, axis=0)
+    own = np.repeat(unary[None], len(held), axis=0)
+    found, values, bounds = np.zeros(own.shape, np.int8), np.zeros(len(own)), np.zeros(len(own))
+    solve_rows(plan, workspace, 0, 1, own, tables[None], held, found, values, bounds)
+    best = found[0, labels]
+    held[np.arange(1, len(held)), labels] = 1 - best
+    solve_rows(plan, workspace, 1, len(own), own, tables[None], held, found, values, bounds)
+    margins[labels] = np.where(best, 1.0, -1.0) * np.maximum(0.0, values[0] - values[1:])

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.map.arrays import Buckets, CliqueArrays, Components, Limits, MapPlan
+from labelweave._loops.map.arrays import (
+    BUCKET,
+    BUCKET_FACTOR,
+    PLACE,
+    Buckets,
+    CliqueArrays,
+    Components,
+    Limits,
+    MapPlan,
+)
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.graph import elimination_order
 
@@ -90,7 +99,9 @@ def _clique_arrays(graph: CliqueGraph) -> CliqueArrays:
         labels=labels,
         table_starts=_integers(graph.table_starts),
         label_starts=_ends(np.bincount(labels, minlength=graph.n_labels).tolist()),
-        places=_integers(np.stack([cliques[order], (np.arange(len(labels)) - starts[cliques])[order]])),
+        places=_records(
+            zip(cliques[order], (np.arange(len(labels)) - starts[cliques])[order], strict=True), PLACE
+        ),
     )
 
 
@@ -99,9 +110,9 @@ class BucketBuilder:
 
     def __init__(self, graph: CliqueGraph) -> None:
         self.graph = graph
-        self.rows: list[list[int]] = []
+        self.rows: list[dict[str, int]] = []
         self.separators: list[int] = []
-        self.factors: list[list[int]] = []
+        self.factors: list[tuple[int, ...]] = []
         self.maps: list[npt.NDArray[np.uint32]] = []
         self._map_end = self._beliefs = self._messages = 0
         self._cliques_of: list[list[int]] = [[] for _ in range(graph.n_labels)]
@@ -139,7 +150,8 @@ class BucketBuilder:
         """Append a bucket with its cliques and the messages of earlier buckets."""
         start, factors = len(self.separators), len(self.factors)
         end = factors + len(cliques) + len(children)
-        self.rows.append([label, len(separator), self._beliefs, self._messages, factors, end, start, -1])
+        values = label, len(separator), self._beliefs, self._messages, factors, end, start, -1
+        self.rows.append(dict(zip(BUCKET.names or (), values, strict=True)))
         self.separators += separator
         self._beliefs += 2 << len(separator)
         self._messages += 1 << len(separator)
@@ -148,16 +160,14 @@ class BucketBuilder:
             start = int(self.graph.table_starts[clique])
             self._add_factor(scope, self.graph.cliques[clique], start, is_message=False)
         for child in children:
-            self._add_message(scope, child)
-
-    def _add_message(self, scope: list[int], child: int) -> None:
-        _, width, _, message, _, _, start, _ = self.rows[child]
-        self.rows[child][7] = len(self.factors)
-        self._add_factor(scope, self.separators[start : start + width], message, is_message=True)
+            row = self.rows[child]
+            row["parent_factor"] = len(self.factors)
+            members = self.separators[row["separator"] :][: row["width"]]
+            self._add_factor(scope, members, row["message"], is_message=True)
 
     def _add_factor(self, scope: list[int], members: Sequence[int], source: int, is_message: bool) -> None:
         """Map each state of a bucket to that of some of its labels."""
-        self.factors.append([source, int(is_message), self._map_end, len(self.rows) - 1])
+        self.factors.append((source, int(is_message), self._map_end, len(self.rows) - 1))
         states = np.arange(1 << len(scope), dtype=np.uint32)
         index = np.zeros_like(states)
         for bit, member in enumerate(members):
@@ -168,12 +178,12 @@ class BucketBuilder:
     def arrays(self) -> Buckets:
         """Give the buckets collected."""
         return Buckets(
-            rows=_rows(self.rows, 8),
+            rows=_records((row.values() for row in self.rows), BUCKET),
             separators=np.array(self.separators, np.int64),
-            factors=_rows(self.factors, 4),
+            factors=_records(self.factors, BUCKET_FACTOR),
             maps=np.concatenate([*self.maps, np.zeros(0, np.uint32)]),
         )
 
 
-def _rows(values: list[list[int]], width: int) -> npt.NDArray[np.int64]:
-    return np.array(values, np.int64).reshape(-1, width)
+def _records(values: Iterable[Iterable[int]], kind: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    return np.array([tuple(value) for value in values], kind)

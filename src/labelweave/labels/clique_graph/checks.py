@@ -7,19 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave.array_types import Array
 from labelweave.labels.label_matrix import shown_name
 
-__all__ = [
-    "checked_cliques",
-    "checked_numbers",
-    "checked_signs",
-    "is_index",
-    "named_cliques",
-    "numbers_are_names",
-]
+__all__ = ["checked_cliques", "checked_numbers", "is_index", "named_cliques", "numbers_are_names"]
 
 Cliques = tuple[tuple[int, ...], ...]
 
@@ -115,30 +107,18 @@ def _index(part: Any, edge: tuple[Any, ...], position: int, known: dict[str, int
     )
 
 
-def checked_numbers(weights: Any | None, n_cliques: int) -> npt.NDArray[np.float64] | None:
-    """Check the weights of cliques."""
-    if weights is None:
+def checked_numbers(name: str, values: Any | None, n_cliques: int) -> Array | None:
+    """Check the ``weights`` of cliques, finite numbers, or their ``signs``: -1, 0 or 1."""
+    if values is None:
         return None
-    array = np.array(weights, np.float64)
+    is_weight = name == "weights"
+    array = np.array(values, np.float64 if is_weight else None)
     if array.shape != (n_cliques,):
-        raise ValueError(f"weights has shape {array.shape} for {n_cliques} cliques; give one a clique.")
-    if not np.isfinite(array).all():
-        place = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f"The weight of clique {place} is {array[place]}; weights are finite numbers.")
-    array.flags.writeable = False
-    return array
-
-
-def checked_signs(signs: Any | None, n_cliques: int) -> npt.NDArray[np.int8] | None:
-    """Check the signs of cliques: -1, 0 or 1."""
-    if signs is None:
-        return None
-    array = np.array(signs)
-    if array.shape != (n_cliques,):
-        raise ValueError(f"signs has shape {array.shape} for {n_cliques} cliques; give one a clique.")
-    if not np.isin(array, (-1, 0, 1)).all():
-        place = int(np.flatnonzero(~np.isin(array, (-1, 0, 1)))[0])
-        raise ValueError(f"The sign of clique {place} is {array[place]}; signs are -1, 0 or 1.")
-    array = array.astype(np.int8)
+        raise ValueError(f"{name} has shape {array.shape} for {n_cliques} cliques; give one a clique.")
+    bad = ~(np.isfinite(array) if is_weight else np.isin(array, (-1, 0, 1)))
+    if bad.any():
+        place, allowed = int(np.argmax(bad)), "finite numbers" if is_weight else "-1, 0 or 1"
+        raise ValueError(f"The {name[:-1]} of clique {place} is {array[place]}; {name} are {allowed}.")
+    array = array if is_weight else array.astype(np.int8)
     array.flags.writeable = False
     return array

@@ -17,7 +17,6 @@ from labelweave.array_types import Array
 from labelweave.labels.clique_graph.checks import (
     checked_cliques,
     checked_numbers,
-    checked_signs,
     is_index,
     named_cliques,
     numbers_are_names,
@@ -82,8 +81,8 @@ class CliqueGraph:
         self.label_names = checked_names(label_names, n_labels)
         self.cliques = checked_cliques(cliques, n_labels, self.label_names)
         self.n_labels = int(n_labels)
-        self.weights = checked_numbers(weights, len(self.cliques))
-        self.signs = checked_signs(signs, len(self.cliques))
+        self.weights = checked_numbers("weights", weights, len(self.cliques))
+        self.signs = checked_numbers("signs", signs, len(self.cliques))
 
     @classmethod
     def from_edges(
@@ -167,7 +166,13 @@ class CliqueGraph:
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
         """The sets of labels that are connected, ascending, in the order of their first labels."""
-        return connected_labels(self.cliques, self.n_labels)
+        ends = [pair for clique in self.cliques for pair in pairwise(clique)]
+        one, other = np.array(ends, np.int64).reshape(-1, 2).T
+        joins = sp.coo_array((np.ones(len(one)), (one, other)), (self.n_labels, self.n_labels))
+        found: dict[int, list[int]] = {}
+        for label, component in enumerate(connected_components(joins, directed=False)[1].tolist()):
+            found.setdefault(component, []).append(label)
+        return tuple(tuple(labels) for labels in found.values())
 
     def neighbors(self) -> list[set[int]]:
         """List the labels that share a clique with each label.
@@ -221,7 +226,23 @@ class CliqueGraph:
         ImportError
             If networkx is not installed.
         """
-        return network_of_graph(self.cliques, self.shown_labels(), self.weights, self.signs)
+        try:
+            import networkx
+        except ImportError:
+            raise ImportError("to_networkx needs networkx; install labelweave[graph].") from None
+        graph, labels = networkx.Graph(), self.shown_labels()
+        graph.add_nodes_from(labels)
+        for place, clique in enumerate(self.cliques):
+            data = {} if self.weights is None else {"weight": float(self.weights[place])}
+            if self.signs is not None:
+                data["sign"] = int(self.signs[place])
+            nodes = tuple(labels[label] for label in clique)
+            if len(nodes) == 2:
+                graph.add_edge(*nodes, **data)
+            else:
+                graph.add_node(nodes, kind="clique", **data)
+                graph.add_edges_from((nodes, node) for node in nodes)
+        return graph
 
     def shown_labels(self) -> list[Any]:
         """Name the labels, by their indices where they have no names.
@@ -237,8 +258,8 @@ class CliqueGraph:
         if not isinstance(other, CliqueGraph):
             return NotImplemented
         same = (self.n_labels, self.cliques) == (other.n_labels, other.cliques)
-        pairs = [(getattr(self, part), getattr(other, part)) for part in ("label_names", "weights", "signs")]
-        return same and all(_equal(one, two) for one, two in pairs)
+        parts = ("label_names", "weights", "signs")
+        return same and all(np.array_equal(getattr(self, part), getattr(other, part)) for part in parts)
 
     def __hash__(self) -> int:
         return hash((self.n_labels, self.cliques))
@@ -270,10 +291,6 @@ class CliqueGraph:
         parts = np.split(np.asarray(state["members"]), ends[:-1]) if len(ends) else []
         cliques = [tuple(part.tolist()) for part in parts]
         return cls(state["n_labels"], cliques, state["label_names"], state["weights"], state["signs"])
-
-
-def _equal(one: Array | None, other: Array | None) -> bool:
-    return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
 def is_network(edges: Any) -> bool:
@@ -327,40 +344,6 @@ def _collected(found: list[tuple[list[Any], dict[str, Any]]], key: str) -> list[
     """Give an attribute of all cliques; None unless all have it."""
     values = [data.get(key) for _, data in found]
     return values if values and all(value is not None for value in values) else None
-
-
-def network_of_graph(
-    cliques: Sequence[tuple[int, ...]], labels: list[Any], weights: Array | None, signs: Array | None
-) -> Any:
-    """Make a graph of networkx with the given nodes for the labels."""
-    try:
-        import networkx
-    except ImportError:
-        raise ImportError("to_networkx needs networkx; install labelweave[graph].") from None
-    graph = networkx.Graph()
-    graph.add_nodes_from(labels)
-    for place, clique in enumerate(cliques):
-        data = {} if weights is None else {"weight": float(weights[place])}
-        if signs is not None:
-            data["sign"] = int(signs[place])
-        nodes = tuple(labels[label] for label in clique)
-        if len(nodes) == 2:
-            graph.add_edge(*nodes, **data)
-        else:
-            graph.add_node(nodes, kind="clique", **data)
-            graph.add_edges_from((nodes, node) for node in nodes)
-    return graph
-
-
-def connected_labels(cliques: Sequence[tuple[int, ...]], n_labels: int) -> tuple[tuple[int, ...], ...]:
-    """Find the components of a clique graph, in the order of their first labels."""
-    ends = np.array([pair for clique in cliques for pair in pairwise(clique)], np.int64).reshape(-1, 2)
-    joins = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (n_labels, n_labels))
-    _, number = connected_components(joins, directed=False)
-    found: dict[int, list[int]] = {}
-    for label, component in enumerate(number.tolist()):
-        found.setdefault(component, []).append(label)
-    return tuple(tuple(labels) for labels in found.values())
 
 
 def elimination_order(

@@ -13,15 +13,6 @@ from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.problems.structured_margin.structured_margin import StructuredMargin
 
 __all__ = [
-    "CliquePenalty",
-    "GrowingMargin",
-    "MarginData",
-    "ProximalMargin",
-    "RidgePenalty",
-    "RoundPenalty",
-    "StructuredMargin",
-    "grown_cliques",
-    "pair_scores",
-    "round_graph",
-    "violations",
-]
+    "CliquePenalty", "GrowingMargin", "MarginData", "ProximalMargin", "RidgePenalty", "RoundPenalty",
+    "StructuredMargin", "grown_cliques", "pair_scores", "round_graph", "violations",
+]  # fmt: skip

@@ -23,8 +23,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from labelweave._loops.structured.arrays import LABELS, DualPoint, Layout
+from labelweave._loops.structured.arrays import CLIQUE, COMPONENT, DualPoint, Layout
 from labelweave._loops.structured.rows import add_costs, pair_moments
 from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
@@ -137,23 +138,21 @@ class DualMoments(NamedTuple):
         return self.data.transposed_product(moments) / self.regularization
 
 
+@dataclass
 class MarginModel:
     """A graph over the labels of some rows, and the penalty of its weights."""
 
-    def __init__(
-        self,
-        data: MarginData,
-        graph: CliqueGraph,
-        penalty: CliquePenalty,
-        regularization: float,
-        inference: dict[str, Any],
-        workers: Workers,
-    ) -> None:
-        self.data, self.graph, self.penalty = data, graph, penalty
-        self.regularization, self.inference, self.workers = regularization, inference, workers
-        self.map = MapInference(graph, **inference)
-        self.layout, self.homes = graph_layout(graph)
-        self.n_rows = data.n_rows
+    data: MarginData
+    graph: CliqueGraph
+    penalty: CliquePenalty
+    regularization: float
+    inference: dict[str, Any]
+    workers: Workers
+
+    def __post_init__(self) -> None:
+        self.map = MapInference(self.graph, **self.inference)
+        self.layout, self.homes = graph_layout(self.graph)
+        self.n_rows = self.data.n_rows
 
     def _first_arrays(self) -> dict[str, Any]:
         """Give the arrays of weights of zero."""
@@ -242,9 +241,9 @@ def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
     members = [graph.cliques[number] for number in order]
     columns = [graph.n_labels + int(graph.table_starts[number]) for number in order]
     layout = Layout(
-        components=np.stack([_starts(wide), _starts(own)]),
+        components=_records((_starts(wide), _starts(own)), COMPONENT),
         labels=np.concatenate([_integers(wide), np.flatnonzero(homes < 0)]),
-        cliques=np.stack([_starts(members), np.asarray([*columns, 0], np.int64)]),
+        cliques=_records((_starts(members), np.append(columns, 0)), CLIQUE),
         members=_integers(members),
     )
     return layout, homes
@@ -252,8 +251,15 @@ def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
 
 def component_labels(layout: Layout) -> list[Array]:
     """List the labels of every component."""
-    starts = layout.components[LABELS]
+    starts = layout.components["labels"]
     return [layout.labels[first:end] for first, end in pairwise(starts)]
+
+
+def _records(columns: tuple[Array, Array], kind: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    table = np.empty(len(columns[0]), kind)
+    for name, column in zip(kind.names or (), columns, strict=True):
+        table[name] = column
+    return table
 
 
 def _integers(parts: Any) -> Array:
@@ -269,6 +275,8 @@ _SMALLEST_SHARE = 1e-12
 
 class RidgePenalty:
     """Half the squared weights."""
+
+    rounds, n_rounds = np.zeros(0, np.int64), 0
 
     def __init__(self, n_cliques: int) -> None:
         self.n_cliques = n_cliques

@@ -14,24 +14,20 @@ order, each once a pass, and z, not the weights, is what steps are added to.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from labelweave._loops.structured.arrays import DualPoint, RowBlock
 from labelweave._loops.structured.proximal import ascend_proximally, group_multipliers
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
-from labelweave.arrays import Workers, panels
-from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.arrays import panels
 from labelweave.problems.structured_margin.margin_model import (
     LABEL_SCALE,
-    CliquePenalty,
     DualMoments,
     MarginModel,
     MarginPoint,
     RoundPenalty,
 )
-from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.solvers.frame import State
 from labelweave.solvers.passes import PassRecord
 
@@ -40,6 +36,7 @@ __all__ = ["ProximalMargin", "ProximalPoint"]
 
 _ROWS_AT_ONCE = 16
 _LEAST_BLOCKS = 20
+_ACCURACY = 0.005  # the paper's epsilon
 _FLOOR = 1e-6  # nu of the paper: the least curvature of a step
 
 
@@ -66,31 +63,23 @@ State.plain_with(ProximalPoint)
 class ProximalMargin(MarginModel):
     """The problem to whose z the passes over the rows add.
 
-    accuracy: by how much the smoothing may raise the objective, as a share of that at weights of zero.
+    The smoothing may raise the objective by a share ``_ACCURACY`` of that at weights of zero.
     """
 
-    def __init__(
-        self,
-        data: MarginData,
-        graph: CliqueGraph,
-        penalty: CliquePenalty,
-        regularization: float,
-        inference: dict[str, Any],
-        accuracy: float,
-        workers: Workers,
-    ) -> None:
-        super().__init__(data, graph, penalty, regularization, inference, workers)
-        self.smoothness = 2.0 / accuracy
-        rounds = penalty.rounds if isinstance(penalty, RoundPenalty) else np.zeros(0, np.int64)
-        states = np.repeat(rounds, np.diff(graph.table_starts)[: len(rounds)])
-        others = data.n_labels + int(graph.table_starts[-1]) - len(states)
+    smoothness = 2.0 / _ACCURACY
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rounds = self.penalty.rounds
+        states = np.repeat(rounds, np.diff(self.graph.table_starts)[: len(rounds)])
+        others = self.data.n_labels + int(self.graph.table_starts[-1]) - len(states)
         self._groups = np.concatenate([np.full(others, -1), states]).astype(np.int64)
 
     def first_point(self) -> ProximalPoint:
         """Give the point of weights of zero."""
         point = ProximalPoint(
             **self._first_arrays(),
-            round_squares=self._zero_squares(),
+            round_squares=np.zeros(self.penalty.n_rounds),
             steps=np.zeros(self.n_rows),
             totals=np.zeros(self.n_rows),
             labelings=self.data.arrays.targets.copy(),
@@ -98,9 +87,6 @@ class ProximalMargin(MarginModel):
         )
         self.rebalance(point)
         return point
-
-    def _zero_squares(self) -> Array:
-        return np.zeros(self.penalty.n_rounds if isinstance(self.penalty, RoundPenalty) else 0)
 
     def continued(self, point: ProximalPoint) -> ProximalPoint | None:
         """Take up the weights of an earlier fit, maybe to other data; None if they do not fit."""
@@ -113,8 +99,9 @@ class ProximalMargin(MarginModel):
 
     def grown_from(self, earlier: ProximalMargin, point: ProximalPoint) -> ProximalPoint:
         """Give a point with the same weights, from one of a graph with a round less."""
-        fresh = self._first_arrays() | {"targets": point.targets, "round_squares": self._zero_squares()}
-        grown = replace(point, **fresh, cost=np.full(1, np.nan))  # z is no more that of dual variables
+        fresh = self._first_arrays() | {"targets": point.targets}
+        squares, none = np.zeros(self.penalty.n_rounds), np.full(1, np.nan)  # z is of no dual variables now
+        grown = replace(point, **fresh, round_squares=squares, cost=none)
         grown.sums[:, : point.sums.shape[1]] = point.sums
         self.rebalance(grown)
         return grown

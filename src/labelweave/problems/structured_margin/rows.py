@@ -33,6 +33,7 @@ class MarginData:
         shares = np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64)
         self.products = features.astype(np.float64)
         self._sparse = features.sparse_rows(np.float64) if features.is_sparse else None
+        (self.n_rows, self.n_labels), self.n_features = labels.shape, features.shape[1]
         self.has_missing = bool((signs == 0).any())
         self.arrays = MarginRows(
             targets=np.ascontiguousarray(signs > 0, np.int8),
@@ -41,21 +42,6 @@ class MarginData:
             weights=shares,
             squares=squares,
         )
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(self.arrays.targets)
-
-    @property
-    def n_labels(self) -> int:
-        """The number of labels."""
-        return int(self.arrays.targets.shape[1])
-
-    @property
-    def n_features(self) -> int:
-        """The number of features."""
-        return self.products.shape[1]
 
     def arrays_with(self, targets: RowsByLabels) -> MarginRows:
         """Give what the passes read, with completed targets."""

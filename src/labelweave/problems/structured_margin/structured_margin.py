@@ -26,18 +26,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
 from labelweave._loops.structured.arrays import DualPoint, Layout, RowBlock
 from labelweave._loops.structured.rows import ascend_rows
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
-from labelweave.arrays import Workers, panels
+from labelweave.arrays import panels
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.margin_model import (
     LABEL_SCALE,
-    CliquePenalty,
     DualMoments,
     MarginModel,
     MarginPoint,
@@ -45,7 +43,6 @@ from labelweave.problems.structured_margin.margin_model import (
     graph_layout,
     grown_shares,
 )
-from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.solvers.frame import State
 from labelweave.solvers.passes import PassRecord
 
@@ -84,21 +81,10 @@ State.plain_with(DualMarginPoint)
 class StructuredMargin(MarginModel):
     """The problem whose dual point passes over the rows improve.
 
-    capacity: labelings that are kept for a row and component.
+    capacity: labelings that are kept for a row and component, two or more.
     """
 
-    def __init__(
-        self,
-        data: MarginData,
-        graph: CliqueGraph,
-        penalty: CliquePenalty,
-        regularization: float,
-        inference: dict[str, Any],
-        capacity: int,
-        workers: Workers,
-    ) -> None:
-        super().__init__(data, graph, penalty, regularization, inference, workers)
-        self.capacity = max(2, capacity)
+    capacity = 16
 
     def first_point(self) -> DualMarginPoint:
         """Give the point of the true labels, and weights of zero."""
