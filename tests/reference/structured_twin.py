@@ -79,14 +79,14 @@ class StructuredTwin:
 
     def _square(self, v, which):
         z = self.z(v[:-1].reshape(len(self.X), -1))[:, which]
-        slope = -2.0 * (self.weights[:, None] * self.X) @ z @ self.statistics[:, which].T
-        return (z**2).sum(), slope.ravel() / self.regularization
+        gradient = -2.0 * (self.weights[:, None] * self.X) @ z @ self.statistics[:, which].T
+        return (z**2).sum(), gradient.ravel() / self.regularization
 
     def _value(self, v):
-        square, slope = self._square(v, self.smooth)
+        square, gradient = self._square(v, self.smooth)
         costs, half = (self.weights[:, None] * self.cost).ravel(), 0.5 * self.regularization
         tail = half if self.rounds is not None else 0.0
-        return half * square + tail * v[-1] - costs @ v[:-1], np.append(half * slope - costs, tail)
+        return half * square + tail * v[-1] - costs @ v[:-1], np.append(half * gradient - costs, tail)
 
     def _limit(self, which):
         return {

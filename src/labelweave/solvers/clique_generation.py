@@ -26,9 +26,8 @@ Cliques = tuple[tuple[int, ...], ...]
 
 
 class Proposal(NamedTuple):
-    """The cliques to activate next.
+    """The cliques to activate next, highest score first; none if no candidate is left.
 
-    cliques: the cliques, highest score first; empty if no candidate is left.
     bound: the largest score of a round that is in the graph; no more than that is no violation.
     """
 
@@ -82,7 +81,6 @@ State.plain_with(GraphRecord)
 class GrowthState(State):
     """Where clique generation stands.
 
-    inner: where the passes stand, on the graph of all rounds so far.
     cliques: those that each round activated; the first round has none.
     score: the score of the last ones, before they were.
     records: the rounds that are solved; their times stand in the trace.

@@ -52,7 +52,7 @@ _STATE = _record("index stride")
 _SEARCH_COUNTS = _record("trail queue_first queue stamp core core_cliques")
 _SEARCH_LABEL = _record("mark number", "drop_zero drop_one", "queued is_open")
 _SEARCH_LISTS = _record("queue trail core")
-_SEARCH_STACK = _record("label trail", "bound", "value tried")
+_SEARCH_STACK = _record("label trail", "bound", "is_on tried")
 _SEARCH_CLIQUE = _record("core mark")
 _TOTAL = _record("", "total change")
 

@@ -26,9 +26,9 @@ def queue_label(label, search):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def fix_label(label, value, cliques, search):  # type: ignore[no-untyped-def]
+def fix_label(label, is_on, cliques, search):  # type: ignore[no-untyped-def]
     """Fix a free label, note it on the trail, and queue its neighbors."""
-    search.fixed[label] = value
+    search.fixed[label] = is_on
     search.lists[search.counts.trail].trail = label
     search.counts.trail += 1
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
@@ -103,7 +103,5 @@ def decide(cliques, unary, tables, search):  # type: ignore[no-untyped-def]
         search.labels[label].queued = 0
         if search.fixed[label] < 0:
             least, largest = _advantage(label, cliques, unary, tables, search.fixed)
-            if largest <= 0.0:
-                fix_label(label, 0, cliques, search)
-            elif least >= 0.0:
-                fix_label(label, 1, cliques, search)
+            if largest <= 0.0 or least >= 0.0:
+                fix_label(label, largest > 0.0, cliques, search)

@@ -53,13 +53,15 @@ def _write_totals(size, start, tables, scratch):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def _best_with(bit, value, size, scratch):  # type: ignore[no-untyped-def]
-    """Return the largest total of the states of ``size`` members in which one has a value."""
-    best = -np.inf
+def _best_totals(bit, size, scratch):  # type: ignore[no-untyped-def]
+    """Return the largest totals of the states of ``size`` members in which one is 0, and is 1."""
+    zero = one = -np.inf
     for state in range(1 << size):
-        if (state >> bit) & 1 == value:
-            best = max(best, scratch[state].total)
-    return best
+        if (state >> bit) & 1:
+            one = max(one, scratch[state].total)
+        else:
+            zero = max(zero, scratch[state].total)
+    return zero, one
 
 
 @njit(**SINGLE)
@@ -71,7 +73,7 @@ def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):
         scratch[bit].change = beliefs[members[place].member] - shifts[members[place].slot]
     _write_totals(size, start, tables, scratch)
     for bit in range(size):
-        zero, one = _best_with(bit, 0, size, scratch), _best_with(bit, 1, size, scratch)
+        zero, one = _best_totals(bit, size, scratch)
         belief = (one - zero) / size
         beliefs[members[begin + bit].member] = belief
         shifts[members[begin + bit].slot] = belief - scratch[bit].change
@@ -129,6 +131,6 @@ def write_drops(residual, search):  # type: ignore[no-untyped-def]
         _write_totals(size, residual.factors[factor].table_start, residual.tables, scratch)
         for bit in range(size):
             label = residual.labels[residual.members[begin + bit].member]
-            zero, one = _best_with(bit, 0, size, scratch), _best_with(bit, 1, size, scratch)
+            zero, one = _best_totals(bit, size, scratch)
             search.labels[label].drop_zero += max(0.0, one - zero)
             search.labels[label].drop_one += max(0.0, zero - one)

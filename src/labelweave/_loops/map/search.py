@@ -110,7 +110,7 @@ def _fix_by_bounds(cliques, slack, search):  # type: ignore[no-untyped-def]
         cost = max(search.labels[label].drop_zero, search.labels[label].drop_one)
         if search.fixed[label] < 0 and search.labels[label].is_open and cost >= slack:
             least = min(least, cost)
-            fix_label(label, 0 if search.labels[label].drop_one == cost else 1, cliques, search)
+            fix_label(label, search.labels[label].drop_one != cost, cliques, search)
     return least
 
 
@@ -167,15 +167,13 @@ def _descend(cliques, depth, bound, search):  # type: ignore[no-untyped-def]
     """Split on a label and take its likelier value."""
     label = _choose_label(cliques, search)
     zero, one = search.labels[label].drop_zero, search.labels[label].drop_one
-    value = search.incumbent[label]
-    if zero != one:
-        value = 0 if zero < one else 1
+    is_on = zero > one if zero != one else search.incumbent[label] == 1
     search.stack[depth].label = label
     search.stack[depth].trail = search.counts.trail
-    search.stack[depth].value = value
+    search.stack[depth].is_on = is_on
     search.stack[depth].tried = 0
-    search.stack[depth].bound = bound - (one if value == 0 else zero)
-    fix_label(label, value, cliques, search)
+    search.stack[depth].bound = bound - (zero if is_on else one)
+    fix_label(label, is_on, cliques, search)
 
 
 @njit(**SINGLE)
@@ -195,8 +193,7 @@ def _climb(cliques, depth, limit, is_spent, search):  # type: ignore[no-untyped-
             cut = max(cut, bound)
             continue
         search.stack[depth].tried = 1
-        value = 1 - search.stack[depth].value
-        fix_label(search.stack[depth].label, value, cliques, search)
+        fix_label(search.stack[depth].label, search.stack[depth].is_on == 0, cliques, search)
         return depth + 1, cut
     return 0, cut
 

@@ -25,11 +25,7 @@ _USUAL_SHARE = 1e-3
 
 
 def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGraph:
-    """Make the graph that was asked for.
-
-    Shapes: names (L,).
-    Raises ValueError if it is no graph, or one that does not fit the labels.
-    """
+    """Make the graph that was asked for, or refuse what is none and what does not fit the labels."""
     labels = data.labels
     if isinstance(graph, str) and graph in GRAPHS:
         if graph == "chow-liu":
@@ -60,10 +56,7 @@ def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGr
 
 
 def usual_regularization(data: GraphData) -> float:
-    """Give a lambda that goes with the scale of the features.
-
-    Returns A thousandth of the rows' mean squared norm; of rows without features and weights, a thousandth.
-    """
+    """Give a thousandth of the rows' mean squared norm; of rows without features or weights, a thousandth."""
     total = float(data.weights.sum())
     mean = float(data.weights @ data.features.squared_norms()) / total if total > 0 else 0.0
     return _USUAL_SHARE * (mean or 1.0)
@@ -72,13 +65,10 @@ def usual_regularization(data: GraphData) -> float:
 def graph_with_strengths(
     graph: CliqueGraph, weights: Array, data: GraphData, names: Array | None
 ) -> CliqueGraph:
-    """Give the graph with the norm of every clique's weights, and signs of pairs.
+    """Give the graph with the norm of every clique's weights (d, states), and signs of pairs.
 
-    weights (d, states): the weights of its states.
-    Returns the graph.  Of a pair those rows count that have one of its labels or both: it attracts (1) if in
-        two thirds of them being alike scores more than being different, and excludes (-1) if in as many it
-        scores less.
-    Shapes: names (L,).
+    Of a pair those rows count that have one of its labels or both: it attracts (1) if in two thirds of them
+    being alike scores more than being different, and excludes (-1) if in as many it scores less.
     """
     starts = graph.table_starts
     tables = [weights[:, starts[k] : starts[k + 1]] for k in range(graph.n_cliques)]

@@ -83,9 +83,8 @@ class LabelGraphClassifier(LabelGraphModel):
     regularization : float or "auto", default="auto"
         lambda; "auto" is a thousandth of the rows' mean squared norm, the constant feature among them.
     kernel : str, Kernel or callable, default="linear"
-        A Mercer kernel: "rbf", "polynomial", "laplacian", "cosine", "precomputed", a kernel object or a
-        function.  The weights are then of the kernel's features, a pivoted Cholesky factor of its matrix
-        (Nyström), which is exact with as many pivots as the matrix has rank.
+        A Mercer kernel by name ("rbf", "polynomial", "laplacian", "cosine", "precomputed"), as an object or a
+        function.  The weights are then of a pivoted Cholesky factor of its matrix (Nyström).
     gamma : {"scale", "auto", "learn"} or float, default="scale"
         Of "rbf", "polynomial" and "laplacian".  "learn" takes the multiple of "scale" whose kernel ridge
         regression has the least squared error of left-out training rows, a surrogate of the hinge.
@@ -97,8 +96,7 @@ class LabelGraphClassifier(LabelGraphModel):
         The number of pivots; None for as many as the kernel matrix has rank, at most 4,000.
     inputs : {"features", "scores"}, default="features"
         What the weights are of.  "scores" are those of kernel ridge regressions of all labels, each training
-        row's from a fit without it, with the penalty of the least squared error; the graph then learns
-        what the scores of labels say about each other.
+        row's from a fit without it: the graph learns what scores of labels say about each other.
     cliques_per_round : int, default=1
         Cliques that a round activates, r in the paper.  This and the next six are for ``graph="learn"``
         alone.
@@ -110,9 +108,9 @@ class LabelGraphClassifier(LabelGraphModel):
     clique_size : int, default=2
         The most labels in a clique.  Above 2, pairs may be followed by larger cliques grown from chosen ones.
     validation_fraction : float or None, default=None
-        Share of the rows, stratified by labels, on which the Hamming loss is measured after every round of
-        a graph that grows on the others; the weights of its cliques are then fitted to all rows.  With a rule
-        for ``threshold`` it is (also) the share on which thresholds are chosen; None is a tenth there.
+        Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
+        the others; its weights are then fitted to all rows.  With a rule for ``threshold`` thresholds are
+        chosen on it; None is a tenth there.
     early_stopping : bool, default=False
         Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
         tenth of the rows is held out.
@@ -132,17 +130,15 @@ class LabelGraphClassifier(LabelGraphModel):
         The constant feature.
     inference : {"auto", "exact", "message_passing"}, default="auto"
         How the best labeling is found.  "auto" eliminates labels in components of width up to
-        ``exact_width``, and searches with bounds elsewhere; "exact" refuses wider components, also those of
-        a graph that grows;
+        ``exact_width``, and searches with bounds elsewhere; "exact" refuses wider components;
         "message_passing" is max-product linear programming alone.
     exact_width : int, default=12
         The largest width of a component that is always solved by elimination, up to 20.
     max_nodes : int, default=1000
         Nodes of branch and bound for one part of an example.
     solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
-        The inner solver: block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), which proves how
-        near the optimum is, or the paper's proximal dual ascent (Algorithms 2 and 3), which ends where its
-        objective settles, usually well above the optimum.
+        Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), which proves how near the optimum is,
+        or the paper's proximal dual ascent (Algorithms 2 and 3), which usually settles well above it.
     warm_start : bool, default=False
         Whether the next fit starts from where this one ended, where shapes allow: from the same distributions
         of a graph, a learned one of which goes on growing.
@@ -162,28 +158,21 @@ class LabelGraphClassifier(LabelGraphModel):
     Attributes
     ----------
     label_graph_ : CliqueGraph
-        The graph with names, weights (the norm of a clique's weight vectors) and signs: of the training
-        rows that have one label of a pair or both, two thirds or more gain by both alike (1) or lose by it
-        (-1), or neither (0).
+        The graph with names, weights (norms of cliques' weight vectors) and signs: two thirds or more of the
+        training rows that have one label of a pair or both gain by both alike (1) or lose by it (-1).
     graph_trace_ : list of GraphRecord
         Cliques in the order chosen, with the objective and the held-out loss after each round; empty for a
-        given graph.  With held-out rows these are the rounds on the other rows, and the graph has the
-        cliques of the rounds that were kept.
+        given graph.  With held-out rows these are the rounds on the other rows.
     graph_reason_ : str
         Why no more cliques were activated; empty for a given graph.
     regularization_ : float
         lambda, chosen or given.
     scorer_ : CliqueScorer
         What makes the scores; the next five are read from it.
-    coef_ : ndarray of shape (L, d)
+    coef_, intercept_ : ndarray of shape (L, d) and (L,)
         The weights of labels, for 1 against 0; of the inputs, if these are not the features.
-    intercept_ : ndarray of shape (L,)
-        Their intercepts.
-    clique_coef_ : ndarray of shape (states, d)
-        The weights of the states of all cliques, one after another; bit b of a state is the value of the
-        b-th label.
-    clique_intercept_ : ndarray of shape (states,)
-        Their intercepts.
+    clique_coef_, clique_intercept_ : ndarray of shape (states, d) and (states,)
+        The weights of the states of all cliques; bit b of a state is the value of the b-th label.
     inputs_ : KernelInputs or None
         What makes the inputs of new rows, if these are not the features.
     ridge_ : float
@@ -205,9 +194,8 @@ class LabelGraphClassifier(LabelGraphModel):
     objective_ : float
         The objective.
     duality_gap_ : float
-        (primal - dual) / abs(primal), at the learned graph; inference that is not exact enters it
-        with its bound.  "proximal" has a loose bound for a given graph, and none, NaN, for one that grew or
-        for completed labels.
+        (primal - dual) / abs(primal), at the learned graph; inexact inference enters with its bound.
+        "proximal" has a loose bound for a given graph; NaN for one that grew and for completed labels.
     trace_ : list of PassRecord
         Every check of the duality gap.
 
@@ -217,16 +205,13 @@ class LabelGraphClassifier(LabelGraphModel):
     the score of the target: the latent structural SVM of Yu and Joachims (ICML 2009).  The target's part is
     solved by completing labels and solving again, which never raises the objective; it is not convex.
 
-    The first fit after an installation compiles its loops, for about ten seconds, and the first one with a
-    graph that is not narrow for about twenty more; they are kept on disk.
-
-    For left-out scores an unobserved label counts as the mean of those observed of its label.  Memory grows
-    with the rows times the pivots, time also with the cube of the pivots.
-
-    Y is written out, sparse or not, at about 48 bytes for each of its n L entries.  Every round of "learn"
-    scores all pairs of labels, 128 MB of moments at a time; with 50 features a row and 1,000 labels this
-    took 19 s for 2,000 rows and 66 s for 8,000 on one core, and it grows with the square of L.  For more
-    labels give a graph.
+    The first fit after an installation compiles its loops, for about eight seconds, and the first one with a
+    graph that is not narrow for about twenty more.
+    For left-out scores an unobserved label counts as the mean of those observed.  Memory grows with rows
+    times pivots, time also with the cube of the pivots.
+    Y is written out, sparse or not, at about 48 bytes an entry.  Every round of "learn" scores all pairs of
+    labels; with 50 features a row and 1,000 labels this took 19 s for 2,000 rows and 66 s for 8,000 on one
+    core, and it grows with the square of L.  For more labels give a graph.
 
     Examples
     --------

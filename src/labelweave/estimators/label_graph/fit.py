@@ -112,11 +112,9 @@ class GraphFit:
         self, data: GraphData, graph: CliqueGraph, on_check: Callable[..., bool] = lambda *_: False,
         *, stage: str = "weights", penalty: CliquePenalty | None = None,
     ) -> FittedGraph:  # fmt: skip
-        """Fit the weights of a given graph.
+        """Fit the weights of a given graph, with the squares of all as the penalty if none is given.
 
         on_check: gets every record, and what makes the model there; a true result ends the fit.
-        penalty: the penalty of the cliques' weights; None for the squares of all.
-        Raises ValueError if the graph is too wide for exact inference.
         """
         _refuse_wide(graph, self.inference, "leave out edges")
         problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
@@ -150,10 +148,7 @@ class GraphFit:
         """Learn a graph with its weights; an interrupt leaves the model so far.
 
         With held-out rows the graph grows on the others, and its weights are fitted to all.
-
         on_round: gets every record; a true result ends the fit.
-        Raises ValueError if the graph grows too wide for exact inference, or no rows or observed labels are
-        left on one side.
         """
         if self.share is None:
             fitted = self._grown(data, on_round)
@@ -233,10 +228,7 @@ def _timed(state: GrowthState, result: SolverResult) -> tuple[GraphRecord, ...]:
 
 
 def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> None:
-    """Refuse a graph that exact inference cannot solve within its budget.
-
-    advice: how to have a narrower graph.
-    """
+    """Refuse a graph that exact inference cannot solve, with advice how to have a narrower one."""
     budget = inference["exact_width"]
     if inference["method"] != "exact" or graph.width <= budget:
         return

@@ -165,12 +165,10 @@ def kernel_inputs(
     seed: int,
     workers: Workers,
 ) -> tuple[Floats, Array, Floats, PerLabel, float]:
-    """Make the inputs of the training rows, and what makes those of others.
+    """Make the inputs (n, p) of the training rows, and what makes those of others.
 
-    rank: the number of pivots; None for as many as the matrix has rank, at most 4,000.
     targets: labels and weights, for their scores as inputs; None for the features themselves.
-    Returns the inputs (n, p), the pivots (r,), the table (r, p) and the constant (p,) of ``KernelInputs``,
-        and the ridge, NaN for features.
+    Returns also pivots, table and constant of ``KernelInputs``, and the ridge, NaN for features.
     """
     found = _factor(source, rank, seed, workers)
     pivots, triangle = found.active_rows, found.factor[found.active_rows]

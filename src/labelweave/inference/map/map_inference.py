@@ -347,14 +347,10 @@ def _written_out(costs: Any, shape: tuple[int, ...]) -> Floats:
 def shift_by_costs(
     unary: Floats, signs: npt.NDArray[np.int8], false_positive_cost: Any = 1.0, false_negative_cost: Any = 1.0
 ) -> tuple[Floats, Floats]:
-    """Put the loss into the labels' own scores.
+    """Put a loss that is a sum over labels into the labels' own scores (n, L).
 
-    unary (n, L): score of 1 less score of 0.
-    signs (n, L): the truth: 1, -1, and 0 where it is unobserved.
-    false_positive_cost, false_negative_cost: the costs of saying 1 where the truth is 0, and of saying 0
-        where it is 1.
-    constants (n,): what the loss adds to the score of any labeling beyond that.
-    Shapes: unary (n, L).
+    signs (n, L): the truth: 1, -1, and 0 where it is unobserved, which costs nothing.
+    Returns also what the loss adds to the score of any labeling of a row beyond that.
     """
     is_negative, is_positive = signs < 0, signs > 0
     missed = np.where(is_positive, false_negative_cost, 0.0)
@@ -371,12 +367,7 @@ def _searched_labels(plan: MapPlan) -> npt.NDArray[np.int64]:
 def _write_turned_margins(
     plan: MapPlan, workspace: MapWorkspace, unary: PerLabel, tables: Array, clamp: PerLabel, margins: PerLabel
 ) -> None:
-    """Write the max-marginal differences of one example for its labels without an order.
-
-    clamp: -1 for labels that are free.
-    margins: its entries for these labels that are free are written.
-    Shapes: tables (T,).
-    """
+    """Write the max-marginals of one example's free labels that have no order: each is turned."""
     labels = _searched_labels(plan)
     labels = labels[clamp[labels] < 0]
     # the first row is the example itself

@@ -23,7 +23,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops.structured.arrays import CLIQUE, COMPONENT, DualPoint, Layout
 from labelweave._loops.structured.rows import add_costs, pair_moments
@@ -49,7 +48,6 @@ _ROWS_IN_MEMORY = 4096
 class MarginPoint:
     """Weights, and what they were learned for.
 
-    cliques: those of the graph.
     targets (n, L): the true labels, completed where nothing was observed.
     sums (d, L + states): z, a column for every label and for every state of every clique.
     scales (L + states,): what z is multiplied by to give the weights.
@@ -66,12 +64,7 @@ class MarginPoint:
 
 
 class WorstLabelings(NamedTuple):
-    """What maximises cost plus score, for some rows.
-
-    losses (rows,): upper bounds of the hinge losses.
-    missed (rows,): how far the bounds may be off.
-    Shapes: labels (rows, L).
-    """
+    """What maximises cost plus score, upper bounds of the hinge losses, and how far these may be off."""
 
     labels: Array
     losses: PerRow
@@ -241,9 +234,9 @@ def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
     members = [graph.cliques[number] for number in order]
     columns = [graph.n_labels + int(graph.table_starts[number]) for number in order]
     layout = Layout(
-        components=_records((_starts(wide), _starts(own)), COMPONENT),
+        components=np.array([*zip(_starts(wide), _starts(own), strict=True)], COMPONENT),
         labels=np.concatenate([_integers(wide), np.flatnonzero(homes < 0)]),
-        cliques=_records((_starts(members), np.append(columns, 0)), CLIQUE),
+        cliques=np.array([*zip(_starts(members), [*columns, 0], strict=True)], CLIQUE),
         members=_integers(members),
     )
     return layout, homes
@@ -253,13 +246,6 @@ def component_labels(layout: Layout) -> list[Array]:
     """List the labels of every component."""
     starts = layout.components["labels"]
     return [layout.labels[first:end] for first, end in pairwise(starts)]
-
-
-def _records(columns: tuple[Array, Array], kind: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    table = np.empty(len(columns[0]), kind)
-    for name, column in zip(kind.names or (), columns, strict=True):
-        table[name] = column
-    return table
 
 
 def _integers(parts: Any) -> Array:
@@ -289,13 +275,11 @@ class RidgePenalty:
         """Give ones."""
         return np.ones(self.n_cliques)
 
-    def primal(self, squares: Array, shares: Array) -> float:
+    def primal(self, squares: Array, shares: Array | None = None) -> float:
         """Compute the penalty."""
         return 0.5 * float(squares.sum())
 
-    def dual(self, squares: Array) -> float:
-        """Compute the conjugate, which is the penalty."""
-        return 0.5 * float(squares.sum())
+    dual = primal  # its conjugate
 
     def rebalance(self, squares: Array, shares: Array) -> None:
         """Do nothing."""

@@ -122,10 +122,9 @@ class ProximalMargin(MarginModel):
         return multipliers
 
     def sweep(self, point: ProximalPoint, order: Array, damping: float) -> float:
-        """Take a step for every row, and give the smoothed objective.
+        """Take a step for every row, divided by the damping (theta in the paper).
 
-        damping: what the steps are divided by (theta in the paper).
-        Returns the losses that rows had when they were visited, and the smoothed penalty after the pass.
+        Returns the smoothed objective: losses from when rows were visited, the penalty after the pass.
         """
         size = max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
         loss = sum(self._sweep_block(point, order[part], damping) for part in panels(len(order), size))
@@ -201,10 +200,7 @@ class ProximalMargin(MarginModel):
         return DualMoments(self.data, targets, homes, DualPoint(means, vertices, shares), self.regularization)
 
     def complete(self, point: ProximalPoint) -> bool:
-        """Put the best labels, given those observed, where nothing was observed.
-
-        Returns whether a target changed; if so, solve again.
-        """
+        """Complete targets as :meth:`MarginModel.complete` does; then no bound is known."""
         changed = super().complete(point)
         if changed:
             point.cost[0] = np.nan

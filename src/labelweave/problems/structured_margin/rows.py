@@ -48,17 +48,11 @@ class MarginData:
         return self.arrays._replace(targets=targets)
 
     def clamp(self) -> npt.NDArray[np.int8]:
-        """Give the observed labels.
-
-        Returns (n, L): the labels, -1 where unobserved.
-        """
+        """Give the observed labels (n, L), -1 where unobserved."""
         return np.where(self.arrays.observed == 1, self.arrays.targets, -1).astype(np.int8)
 
     def multiply(self, rows: Array, sums: Array) -> Array:
-        """Multiply some rows by a table.
-
-        Shapes: sums (d, p), result (rows, p).
-        """
+        """Multiply some rows by a table (d, p)."""
         if self._sparse is None:
             return np.asarray(self.products.data[rows] @ sums)
         products = np.empty((len(rows), sums.shape[1]))
@@ -66,28 +60,19 @@ class MarginData:
         return products
 
     def gram(self, rows: Array) -> Array:
-        """Multiply some rows by each other.
-
-        Shapes: result (rows, rows).
-        """
+        """Multiply some rows by each other."""
         part = self.products.data[rows]
         product = part @ part.T
         return np.asarray(product if self._sparse is None else product.toarray())
 
     def add(self, rows: Array, changes: Array, sums: Array) -> None:
-        """Add some rows times their changes to a table.
-
-        Shapes: changes (rows, p), sums (d, p).
-        """
+        """Add some rows times their changes (rows, p) to a table (d, p)."""
         if self._sparse is None:
             sums += self.products.data[rows].T @ changes
         else:
             add_rows(rows, *self._sparse, changes, sums)
 
     def transposed_product(self, moments: Array) -> Array:
-        """Multiply the rows' weighted moments by the features.
-
-        Shapes: moments (n, p), result (d, p).
-        """
+        """Multiply the rows' weighted moments (n, p) by the features."""
         moments *= self.arrays.weights[:, None]
         return np.asarray(self.products.data.T @ moments)

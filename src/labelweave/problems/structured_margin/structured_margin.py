@@ -159,9 +159,8 @@ class StructuredMargin(MarginModel):
         self.rebalance(point)
 
     def sweep(self, point: DualMarginPoint, order: Array, search: bool = True) -> float:
-        """Improve the dual point row by row.
+        """Improve the dual point row by row, with ``search`` by labelings that are not among those kept.
 
-        search: whether to look for labelings that are not among those kept.
         Returns the rows' gaps when they were last visited, an estimate of primal minus dual.
         """
         for part in panels(len(order), self._block):
@@ -199,10 +198,7 @@ class StructuredMargin(MarginModel):
         return self.record(primal, cost - self.regularization * (labels + self.penalty.dual(squares)))
 
     def complete(self, point: DualMarginPoint) -> bool:
-        """Put the best labels, given those observed, where nothing was observed.
-
-        Returns whether a target changed; if so, solve again.
-        """
+        """Complete targets as :meth:`MarginModel.complete` does; those alone have no loss."""
         changed = super().complete(point)
         if changed:
             lone = (self.homes < 0)[None, :] & (self.data.arrays.observed == 0)
@@ -215,7 +211,6 @@ def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> 
     """Give a dual point with the same means for a graph whose components are unions of the old ones.
 
     old: the layout that it has, and the homes of its labels.
-    Returns the point; it has the means' memory.
     """
     old_labels, homes = component_labels(old[0]), old[1]
     n, capacity, n_labels = dual.vertices.shape
