@@ -119,8 +119,8 @@ class StepProblem:
     """A features' half step whose parts are timed."""
 
     def __init__(self, shape: Shape, dtype: Any, workers: Any) -> None:
-        from labelweave.features.factor_maps import SparseMap
-        from labelweave.features.sparse_products import SparseProducts
+        from labelweave.features import FeatureMatrix
+        from labelweave.features.factor_maps import explicit_map
         from labelweave.problems.low_rank_factors import FactorStep
         from labelweave.solvers.trust_region_newton import descent
 
@@ -128,7 +128,7 @@ class StepProblem:
         pattern = text_pattern(shape.rows, shape.features, shape.words, dtype)
         lengths = np.sqrt(np.asarray(pattern.multiply(pattern).sum(axis=1)))
         pattern.data /= np.repeat(lengths, shape.words)  # rows of unit length, as in a fit
-        features = SparseMap(SparseProducts(pattern, dtype, workers), 1.0, workers)
+        features = explicit_map(FeatureMatrix(pattern).with_constant(1.0).data, dtype, workers)
         self.products, self.entries = features.products, _entries(shape, dtype, workers)
         random = np.random.default_rng(3)
         fixed = (random.standard_normal((shape.labels, shape.rank)) / np.sqrt(shape.labels)).astype(dtype)

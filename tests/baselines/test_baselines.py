@@ -143,3 +143,12 @@ def test_parameters_can_be_searched():
 
 def test_the_baselines_are_a_module_of_the_package():
     assert labelweave.baselines.PLST is PLST
+
+
+@EVERY
+def test_what_makes_scores_is_kept_as_a_scorer(model):
+    X, Y = _data()
+    fitted = clone(model).fit(X, Y)
+    assert fitted.scorer_.intercept_ is fitted.intercept_
+    scores = X @ fitted.coef_.T + fitted.intercept_ - fitted.threshold_
+    np.testing.assert_allclose(fitted.decision_function(X), scores, atol=1e-9)

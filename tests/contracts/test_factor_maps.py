@@ -5,10 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave.arrays import Workers
-from labelweave.features.factor_maps import DenseMap, IdentityMap, KernelMap, SparseMap
+from labelweave.features.factor_maps import DenseMap, IdentityMap, KernelMap, SparseMap, explicit_map
 from labelweave.features.gram import choose_gram
 from labelweave.features.gram.sources import PrecomputedSource, checked_kernel_matrix
-from labelweave.features.sparse_products import SparseProducts
 
 N, WIDTH, RANK = 14, 9, 4
 CONSTANT = 0.7
@@ -22,12 +21,14 @@ def _table():
 
 
 def _sparse(dtype, constant):
-    products = SparseProducts(sp.csr_array(_table()), dtype, Workers(1))
-    return SparseMap(products, constant, Workers(1)), _with_constant(constant), np.eye(WIDTH + (constant > 0))
+    made = explicit_map(sp.csr_array(_with_constant(constant)), dtype, Workers(1))
+    assert isinstance(made, SparseMap)
+    return made, _with_constant(constant), np.eye(WIDTH + (constant > 0))
 
 
 def _dense(dtype, constant):
-    made = DenseMap(_table().astype(dtype), constant, Workers(1))
+    made = explicit_map(_with_constant(constant), dtype, Workers(1))
+    assert isinstance(made, DenseMap)
     return made, _with_constant(constant), np.eye(WIDTH + (constant > 0))
 
 

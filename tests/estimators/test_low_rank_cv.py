@@ -15,7 +15,7 @@ from labelweave import LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
 from labelweave.arrays import Workers
 from labelweave.estimators.low_rank import classifier_cv as low_rank_cv
 from labelweave.estimators.low_rank import path as low_rank_path
-from labelweave.estimators.low_rank.fit import continued
+from labelweave.estimators.low_rank.starts import continued
 from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.metrics import average_auc, f1_score, precision_at_k

@@ -52,7 +52,7 @@ def test_the_ridge_penalty_at_full_rank_is_a_model_of_coupled_labels(loss, kerne
         Z = flat.reshape(root.shape[1], 4)
         scores = root @ Z
         value = entry.value(signs, scores).sum() + 0.25 * np.sum(Z * (Z @ inverse))
-        return value, (root.T @ entry.slope(signs, scores) + 0.5 * Z @ inverse).ravel()
+        return value, (root.T @ entry.gradient(signs, scores) + 0.5 * Z @ inverse).ravel()
 
     best = minimize(objective, np.zeros(root.shape[1] * 4), jac=True, options={"maxiter": 5000, "gtol": 1e-9})
     model = LowRankClassifier(

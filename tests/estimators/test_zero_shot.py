@@ -151,7 +151,7 @@ def test_missing_attributes_and_unknown_signature_entries(world):
     unseen[0, 0] = np.nan
     model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), unseen).fit(X, y, groups=classes)
     assert model.score(X_test, truth - N_SEEN) > 0.5
-    assert model._signs[0, 0] == 0
+    assert model.scorer_.signs[0, 0] == 0
 
 
 def test_coupling_sets_the_covariance_of_the_signatures(world):
@@ -180,6 +180,16 @@ def test_saved_model_predicts_the_same(world, tmp_path):
     assert again.temperature_ == model.temperature_
     assert again.couple_attributes
     clone(again).fit(X, signatures[classes])
+
+
+def test_what_makes_scores_is_kept_as_a_scorer(world, fitted):
+    X_test = world[3]
+    scorer = fitted.scorer_
+    assert scorer.estimator_ is fitted.estimator_
+    assert scorer.temperature_ == fitted.temperature_
+    scores = scorer.scores(X_test)
+    expected = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(fitted.predict_log_proba(X_test), expected, atol=1e-9)
 
 
 def test_foreign_estimators_cannot_be_saved(fitted, tmp_path):

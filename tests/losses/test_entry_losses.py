@@ -33,33 +33,33 @@ def test_derivatives_are_finite_differences(name, scale):
     for sign in SIGNS:
         signs = np.full(len(scores), sign)
         ahead, behind = scores + step, scores - step
-        slopes = (loss.value(signs, ahead) - loss.value(signs, behind)) / (2 * step)
-        assert np.allclose(loss.slope(signs, scores), slopes, rtol=1e-5, atol=1e-7)
-        curvatures = (loss.slope(signs, ahead) - loss.slope(signs, behind)) / (2 * step)
+        gradients = (loss.value(signs, ahead) - loss.value(signs, behind)) / (2 * step)
+        assert np.allclose(loss.gradient(signs, scores), gradients, rtol=1e-5, atol=1e-7)
+        curvatures = (loss.gradient(signs, ahead) - loss.gradient(signs, behind)) / (2 * step)
         assert np.allclose(loss.curvature(signs, scores), curvatures, rtol=1e-4, atol=1e-7)
 
 
 @given(sign=st.sampled_from(SIGNS), score=SCORES, other=SCORES, share=st.floats(0, 1))
 def test_the_conjugate_keeps_to_fenchel_and_young(sign, score, other, share):
-    """conjugate(slope) + loss(other) >= slope * other, with equality where the slope is taken."""
+    """conjugate(gradient) + loss(other) >= gradient * other, with equality where the gradient is taken."""
     for kind in ENTRY_LOSSES.values():
         loss, signs = kind(), np.array([sign])
-        slope = loss.slope(signs, np.array([score]))
+        gradient = loss.gradient(signs, np.array([score]))
         value = loss.value(signs, np.array([other]))[0]
-        conjugate = loss.conjugate(signs, share * slope)[0]
+        conjugate = loss.conjugate(signs, share * gradient)[0]
         size = 1e-9 * (1 + abs(value) + abs(conjugate))
-        assert conjugate + value >= share * slope[0] * other - size
-        tight = loss.conjugate(signs, slope)[0] + loss.value(signs, np.array([score]))[0]
-        assert tight == pytest.approx(slope[0] * score, abs=1e-9 * (1 + abs(slope[0] * score)))
+        assert conjugate + value >= share * gradient[0] * other - size
+        tight = loss.conjugate(signs, gradient)[0] + loss.value(signs, np.array([score]))[0]
+        assert tight == pytest.approx(gradient[0] * score, abs=1e-9 * (1 + abs(gradient[0] * score)))
 
 
 @pytest.mark.parametrize("sign", SIGNS)
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.93])
 def test_the_conjugate_is_the_largest_of_a_fine_grid(name, sign, share):
     loss, grid = ENTRY_LOSSES[name](), np.linspace(-40, 40, 800_001)
-    slope = -sign * share
-    brute = (slope * grid - loss.value(np.full(len(grid), sign), grid)).max()
-    found = loss.conjugate(np.array([sign]), np.array([slope]))[0]
+    gradient = -sign * share
+    brute = (gradient * grid - loss.value(np.full(len(grid), sign), grid)).max()
+    found = loss.conjugate(np.array([sign]), np.array([gradient]))[0]
     assert found == pytest.approx(brute, abs=1e-8)
 
 
@@ -69,11 +69,11 @@ def test_extreme_scores_give_finite_numbers(name, dtype, size):
     loss = ENTRY_LOSSES[name]()
     signs = np.array([1, 1, -1, -1], dtype)
     scores = np.array([size, -size, size, -size], dtype)
-    for found in (loss.value(signs, scores), loss.slope(signs, scores), loss.curvature(signs, scores)):
+    for found in (loss.value(signs, scores), loss.gradient(signs, scores), loss.curvature(signs, scores)):
         assert np.isfinite(found).all()
         assert found.dtype == dtype
     assert (loss.value(signs, scores) >= 0).all()
-    assert np.isfinite(loss.conjugate(signs, loss.slope(signs, scores))).all()
+    assert np.isfinite(loss.conjugate(signs, loss.gradient(signs, scores))).all()
 
 
 def test_only_the_squared_loss_is_quadratic(name):

@@ -36,14 +36,14 @@ def _pair(
 ):
     workers, random = Workers(1), np.random.default_rng(1)
     if kind == "dense":
-        made = DenseMap(X.astype(dtype), 0.0, workers)
+        made = DenseMap(X.astype(dtype), workers)
     elif kind == "sparse":
-        made = SparseMap(SparseProducts(sp.csr_array(X), dtype, workers), 0.0, workers)
+        made = SparseMap(SparseProducts(sp.csr_array(X), dtype, workers))
     else:
         source = PrecomputedSource(checked_kernel_matrix(X @ X.T))
         made = KernelMap(choose_gram(source, None, rank, 1e6, workers, dtype=np.dtype(dtype), constant=0.0))
     entries = choose_entries(LabelMatrix.from_any(Y), loss, np.ones(len(Y), dtype), 1.0, workers)
-    tied = () if root is None else (DenseMap(root.astype(dtype), 0.0, workers),)
+    tied = () if root is None else (DenseMap(root.astype(dtype), workers),)
     size = L if root is None else root.shape[1]
     return _Pair(entries, made, penalty, lam, random.normal(size=(size, rank)).astype(dtype), workers, *tied)
 
@@ -270,7 +270,7 @@ def test_the_labels_half_step_of_full_squared_labels_is_exact_in_one_iteration(i
     weights = np.arange(N) / N if is_weighted else np.ones(N)
     entries = choose_entries(LabelMatrix.from_any(Y), "squared", weights, 1.0, Workers(1))
     start = np.random.default_rng(1).normal(size=(L, 3))
-    pair = _Pair(entries, DenseMap(X, 0.0, Workers(1)), "trace_norm", 0.5, start, Workers(1))
+    pair = _Pair(entries, DenseMap(X, Workers(1)), "trace_norm", 0.5, start, Workers(1))
     pair.improve("improve_features", TrustRegionNewton(1e-3, 1, 100))
     found = pair.improve("improve_labels", TrustRegionNewton(1e-3, 1, 100))
     A, D = pair.image, weights[:, None]

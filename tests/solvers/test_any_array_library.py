@@ -139,7 +139,8 @@ def test_the_left_out_error_of_ridge_regression():
 def test_half_steps_of_low_rank_learning(loss, penalty, by):
     def fit(make):
         table = EntryTable(sp.csr_array(Y), False, np.linspace(0.5, 2, N), np.ones(L), 0.7)
-        factor_map = DenseMap(make(X), 0.5, Workers()) if by == "features" else KernelMap(_gram(make))
+        wide = np.c_[X, np.full(len(X), 0.5)]  # with a constant feature
+        factor_map = DenseMap(make(wide), Workers()) if by == "features" else KernelMap(_gram(make))
         entries = DenseEntries(ENTRY_LOSSES[loss](), table, Workers())
         problem = LowRankFactors(entries, factor_map, penalty, 0.3, make(ROOT), Workers())
         return AlternatingMinimization(1e-9, 6, 30, 10).solve(problem)

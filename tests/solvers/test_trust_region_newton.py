@@ -32,7 +32,7 @@ def _step(X, signs, fixed, loss, penalty, *, is_transposed=False):
     if is_transposed:
         made = FactorStep(entries.transposed, IdentityMap(signs.shape[1]), fixed, penalty, "rows", workers)
         return made, np.zeros((signs.shape[1], fixed.shape[1]))
-    made = FactorStep(entries, DenseMap(X, 0.0, workers), fixed, penalty, "whole", workers)
+    made = FactorStep(entries, DenseMap(X, workers), fixed, penalty, "whole", workers)
     return made, np.zeros((X.shape[1], fixed.shape[1]))
 
 
@@ -134,7 +134,7 @@ def test_float32_comes_close(loss):
     )
     single = FactorStep(
         entries,
-        DenseMap(X.astype(np.float32), 0.0, workers),
+        DenseMap(X.astype(np.float32), workers),
         np.ones((1, 1), np.float32),
         1.0,
         "whole",

@@ -6,19 +6,18 @@ import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Array, PerRow
 from labelweave.estimators.base import CALLER, LabelClassifier
 from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import _check_sample_weight, _fit_context, with_callbacks
 
-__all__ = ["BaselineClassifier", "FactorClassifier", "TrainingData", "with_constant"]
-
+__all__ = ["BaselineClassifier", "FactorClassifier", "TrainingData"]
 
 _GOOD = ("converged", "complete")
 
@@ -38,8 +37,6 @@ class BaselineClassifier(LabelClassifier):
     """
 
     threshold_: float
-    intercept_: Array
-    coef_: Array
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -108,18 +105,12 @@ class BaselineClassifier(LabelClassifier):
 class FactorClassifier(BaselineClassifier):
     """Base of the baselines whose weights are a product of two factors, Z = W H^T."""
 
-    rank: Any
-    feature_factors_: Array
-    label_factors_: Array
+    scorer_: FactorScorer
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
-        scores = features.matmul(self.feature_factors_) @ self.label_factors_.T
+        scores = self.scorer_.latent(features) @ self.label_factors_.T
         return np.asarray(scores + (self.intercept_ - self.threshold_))
 
-
-def with_constant(features: FeatureMatrix) -> FeatureMatrix:
-    """Append a feature that is 1 in every row."""
-    ones = np.ones((len(features), 1), features.data.dtype)
-    if features.is_sparse:
-        return FeatureMatrix(sp.hstack([features.data, sp.csr_array(ones)], format="csr"))
-    return FeatureMatrix(np.hstack([features.data, ones]))
+    @classmethod
+    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:
+        return FactorScorer.of_parts(state["fitted"])

@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import panels
-from labelweave.baselines.baseline_classifier import BaselineClassifier, TrainingData, with_constant
+from labelweave.baselines.baseline_classifier import BaselineClassifier, TrainingData
 from labelweave.baselines.ridge import CenteredMatrix, make_ridge
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
@@ -65,19 +65,15 @@ class BinaryRelevance(BaselineClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (L, d)
-        The weights, one row a label.
-    intercept_ : ndarray of shape (L,)
-        The intercepts.
+    coef_, intercept_ : ndarray of shape (L, d), ndarray of shape (L,)
+        The weights, one row a label, and the intercepts.
     threshold_ : float
         Where a label is predicted, 0.5 for the squared loss and 0 for the others;
         ``decision_function`` gives scores less this.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
-    n_features_in_ : int
-        Features seen in fit.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, when X was a frame.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit, and their names, when X was a frame.
     n_iter_ : int
         The most Newton steps that a label took; 1 for the squared loss.
     converged_ : bool
@@ -111,20 +107,21 @@ class BinaryRelevance(BaselineClassifier):
         self, loss="squared", *, regularization=1.0, fit_intercept=True, tol=1e-4, max_iter=1000,
         n_jobs=None,
     ):  # fmt: skip
-        self.loss = loss
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+        self.loss, self.regularization, self.fit_intercept = loss, regularization, fit_intercept
+        self.tol, self.max_iter, self.n_jobs = tol, max_iter, n_jobs
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
         return scorer_of_parts(state["fitted"])
 
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
-        fits, n_labels = self._fit_labels(data), data.labels.n_labels
-        d = self.n_features_in_
+        features = data.features.with_constant(1.0) if self.fit_intercept else data.features
+        problem = LinearProblem(features.data, data.labels, data.weights, float(self.regularization))
+        if self.loss == "squared":
+            fits = fit_squared(problem)
+        else:
+            fits = fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
+        n_labels, d = data.labels.n_labels, self.n_features_in_
         intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
         self.scorer_ = LinearScorer(intercepts, fits.weights[:, :d])
         self.threshold_ = 0.5 if self.loss == "squared" else 0.0
@@ -139,13 +136,6 @@ class BinaryRelevance(BaselineClassifier):
             "Some labels did not reach the tolerance; raise max_iter, scale the features, or raise "
             "regularization."
         )
-
-    def _fit_labels(self, data: TrainingData) -> LinearFits:
-        features = with_constant(data.features) if self.fit_intercept else data.features
-        problem = LinearProblem(features.data, data.labels, data.weights, float(self.regularization))
-        if self.loss == "squared":
-            return fit_squared(problem)
-        return fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
 
 
 @dataclass(frozen=True)
@@ -185,14 +175,10 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
             converged &= ridge.converged
         is_fitted[:] = True  # those without observed rows too
     except KeyboardInterrupt:
-        _require_any(is_fitted)
+        if not is_fitted.any():
+            raise
         weights[~is_fitted] = 0
     return LinearFits(weights, 1, converged, int(is_fitted.sum()))
-
-
-def _require_any(is_fitted: Array) -> None:
-    if not is_fitted.any():
-        raise KeyboardInterrupt
 
 
 def _groups(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
@@ -232,21 +218,19 @@ def fit_liblinear(
                 delayed(one)(label, *entries) for label, entries in enumerate(_entries(problem.labels))
             )
     except KeyboardInterrupt:
-        _require_any(steps >= 0)
+        if not (steps >= 0).any():
+            raise
     is_fitted = steps >= 0  # threads that are still at work may write to the arrays, but not to these copies
     n_iter = int(steps[is_fitted].max())
     return LinearFits(weights * is_fitted[:, None], n_iter, n_iter < max_iter, int(is_fitted.sum()))
 
 
 def _model(loss: str, penalty: float, tol: float, max_iter: int) -> Callable[[], Any]:
+    shared = {"fit_intercept": False, "tol": tol, "max_iter": max_iter}
     if loss == "logistic":
-        return lambda: LogisticRegression(
-            C=1.0 / penalty, solver="liblinear", fit_intercept=False, tol=tol, max_iter=max_iter
-        )
+        return lambda: LogisticRegression(C=1.0 / penalty, solver="liblinear", **shared)
     # its loss has no factor 1/2
-    return lambda: LinearSVC(
-        C=0.5 / penalty, loss="squared_hinge", dual=False, fit_intercept=False, tol=tol, max_iter=max_iter
-    )
+    return lambda: LinearSVC(C=0.5 / penalty, loss="squared_hinge", dual=False, **shared)
 
 
 def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
@@ -268,9 +252,8 @@ def _fit_label(
         return np.zeros(data.shape[1]), 0
     if is_positive.all() or not is_positive.any():  # scikit-learn wants both; a row of 0 adds a constant
         blank = np.zeros((1, data.shape[1]))
-        data = (
-            sp.vstack([data, sp.csr_array(blank)], format="csr") if sp.issparse(data) else np.r_[data, blank]
-        )
+        is_sparse = sp.issparse(data)
+        data = sp.vstack([data, sp.csr_array(blank)], format="csr") if is_sparse else np.r_[data, blank]
         is_positive, weights = np.append(is_positive, not is_positive[0]), np.append(weights, 1.0)
     fitted = model().fit(data, is_positive, sample_weight=weights)
     return fitted.coef_[0], int(np.max(fitted.n_iter_))

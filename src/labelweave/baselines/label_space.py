@@ -18,12 +18,15 @@ from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingD
 from labelweave.baselines.ridge import CenteredMatrix, Ridge, leading_directions, make_ridge
 from labelweave.estimators.low_rank.fit import RANKS, columns_for_rank
 from labelweave.estimators.progress import FitProgress
+from labelweave.estimators.scorers import FactorScorer
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_matrix import shown_name
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval
 
 __all__ = ["CPLST", "PLST"]
+
+Product = Callable[[Array], Array]
 
 
 class LabelSpaceClassifier(FactorClassifier):
@@ -32,9 +35,6 @@ class LabelSpaceClassifier(FactorClassifier):
     A subclass says of which matrix over labels the columns of H are the leading eigenvectors.
     """
 
-    regularization: float
-    center: bool
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rank": RANKS,
         "regularization": [Interval(Real, 0, None, closed="left")],
@@ -42,9 +42,7 @@ class LabelSpaceClassifier(FactorClassifier):
     }
 
     def __init__(self, rank=100, *, regularization=0.0, center=True):
-        self.rank = rank
-        self.regularization = regularization
-        self.center = center
+        self.rank, self.regularization, self.center = rank, regularization, center
 
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         inputs = CenteredMatrix(data.features.data, data.weights, center=self.center)
@@ -52,18 +50,16 @@ class LabelSpaceClassifier(FactorClassifier):
         ridge = make_ridge(inputs, float(self.regularization))
         self.rank_ = int(min(columns_for_rank(self.rank, targets.shape[1]), *targets.shape))
         product = self._label_product(targets, inputs, ridge)
-        self.label_factors_ = leading_directions(product, targets.shape[1], self.rank_)
-        self.feature_factors_ = ridge.solve(targets.matmul(self.label_factors_))
-        self.intercept_ = targets.means - self.label_factors_ @ (inputs.means @ self.feature_factors_)
+        labels = leading_directions(product, targets.shape[1], self.rank_)
+        factors = ridge.solve(targets.matmul(labels))
+        self.scorer_ = FactorScorer(targets.means - labels @ (inputs.means @ factors), factors, labels)
         self.threshold_ = 0.5
         self.converged_ = ridge.converged
         return "converged" if ridge.converged else "iteration_limit", (
             "Least squares of the codes did not converge; scale the features or raise regularization."
         )
 
-    def _label_product(
-        self, targets: CenteredMatrix, inputs: CenteredMatrix, ridge: Ridge
-    ) -> Callable[[Array], Array]:
+    def _label_product(self, targets: CenteredMatrix, inputs: CenteredMatrix, ridge: Ridge) -> Product:
         """Give the product with the matrix whose leading eigenvectors code the labels."""
         raise NotImplementedError
 
@@ -106,22 +102,18 @@ class PLST(LabelSpaceClassifier):
 
     Attributes
     ----------
-    feature_factors_ : ndarray of shape (d, k)
-        W, a column a code.
-    label_factors_ : ndarray of shape (L, k)
-        H, orthonormal columns.
-    intercept_ : ndarray of shape (L,)
-        The intercepts of the scores.
+    feature_factors_, label_factors_ : ndarray of shape (d, k), ndarray of shape (L, k)
+        W, a column a code, and H, orthonormal columns.
+    coef_, intercept_ : ndarray of shape (L, d), ndarray of shape (L,)
+        H W^T, made anew at every look, and the intercepts of the scores.
     rank_ : int
         The number of codes k.
     threshold_ : float
         0.5; ``decision_function`` gives scores less this.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
-    n_features_in_ : int
-        Features seen in fit.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, when X was a frame.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit, and their names, when X was a frame.
     converged_ : bool
         Whether the regressions are exact; only false for large X that are solved iteratively.
     status_ : {"converged", "iteration_limit"}
@@ -142,9 +134,7 @@ class PLST(LabelSpaceClassifier):
            [1, 0, 0]])
     """
 
-    def _label_product(
-        self, targets: CenteredMatrix, inputs: CenteredMatrix, ridge: Ridge
-    ) -> Callable[[Array], Array]:
+    def _label_product(self, targets: CenteredMatrix, inputs: CenteredMatrix, ridge: Ridge) -> Product:
         return lambda vectors: targets.rmatmul(targets.matmul(vectors))
 
 
@@ -186,7 +176,5 @@ class CPLST(LabelSpaceClassifier):
            [1, 0, 0]])
     """
 
-    def _label_product(
-        self, targets: CenteredMatrix, inputs: CenteredMatrix, ridge: Ridge
-    ) -> Callable[[Array], Array]:
+    def _label_product(self, targets: CenteredMatrix, inputs: CenteredMatrix, ridge: Ridge) -> Product:
         return lambda vectors: targets.rmatmul(inputs.matmul(ridge.solve(targets.matmul(vectors))))

@@ -126,11 +126,6 @@ class CenteredMatrix:
         shares = weights / weights.sum()
         self.means = np.asarray(self.data.T @ shares) if center else np.zeros(self.shape[1])
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether A is sparse."""
-        return bool(sp.issparse(self.data))
-
     def matmul(self, vectors: Array) -> Array:
         """Multiply by vectors (d, k)."""
         return self.roots[:, None] * (np.asarray(self.data @ vectors) - self.means @ vectors)
@@ -143,12 +138,12 @@ class CenteredMatrix:
     def columns(self, which: slice) -> Array:
         """Write some columns out."""
         part = self.data[:, which]
-        table = part.toarray() if self.is_sparse else part
+        table = part.toarray() if sp.issparse(part) else part
         return self.roots[:, None] * (table - self.means[which])
 
     def gram(self, *, of_rows: bool) -> RowsByRows:
         """Compute the inner products of all rows, or of all columns."""
-        if not self.is_sparse:
+        if not sp.issparse(self.data):
             table = self.columns(slice(None))
             return table @ table.T if of_rows else table.T @ table
         scaled = sp.diags_array(self.roots) @ self.data

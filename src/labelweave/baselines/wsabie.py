@@ -18,9 +18,10 @@ from sklearn.utils import check_random_state
 from labelweave._loops.ranking_steps import rank_pairs
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData, with_constant
+from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
 from labelweave.estimators.low_rank.fit import RANKS, columns_for_rank
 from labelweave.estimators.progress import FitProgress
+from labelweave.estimators.scorers import FactorScorer
 from labelweave.features import FeatureMatrix
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
@@ -61,9 +62,8 @@ class WSABIE(FactorClassifier):
     learning_rate : float, default=0.05
         Length of the steps, see ``schedule``.
     schedule : {"adagrad", "constant"}, default="adagrad"
-        "adagrad" divides the rate of every feature's and every label's vector by the root of the sum of its
-        squared gradients so far (their mean over the vector), so that features of any scale and
-        rare ones learn; "constant" is the paper's.
+        "adagrad" divides the rate of every vector by the root of the sum of its mean squared gradients so
+        far, so that features of any scale and rare ones learn; "constant" is the paper's.
     margin : float, default=1.0
         By how much a positive label is to score above a negative one.
     max_norm : float, default=3.0
@@ -82,20 +82,16 @@ class WSABIE(FactorClassifier):
 
     Attributes
     ----------
-    feature_factors_ : ndarray of shape (d, k)
-        W, a row a feature.
-    label_factors_ : ndarray of shape (L, k)
-        H, a row a label; for two classes one row, the second's less the first's.
-    intercept_ : ndarray of shape (L,)
-        The scores of the constant feature.
+    feature_factors_, label_factors_ : ndarray of shape (d, k), ndarray of shape (L, k)
+        W, a row a feature, and H, a row a label; for two classes one row, the second's less the first's.
+    coef_, intercept_ : ndarray of shape (L, d), ndarray of shape (L,)
+        H W^T, made anew at every look, and the scores of the constant feature.
     threshold_ : float
         Where a label is predicted; ``decision_function`` gives scores less this.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
-    n_features_in_ : int
-        Features seen in fit.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, when X was a frame.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit, and their names, when X was a frame.
     status_ : {"complete", "interrupted"}
         Whether all epochs were done.
     trace_ : list of TraceRecord
@@ -133,15 +129,9 @@ class WSABIE(FactorClassifier):
         self, rank=100, *, learning_rate=0.05, schedule="adagrad", margin=1.0, max_norm=3.0,
         max_trials=None, n_epochs=10, fit_intercept=True, random_state=0,
     ):  # fmt: skip
-        self.rank = rank
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.margin = margin
-        self.max_norm = max_norm
-        self.max_trials = max_trials
-        self.n_epochs = n_epochs
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
+        self.rank, self.learning_rate, self.schedule = rank, learning_rate, schedule
+        self.margin, self.max_norm, self.max_trials = margin, max_norm, max_trials
+        self.n_epochs, self.fit_intercept, self.random_state = n_epochs, fit_intercept, random_state
 
     @property
     def _n_subtasks(self) -> int:
@@ -151,25 +141,19 @@ class WSABIE(FactorClassifier):
         if self._form.kind == "binary":
             data = data._replace(labels=_both_classes(data.labels))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        features = with_constant(data.features) if self.fit_intercept else data.features
-        fit = RankingFit(features, data.labels, data.weights, self._settings(data.labels.n_labels, seed))
+        features = data.features.with_constant(1.0) if self.fit_intercept else data.features
+        settings = RankingSettings(
+            columns_for_rank(self.rank, data.labels.n_labels), float(self.learning_rate),
+            self.schedule == "adagrad", float(self.margin), float(self.max_norm),
+            _NO_LIMIT if self.max_trials is None else int(self.max_trials), seed,
+        )  # fmt: skip
+        fit = RankingFit(features, data.labels, data.weights, settings)
         progress.keep = lambda model, fit: model._keep(fit, data, seed)
         status = self._run(fit, progress)
         self._keep(fit, data, seed)
         return status, (
             f"The fit was interrupted after {len(self.trace_)} of {self.n_epochs} epochs; the model is what "
             "they made."
-        )
-
-    def _settings(self, n_labels: int, seed: int) -> RankingSettings:
-        return RankingSettings(
-            rank=columns_for_rank(self.rank, n_labels),
-            rate=float(self.learning_rate),
-            adapts=self.schedule == "adagrad",
-            margin=float(self.margin),
-            max_norm=float(self.max_norm),
-            max_trials=_NO_LIMIT if self.max_trials is None else int(self.max_trials),
-            seed=seed,
         )
 
     def _run(self, fit: RankingFit, progress: FitProgress) -> str:
@@ -192,10 +176,9 @@ class WSABIE(FactorClassifier):
     def _keep(self, fit: RankingFit, data: TrainingData, seed: int) -> None:
         d = self.n_features_in_
         factors = fit.label_factors.copy()
-        self.label_factors_ = factors[1:] - factors[:1] if self._form.kind == "binary" else factors
-        self.feature_factors_ = fit.feature_factors[:d].copy()
+        factors = factors[1:] - factors[:1] if self._form.kind == "binary" else factors
         constant = fit.feature_factors[d:].sum(axis=0)  # 0 where there is none
-        self.intercept_ = self.label_factors_ @ constant
+        self.scorer_ = FactorScorer(factors @ constant, fit.feature_factors[:d].copy(), factors)
         self.threshold_ = 0.0
         if self._form.kind == "labels":
             self.threshold_ = self._best_threshold(data, seed)

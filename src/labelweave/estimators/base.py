@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from labelweave.array_types import Array
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.scorers import Scorer
+from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.targets import check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.model_files import save_object
@@ -29,12 +29,11 @@ _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters t
 CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
 
 
-class LabelClassifier(CallbackSupportMixin, LabelPredictions):
+class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
     _record_type: Any = TraceRecord
     trace_: list[Any]
-    scorer_: Scorer
     warm_start: bool
     checkpoint: Any
     _states: Mapping[str, State] = {}
@@ -43,13 +42,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions):
         "warm_start": ["boolean"],
         "checkpoint": [str, PathLike, None],
     }
-
-    def __getattr__(self, name: str) -> Any:
-        """Read what the scorer holds as if it were the model's own."""
-        scorer = self.__dict__.get("scorer_")
-        if scorer is not None and name in scorer.attributes():
-            return getattr(scorer, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -21,6 +21,8 @@ from labelweave.model_files import storable
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
 __all__ = [
+    "FactorScorer",
+    "HasScorer",
     "KernelExpansion",
     "KernelScorer",
     "LinearScorer",
@@ -62,6 +64,19 @@ class Scorer(ABC):
         return cls(**state)
 
 
+class HasScorer:
+    """Base of models that keep a scorer."""
+
+    scorer_: Scorer
+
+    def __getattr__(self, name: str) -> Any:
+        """Read what the scorer holds as if it were the model's own."""
+        scorer = self.__dict__.get("scorer_")
+        if scorer is not None and name in scorer.attributes():
+            return getattr(scorer, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
 @storable("LinearScorer")
 @dataclass(frozen=True)
 class LinearScorer(Scorer):
@@ -74,10 +89,70 @@ class LinearScorer(Scorer):
     kernel: Kernel | None = None
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        explicit = features if self.kernel is None else self.kernel.explicit_features(features)
-        assert explicit is not None, "weights are only kept for explicit features"
-        scores: Array = explicit.matmul(self.coef_.T) + self.intercept_
+        scores: Array = _explicit(self.kernel, features).matmul(self.coef_.T) + self.intercept_
         return scores
+
+
+@storable("FactorScorer")
+@dataclass(frozen=True)
+class FactorScorer(Scorer):
+    """Two factors: scores are ``phi(x) W H^T`` plus intercepts.
+
+    feature_factors_ (d, k) or (m, k): W, of explicit features or of support rows.
+    label_factors_ (L, k): H.
+    kernel: None for the features as they are, or a kernel matrix that is given.
+    support (m,): the support rows; None with explicit features.
+    support_vectors (m, d): their features; None with a kernel matrix that is given.
+    """
+
+    feature_factors_: Array
+    label_factors_: Array
+    kernel: Kernel | None = None
+    support: Array | None = None
+    support_vectors: Any = None
+
+    @classmethod
+    def of_parts(cls, fitted: dict[str, Any]) -> FactorScorer:
+        """Make a scorer of the attributes that earlier model files have, and take them out of these."""
+        intercepts, features, labels = (
+            fitted.pop(name) for name in ("intercept_", "feature_factors_", "label_factors_")
+        )
+        support, vectors = (fitted.pop(name, None) for name in ("support_", "support_vectors_"))
+        return cls(intercepts, features, labels, fitted.get("kernel_"), support, vectors)
+
+    @property
+    def support_(self) -> Array:
+        """The support rows, shape (m,)."""
+        if self.support is None:
+            raise AttributeError("Weights of features have no support rows.")
+        return self.support
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The features of the support rows."""
+        if self.support_vectors is None:
+            raise AttributeError("There are no features of support rows.")
+        return self.support_vectors
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features, H W^T of shape (L, d): dense, and made anew at every look."""
+        if self.support is not None:
+            raise AttributeError("A model of a kernel has coefficients of support rows, feature_factors_.")
+        return np.asarray(self.label_factors_ @ self.feature_factors_.T)
+
+    def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        return np.asarray(self.latent(features) @ self.label_factors_.T + self.intercept_)
+
+    def latent(self, features: FeatureMatrix) -> Array:
+        """Map rows into the space of the factors: shape (n, k)."""
+        if self.support is None:
+            return _explicit(self.kernel, features).matmul(self.feature_factors_)
+        products = np.empty((len(features), self.feature_factors_.shape[1]), self.feature_factors_.dtype)
+        for rows in _panels(features, self.support):
+            block = _kernel_values(self.kernel, features.rows(rows), self.support, self.support_vectors)
+            products[rows] = block @ self.feature_factors_
+        return products
 
 
 @storable("KernelExpansion")
@@ -145,15 +220,30 @@ class KernelScorer(Scorer):
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         scores = np.tile(self.intercept_, (len(features), 1))
         for term in self.terms:
-            rows_at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(term.rows)))
-            for rows in panels(len(features), rows_at_once):
-                term.add_to(scores[rows], self._kernel_values(term, features.rows(rows)))
+            vectors = None if term.kernel is None else self.support_vectors[term.rows]
+            for rows in _panels(features, term.rows):
+                block = _kernel_values(term.kernel, features.rows(rows), self.support_[term.rows], vectors)
+                term.add_to(scores[rows], block)
         return scores
 
-    def _kernel_values(self, term: KernelExpansion, features: FeatureMatrix) -> Array:
-        if term.kernel is None:
-            return dense_rows(features)[:, self.support_[term.rows]]
-        return term.kernel.block(features, FeatureMatrix(self.support_vectors[term.rows]))
+
+def _explicit(kernel: Kernel | None, features: FeatureMatrix) -> FeatureMatrix:
+    """Give the explicit features of a kernel, or the features as they are."""
+    explicit = features if kernel is None else kernel.explicit_features(features)
+    assert explicit is not None, "weights are only kept for explicit features"
+    return explicit
+
+
+def _panels(features: FeatureMatrix, support: Array) -> list[slice]:
+    """Divide the rows so that the kernel between a part and the support rows fits into memory."""
+    return panels(len(features), max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(support))))
+
+
+def _kernel_values(kernel: Kernel | None, features: FeatureMatrix, support: Array, vectors: Any) -> Array:
+    """Give the kernel between rows and support rows; taken from the rows where it is given."""
+    if kernel is None:
+        return dense_rows(features)[:, support]
+    return kernel.block(features, FeatureMatrix(vectors))
 
 
 def scorer_of_parts(fitted: dict[str, Any]) -> Scorer:

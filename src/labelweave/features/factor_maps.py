@@ -9,18 +9,19 @@ for the factor of the labels (Phi = 1).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers, namespace
+from labelweave.arrays import Workers
 from labelweave.arrays.linear_algebra import is_numpy, like, to_numpy
 from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_products import SparseProducts
 
-__all__ = ["DenseMap", "FactorMap", "IdentityMap", "KernelMap", "SparseMap"]
+__all__ = ["DenseMap", "FactorMap", "IdentityMap", "KernelMap", "SparseMap", "explicit_map"]
 
 
 class FactorMap(Protocol):
@@ -76,15 +77,13 @@ class IdentityMap:
 
 
 class SparseMap:
-    """Explicit sparse features and, if asked, a constant one behind them.
+    """Explicit sparse features.
 
-    constant: the constant feature; 0 for none.
     Shapes: products (n, d).
     """
 
-    def __init__(self, products: SparseProducts, constant: float, workers: Workers) -> None:
-        self.products = _with_constant_column(products, constant, workers) if constant else products
-        self.shape = self.products.shape
+    def __init__(self, products: SparseProducts) -> None:
+        self.products, self.shape = products, products.shape
 
     def image(self, factor: Array) -> Array:
         return self.products.matmul(factor)
@@ -101,16 +100,13 @@ class SparseMap:
 
 
 class DenseMap:
-    """Explicit dense features and, if asked, a constant one behind them.
+    """Explicit dense features.
 
-    constant: the constant feature; 0 for none.
     Shapes: table (n, d).
     """
 
-    def __init__(self, table: Array, constant: float, workers: Workers) -> None:
-        column = like(np.full((table.shape[0], 1), constant), table)
-        self.table: Array = namespace(table).concat([table, column], axis=1) if constant else table
-        self.workers, self.shape = workers, (table.shape[0], self.table.shape[1])
+    def __init__(self, table: Array, workers: Workers) -> None:
+        self.table, self.workers, self.shape = table, workers, (table.shape[0], table.shape[1])
 
     def image(self, factor: Array) -> Array:
         return self.workers.matmul(self.table, factor)
@@ -147,12 +143,8 @@ class KernelMap:
         return np.full((1, 1), self._mean * float(weights.mean()), weights.dtype)
 
 
-def _with_constant_column(products: SparseProducts, constant: float, workers: Workers) -> SparseProducts:
-    """Store a constant last in every row."""
-    n_rows, width = products.shape
-    ends = np.asarray(products.indptr[1:])
-    values = np.insert(products.values, ends, constant)
-    indices = np.insert(products.indices, ends, width)
-    indptr = products.indptr + np.arange(n_rows + 1, dtype=products.indptr.dtype)
-    matrix = sp.csr_array((values, indices, indptr), shape=(n_rows, width + 1))
-    return SparseProducts(matrix, products.dtype, workers)
+def explicit_map(table: Any, dtype: npt.DTypeLike, workers: Workers) -> SparseMap | DenseMap:
+    """Give the map of explicit features (n, d), dense or CSR."""
+    if sp.issparse(table):
+        return SparseMap(SparseProducts(table, dtype, workers))
+    return DenseMap(np.ascontiguousarray(table, dtype), workers)

@@ -61,7 +61,7 @@ class FeatureMatrix:
         Returns the same features; not checked again.
         """
         changed = FeatureMatrix.__new__(FeatureMatrix)
-        changed.data, changed.names = self.data.astype(dtype), self.names
+        changed.data, changed.names = self.data.astype(dtype, copy=False), self.names
         return changed
 
     def with_constant(self, value: float) -> FeatureMatrix:

@@ -46,13 +46,7 @@ _SMALLEST_RUN = 4096  # entries, which take longer than handing them to a thread
 
 
 class _Side:
-    """Where the entries of each row are.
-
-    shape: rows and columns, m and p.
-    indptr (m + 1,): row i has the entries indptr[i] to indptr[i + 1].
-    indices (nnz,): the column of each entry.
-    runs: runs of rows with about as many entries each.
-    """
+    """Where the entries of each row of a matrix (m, p) are, and runs of rows with about as much work."""
 
     def __init__(self, shape: tuple[int, int], indptr: Array, indices: Array) -> None:
         narrow = shape[1] <= np.iinfo(np.int32).max
@@ -61,11 +55,6 @@ class _Side:
         self.indices = np.ascontiguousarray(indices, np.int32 if narrow else np.int64)
         self.runs = _equal_runs(self.indptr)
         self._cuts: dict[int, Array | None] = {}
-
-    @property
-    def nnz(self) -> int:
-        """Number of entries."""
-        return len(self.indices)
 
     @cached_property
     def counts(self) -> Array:
@@ -101,22 +90,15 @@ class _Pattern:
         self._by_columns: _Side | None = None
 
     def side(self, turned: bool) -> _Side:
-        """Read the pattern from one side.
-
-        Returns the pattern, or its transpose.
-        """
+        """Give the pattern, or its transpose."""
         if not turned:
             return self.by_rows
         if self._by_columns is None:
-            self._by_columns = self._turn(np.zeros(self.by_rows.nnz, np.int8))[0]
+            self._by_columns = self._turn(np.zeros(len(self.by_rows.indices), np.int8))[0]
         return self._by_columns
 
     def turn_values(self, values: Array, *, back: bool) -> Array:
-        """Bring the values of entries from the order of one side to that of the other.
-
-        back: from the order of the columns to that of the rows.
-        Shapes: values (nnz,), result (nnz,).
-        """
+        """Bring values (nnz,) from the order of the rows to that of the columns, or back."""
         if back:
             turned = np.empty_like(values)
             turned[self._order] = values
@@ -128,7 +110,7 @@ class _Pattern:
 
     @cached_property
     def _order(self) -> Array:
-        self._by_columns, order = self._turn(np.arange(self.by_rows.nnz, dtype=np.intp))
+        self._by_columns, order = self._turn(np.arange(len(self.by_rows.indices), dtype=np.intp))
         return order
 
     def _turn(self, values: Array) -> tuple[_Side, Array]:
@@ -140,16 +122,12 @@ class _Pattern:
 class SparseProducts:
     """A sparse matrix that multiplies dense tables from both sides.
 
-    Every row of a product is one sum, whoever computes it: results have the same bits for any
-    number of threads.
-    Tables are read where they are if they are contiguous; small ones, and panels of larger ones, may be
-    copied.
+    Every row of a product is one sum, whoever computes it: results have the same bits for any number of
+    threads.  Tables are read where they are if they are contiguous; small ones may be copied.
 
-    matrix (m, p): the matrix; entries stored twice add up in products. Its arrays are shared where their
-        types fit.
+    matrix (m, p): its arrays are shared where their types fit.
     dtype: float32 or float64, the type of all values and tables.
-    Raises TypeError if the type is another.
-    Raises ValueError if the matrix names columns that it does not have.
+    Raises TypeError if the type is another, ValueError if the matrix names columns that it does not have.
     """
 
     def __init__(self, matrix: sp.csr_array, dtype: npt.DTypeLike, workers: Workers) -> None:
@@ -206,22 +184,16 @@ class SparseProducts:
         return self._transposed
 
     def with_values(self, values: Array) -> SparseProducts:
-        """Give the same entries other values.
-
-        values (nnz,): the values in the order of the entries of this matrix; not copied if of the right type.
-        Returns the other matrix, which shares the pattern and its transpose.
-        """
+        """Give the same entries other values (nnz,), shared if of the right type, as the pattern is."""
         if values.shape != self.values.shape:
             raise ValueError(f"{self.nnz} values are needed, one a stored entry, not shape {values.shape}.")
         return self._with(np.ascontiguousarray(values, self.dtype), self._by_columns)
 
     def matmul(self, right: Array, out: Array | None = None) -> Array:
-        """Multiply by a table.
+        """Multiply by a table (p, k).
 
-        right (p, k): the table, of the matrix's type.
-        out (m, k): where the product goes, contiguous and of the matrix's type; by default new memory, which
-            takes the system up to a fifth of the time of a large product.
-        Shapes: result (m, k).
+        out (m, k): where the product goes; by default new memory, which takes the system up to a fifth of the
+            time of a large product.
         """
         self._require_table(right, self.shape[1], "columns")
         side, product = self._side, self._memory(out, right.shape[1])
@@ -239,22 +211,11 @@ class SparseProducts:
         return product
 
     def adjoint(self, left: Array, out: Array | None = None) -> Array:
-        """Multiply the transpose by a table, through a transposed copy that is made once.
-
-        left (m, k): the table, of the matrix's type.
-        out (p, k): where the product goes; see :meth:`matmul`.
-        Shapes: result (p, k).
-        """
+        """Multiply the transpose by a table (m, k), through a transposed copy that is made once."""
         return self.transposed.matmul(left, out)
 
     def sampled(self, left: Array, right: Array) -> Array:
-        """Multiply rows of two tables at every stored entry.
-
-        left (m, k): A row for each row of the matrix; of the matrix's type.
-        right (p, k): A row for each column of the matrix; of the matrix's type.
-        Returns (nnz,): ``left[i] @ right[j]`` for every stored entry (i, j), in their order; the values of
-            the matrix do not matter.
-        """
+        """Compute ``left[i] @ right[j]`` for every stored entry (i, j), of tables (m, k) and (p, k)."""
         self._require_table(left, self.shape[0], "rows")
         self._require_table(right, self.shape[1], "columns")
         if left.shape[1] != right.shape[1]:
@@ -302,17 +263,10 @@ class SparseProducts:
 
     def _lined_up(self, table: Array) -> Array:
         """Copy a small table whose rows straddle cache lines, which takes a third more time to read."""
-        straddles = (table.shape[1] * table.itemsize) % _unit(table) or table.ctypes.data % _unit(table)
-        if straddles and table.nbytes <= _NEAR and self._reads_often(len(table)):
-            return self._copied(table)
-        return np.ascontiguousarray(table)
-
-    def _reads_often(self, n_rows: int) -> bool:
-        return self.nnz >= _COPY_FROM * n_rows
-
-    def _copied(self, table: Array) -> Array:
-        n_rows, width = table.shape
-        unit = _unit(table)
+        (n_rows, width), unit = table.shape, _unit(table)
+        straddles = (width * table.itemsize) % unit or table.ctypes.data % unit
+        if not (straddles and table.nbytes <= _NEAR and self.nnz >= _COPY_FROM * n_rows):
+            return np.ascontiguousarray(table)
         padded = -(-width * table.itemsize // unit) * unit // table.itemsize
         copy = aligned_empty((n_rows, padded), table.dtype)
 

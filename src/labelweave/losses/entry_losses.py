@@ -40,7 +40,7 @@ class EntryLoss(ABC):
         """Compute the losses."""
 
     @abstractmethod
-    def slope(self, signs: Array, scores: Array) -> Array:
+    def gradient(self, signs: Array, scores: Array) -> Array:
         """Compute the first derivatives by the scores."""
 
     @abstractmethod
@@ -49,14 +49,11 @@ class EntryLoss(ABC):
 
     def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
         """Compute values and both derivatives."""
-        return self.value(signs, scores), self.slope(signs, scores), self.curvature(signs, scores)
+        return self.value(signs, scores), self.gradient(signs, scores), self.curvature(signs, scores)
 
     @abstractmethod
-    def conjugate(self, signs: Array, slopes: Array) -> Array:
-        """Compute ``max over s of slope * s - loss(sign, s)``.
-
-        slopes: slopes that the loss can have.
-        """
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        """Compute ``max over s of gradient * s - loss(sign, s)``, at gradients that the loss can have."""
 
 
 class SquaredEntryLoss(EntryLoss):
@@ -66,18 +63,18 @@ class SquaredEntryLoss(EntryLoss):
     threshold = 0.5
 
     def value(self, signs: Array, scores: Array) -> Array:
-        miss = self.slope(signs, scores)
+        miss = self.gradient(signs, scores)
         return miss * miss / 2
 
-    def slope(self, signs: Array, scores: Array) -> Array:
+    def gradient(self, signs: Array, scores: Array) -> Array:
         return scores - as_type(signs > 0, scores.dtype)
 
     def curvature(self, signs: Array, scores: Array) -> Array:
         ones: Array = namespace(scores).ones_like(scores)
         return ones
 
-    def conjugate(self, signs: Array, slopes: Array) -> Array:
-        return slopes * (0.5 * slopes + as_type(signs > 0, slopes.dtype))
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        return gradients * (0.5 * gradients + as_type(signs > 0, gradients.dtype))
 
 
 class LogisticEntryLoss(EntryLoss):
@@ -86,7 +83,7 @@ class LogisticEntryLoss(EntryLoss):
     def value(self, signs: Array, scores: Array) -> Array:
         return _log_one_plus_exp(-signs * scores)
 
-    def slope(self, signs: Array, scores: Array) -> Array:
+    def gradient(self, signs: Array, scores: Array) -> Array:
         return -signs * _expit(-signs * scores)
 
     def curvature(self, signs: Array, scores: Array) -> Array:
@@ -97,8 +94,8 @@ class LogisticEntryLoss(EntryLoss):
         miss = _expit(-margins)  # the probability of the other sign
         return _log_one_plus_exp(-margins), -signs * miss, miss * (1.0 - miss)
 
-    def conjugate(self, signs: Array, slopes: Array) -> Array:
-        share = np.clip(-signs * slopes, 0.0, 1.0)
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        share = np.clip(-signs * gradients, 0.0, 1.0)
         return np.asarray(special.xlogy(share, share) + special.xlogy(1.0 - share, 1.0 - share))
 
 
@@ -109,7 +106,7 @@ class SquaredHingeEntryLoss(EntryLoss):
         short = self._short(signs, scores)
         return short * short / 2
 
-    def slope(self, signs: Array, scores: Array) -> Array:
+    def gradient(self, signs: Array, scores: Array) -> Array:
         return -signs * self._short(signs, scores)
 
     @staticmethod
@@ -120,8 +117,8 @@ class SquaredHingeEntryLoss(EntryLoss):
     def curvature(self, signs: Array, scores: Array) -> Array:
         return as_type(signs * scores < 1.0, scores.dtype)
 
-    def conjugate(self, signs: Array, slopes: Array) -> Array:
-        return slopes * (0.5 * slopes + signs)
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        return gradients * (0.5 * gradients + signs)
 
 
 def _expit(values: Array) -> Array:

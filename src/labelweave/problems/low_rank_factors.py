@@ -60,8 +60,8 @@ from labelweave.problems.label_entries import (
     QuadraticEntries,
     SampledEntries,
 )
-from labelweave.solvers.alternating_minimization import FactorPair
-from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
+from labelweave.solvers.alternating_minimization import FactorPair, Improved
+from labelweave.solvers.trust_region_newton import TrustRegionNewton
 
 __all__ = ["FactorStep", "LowRankFactors", "Penalty", "StepPoint", "choose_entries"]
 
@@ -149,18 +149,14 @@ class LowRankFactors:
         """Tell whether no other column would lower the objective."""
         return self.gradient_length(pair) <= (1 + _DEAD) * self.regularization
 
-    def improve_features(
-        self, pair: FactorPair, solver: TrustRegionNewton
-    ) -> tuple[FactorPair, FactorSolution]:
+    def improve_features(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         pair = self._suited_labels(pair)
         blocks: Blocks = "columns" if self.entries.has_uniform_curvature else "whole"
         step = FactorStep(self.entries, self.map, pair.labels, self.regularization, blocks, self.workers)
         found = solver.minimise(step, pair.features, pair.image)
         return pair._replace(features=found.factor, image=found.image), found
 
-    def improve_labels(
-        self, pair: FactorPair, solver: TrustRegionNewton
-    ) -> tuple[FactorPair, FactorSolution]:
+    def improve_labels(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         pair = self._suited_features(pair)
         entries, blocks = self.entries.transposed, self.label_blocks
         step = FactorStep(entries, self.label_map, pair.image, self.regularization, blocks, self.workers)
@@ -179,12 +175,7 @@ class LowRankFactors:
         return loss + 0.5 * self.regularization * float((features * labels).sum())
 
     def lower_bound(self, pair: FactorPair) -> float:
-        """Compute the dual value at the multiple of the gradients that is feasible; trace norm only.
-
-        The square of the spectral norm is computed to a relative accuracy of 1e-4 by Lanczos' method.
-
-        Returns a bound of the objective of all factors of any rank; minus infinity if there is none.
-        """
+        """Bound the objective of factors of any rank from below, by the dual value; trace norm only."""
         if self.penalty != "trace_norm":
             return -np.inf
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
@@ -193,11 +184,10 @@ class LowRankFactors:
         return -gradients.conjugate(share)
 
     def gradient_length(self, pair: FactorPair) -> float:
-        """Compute the spectral norm of ``Phi^T D U``, D the gradients of the losses, from above.
+        """Compute the spectral norm of ``Phi^T D U``, D the gradients of the losses, from above to 1e-4.
 
-        With W = 0 it is the least lambda at which the trace norm leaves nothing but 0.
-
-        Returns the norm; infinity where it is not found.
+        With W = 0 it is the least lambda at which the trace norm leaves nothing but 0; infinity where it is
+        not found.
         """
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
 
@@ -384,18 +374,14 @@ def choose_entries(
         where few entries are observed, else :class:`DenseEntries`.
     """
     entry_loss = ENTRY_LOSSES[loss]()
-    if labels.observed is None:
+    lists_all, signs = labels.observed is not None, labels.observed
+    if signs is None:
         if entry_loss.is_quadratic and factors is None:
             return QuadraticEntries.from_pattern(labels.positives, row_weights, negative_weight, workers)
         signs = labels.positives
-    else:
-        signs = labels.observed
-        if signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
-            return SampledEntries.from_signs(
-                entry_loss, signs, row_weights, negative_weight, workers, factors
-            )
+    elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
+        return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers, factors)
     ones = np.ones(labels.n_labels, row_weights.dtype)
-    lists_all = labels.observed is not None
     table = EntryTable(sp.csr_array(signs), lists_all, row_weights, ones, negative_weight, factors)
     return DenseEntries(entry_loss, table, workers)
 

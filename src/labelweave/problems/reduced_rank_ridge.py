@@ -33,11 +33,7 @@ __all__ = ["ReducedRankRidge", "RidgeFactors", "RidgeSizes"]
 
 # what alternating minimisation takes: rounds times conjugate gradient iterations, each with one product
 _ITERATIONS = 100
-_SPARSE_WORK, _PAIR_WORK, _EIGEN_WORK = (
-    4.0,
-    60.0,
-    10.0,
-)  # multiplications of a dense product, as in choose_gram
+_SPARSE_WORK, _PAIR_WORK, _EIGEN_WORK = 4.0, 60.0, 10.0  # multiplications of a dense product, see choose_gram
 _LEAST_SHARE = 1e-12  # of the trace: a smaller lambda is lost in rounding
 _COPIES = 4  # of arrays of the size of the right-hand side
 
@@ -74,12 +70,7 @@ class RidgeSizes:
     def of(
         cls, explicit: FeatureMatrix | None, source: GramSource | None, constant: float, n_labels: int
     ) -> RidgeSizes:
-        """Measure.
-
-        explicit: features whose dot products are the kernel.
-        source: the kernel matrix, if there are no such features.
-        constant: the constant feature; 0 for none.
-        """
+        """Measure, as of :meth:`ReducedRankRidge.of`."""
         if explicit is None:
             assert source is not None, "there are features or a kernel"
             trace = float(source.diagonal().sum()) + source.n_rows * constant**2
@@ -95,10 +86,7 @@ class RidgeSizes:
         return self.rows if self.features is None else min(self.rows, self.features)
 
     def suit(self, regularization: float, rank: int, budget_bytes: float, *, is_kept: bool) -> bool:
-        """Tell whether the exact solution is possible, and cheaper than alternating minimisation.
-
-        is_kept: whether the matrix is kept beside its factor.
-        """
+        """Tell whether the exact solution is possible, and cheaper than alternating minimisation."""
         side, n_labels = float(self.side), float(self.labels)
         held = (1 + is_kept) * side**2 + _COPIES * n_labels * (self.rows + side + n_labels)
         if not regularization > _LEAST_SHARE * self.trace or 8 * held > budget_bytes:
@@ -175,11 +163,10 @@ class ReducedRankRidge:
             return made
         table = _with_constant(explicit, constant, roots)
         if table.shape[1] <= table.shape[0]:
-            right = _dense(table.T @ scaled)
-            normal = _gram(table.T, workers)
-            return cls(normal, right, squares, workers, by_rows=False, is_kept=is_kept)
-        normal = _gram(table, workers)
-        made = cls(normal, scaled.toarray(), squares, workers, by_rows=True, is_kept=is_kept)
+            product = table.T @ scaled
+            right = np.ascontiguousarray(product.toarray() if sp.issparse(product) else product)
+            return cls(_gram(table.T, workers), right, squares, workers, by_rows=False, is_kept=is_kept)
+        made = cls(_gram(table, workers), scaled.toarray(), squares, workers, by_rows=True, is_kept=is_kept)
         made.expand = lambda coefficients: np.asarray(table.T @ coefficients)
         return made
 
@@ -211,11 +198,9 @@ class ReducedRankRidge:
 
 def _with_constant(explicit: FeatureMatrix, constant: float, roots: Array) -> Any:
     """Put the constant feature last, and multiply rows by the roots of their weights."""
-    column = np.full((len(explicit), int(constant != 0)), constant)
-    if explicit.is_sparse:
-        wide = sp.hstack([explicit.data.astype(np.float64), sp.csr_array(column)], format="csr")
-        return sp.csr_array(sp.diags_array(roots) @ wide)
-    return roots[:, None] * np.hstack([np.asarray(explicit.data, np.float64), column])
+    wide = explicit.astype(np.float64)
+    table = (wide.with_constant(constant) if constant else wide).data
+    return sp.csr_array(sp.diags_array(roots) @ table) if wide.is_sparse else roots[:, None] * table
 
 
 def _gram(table: Any, workers: Workers) -> Array:
@@ -227,7 +212,3 @@ def _gram(table: Any, workers: Workers) -> Array:
     for panel in panels(table.shape[0]):
         gram[panel] = (rows[panel] @ columns).toarray()
     return gram
-
-
-def _dense(product: Any) -> Array:
-    return np.ascontiguousarray(product.toarray() if sp.issparse(product) else product)

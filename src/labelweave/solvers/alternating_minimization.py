@@ -15,7 +15,14 @@ from labelweave.array_types import Array
 from labelweave.solvers.frame import Round, Solver, State, Status
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
-__all__ = ["AlternatingMinimization", "AlternatingState", "FactorPair", "PairProblem", "RoundRecord"]
+__all__ = [
+    "AlternatingMinimization",
+    "AlternatingState",
+    "FactorPair",
+    "Improved",
+    "PairProblem",
+    "RoundRecord",
+]
 
 # Half steps need not be exact.  Products with the features until the objective is within 1e-3 of the best,
 # on bibtex with rank 0.4 L and the trace norm, by the share of the gradient that a half step leaves:
@@ -40,20 +47,19 @@ class FactorPair(NamedTuple):
     label_factor: Array | None = None
 
 
+Improved = tuple[FactorPair, FactorSolution]
+
+
 class PairProblem(Protocol):
     """An objective of two factors that can be improved in turn."""
 
     def start(self) -> FactorPair:
         """Give the factors to begin with."""
 
-    def improve_features(
-        self, pair: FactorPair, solver: TrustRegionNewton
-    ) -> tuple[FactorPair, FactorSolution]:
+    def improve_features(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         """Lower the objective by the features' factor."""
 
-    def improve_labels(
-        self, pair: FactorPair, solver: TrustRegionNewton
-    ) -> tuple[FactorPair, FactorSolution]:
+    def improve_labels(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         """Lower the objective by the labels' factor."""
 
     def objective(self, pair: FactorPair) -> float:
@@ -65,8 +71,7 @@ class RoundRecord(NamedTuple):
 
     primal: the objective; there is no dual value or gap of a round, and they are NaN.
     decrease: by how much the round lowered it, as a share of its value; infinite in the first one.
-    feature_iterations: iterations of conjugate gradients for the features' factor.
-    label_iterations: iterations of conjugate gradients for the labels' factor.
+    feature_iterations, label_iterations: of conjugate gradients, for either factor.
     """
 
     iteration: int
@@ -79,11 +84,9 @@ class RoundRecord(NamedTuple):
     label_iterations: int
 
     @classmethod
-    def of(
-        cls, objective: float, decrease: float, feature_iterations: int, label_iterations: int
-    ) -> RoundRecord:
+    def of(cls, objective: float, decrease: float, by_features: int = 0, by_labels: int = 0) -> RoundRecord:
         """Note a round; the frame knows its number and time."""
-        return cls(0, 0.0, objective, np.nan, np.nan, decrease, feature_iterations, label_iterations)
+        return cls(0, 0.0, objective, np.nan, np.nan, decrease, by_features, by_labels)
 
     @classmethod
     def read(cls, *values: float) -> RoundRecord:
@@ -142,4 +145,4 @@ class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
     def certify(
         self, problem: PairProblem, state: AlternatingState, status: Status
     ) -> tuple[RoundRecord, Status]:
-        return RoundRecord.of(problem.objective(state.pair), np.nan, 0, 0), status
+        return RoundRecord.of(problem.objective(state.pair), np.nan), status

@@ -48,7 +48,10 @@ Scalars = npt.NDArray[np.float64]  # one number a block
 
 
 class FactorPoint(Protocol):
-    """The objective to second order at one factor."""
+    """The objective to second order at one factor.
+
+    Shapes: factors, directions and residuals (m, k), images (n, k).
+    """
 
     @property
     def values(self) -> Scalars:
@@ -59,21 +62,14 @@ class FactorPoint(Protocol):
         """Its gradient, shape (m, k)."""
 
     def curve(self, direction: Array, image: Array) -> Array:
-        """Multiply by the Hessian.
-
-        Returns (m, k): the product, an array of its own.
-        Shapes: direction (m, k), image (n, k).
-        """
+        """Multiply by the Hessian; the product is an array of its own."""
 
     def precondition(self, residual: Array) -> Array:
-        """Multiply by an approximate inverse of the Hessian, positive definite and self-adjoint.
-
-        Shapes: residual (m, k), result (m, k).
-        """
+        """Multiply by an approximate inverse of the Hessian, positive definite and self-adjoint."""
 
 
 class FactorProblem(Protocol):
-    """A convex objective of one factor."""
+    """A convex objective of one factor; shapes as in :class:`FactorPoint`."""
 
     @property
     def is_quadratic(self) -> bool:
@@ -84,30 +80,16 @@ class FactorProblem(Protocol):
         """The threads for sums of factors."""
 
     def image(self, factor: Array) -> Array:
-        """Map a factor to what the loss sees of it.
-
-        Shapes: factor (m, k), result (n, k).
-        """
+        """Map a factor to what the loss sees of it."""
 
     def evaluate(self, factor: Array, image: Array) -> FactorPoint:
-        """Give value, gradient and curvature at a factor with a known image.
-
-        Returns the objective to second order.
-        Shapes: factor (m, k), image (n, k).
-        """
+        """Give value, gradient and curvature at a factor with a known image."""
 
     def values(self, factor: Array, image: Array) -> Scalars:
-        """Compute the values alone.
-
-        Shapes: factor (m, k), image (n, k).
-        """
+        """Compute the values alone."""
 
     def inner(self, left: Array, right: Array, image: Array) -> Scalars:
-        """Compute inner products, block by block.
-
-        image (n, k): the image of the right one.
-        Shapes: left, right (m, k).
-        """
+        """Compute inner products, block by block; the image is that of the right one."""
 
 
 @dataclass(frozen=True)
@@ -144,22 +126,13 @@ class TrustRegionNewton:
         factor (m, k): where to start; kept as it is.
         Shapes: image (n, k).
         """
+        point = problem.evaluate(factor, image)
+        down = descent(problem, point)
         if problem.is_quadratic:
-            return self._one_step(problem, factor, image)
-        return self._steps(problem, factor, image)
-
-    def _one_step(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
-        point = problem.evaluate(factor, image)
-        down = descent(problem, point)
-        step = truncated_gradients(problem, point, down, self.tol, self.max_iter)
-        value = float((point.values - step.decrease).sum())
-        return FactorSolution(
-            factor + step.direction, image + step.image, value, step.residual, 1, step.n_iter
-        )
-
-    def _steps(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
-        point = problem.evaluate(factor, image)
-        down = descent(problem, point)
+            step = truncated_gradients(problem, point, down, self.tol, self.max_iter)
+            value = float((point.values - step.decrease).sum())
+            ends = factor + step.direction, image + step.image
+            return FactorSolution(*ends, value, step.residual, 1, step.n_iter)
         first = down.square
         now = _Trusted(factor, image, point.values, np.sqrt(first))
         n_iter = n_steps = 0
@@ -176,7 +149,7 @@ class TrustRegionNewton:
                 down = descent(problem, point)
             elif now.radius.max() < _TINY * np.sqrt(first).max() or step.decrease.max() <= 0:
                 break
-        share = np.sqrt(np.divide(down.square, first, out=np.zeros_like(first), where=first > 0).max())
+        share = np.sqrt(_quotient(down.square, first, first > 0).max())
         return FactorSolution(now.factor, now.image, float(now.values.sum()), float(share), n_steps, n_iter)
 
 
@@ -190,40 +163,29 @@ class _Trusted:
     radius: Scalars
 
 
-def _judged(problem: FactorProblem, now: _Trusted, step: TruncatedStep) -> tuple[_Trusted, bool]:
-    """Take the blocks of a step that lower the objective and set the radii; say whether there are any."""
-    there, its_image = now.factor + step.direction, now.image + step.image
-    found = problem.values(there, its_image)
-    taken, radius = _compared(now, step, found)
-    if taken.all():
-        return _Trusted(there, its_image, found, radius), True
-    if not taken.any():
-        return replace(now, radius=radius), False
-    kept = _Trusted(
-        _chosen(taken, there, now.factor),
-        _chosen(taken, its_image, now.image),
-        np.where(taken, found, now.values),
-        radius,
-    )
-    return kept, True
-
-
 def _chosen(taken: npt.NDArray[np.bool_], there: Array, here: Array) -> Array:
     xp = namespace(here)
     chosen: Array = xp.where(xp.asarray(taken, device=here.device), there, here)
     return chosen
 
 
-def _compared(now: _Trusted, step: TruncatedStep, found: Scalars) -> tuple[npt.NDArray[np.bool_], Scalars]:
-    """Compare what a step did to what its model promised; say which blocks to take, and the radii."""
+def _judged(problem: FactorProblem, now: _Trusted, step: TruncatedStep) -> tuple[_Trusted, bool]:
+    """Take the blocks of a step that lower the objective and set the radii; say whether there are any."""
+    there, its_image = now.factor + step.direction, now.image + step.image
+    found = problem.values(there, its_image)
     noise = _NOISE[is_double(now.factor)] * np.abs(now.values)
-    promised = np.maximum(step.decrease, 1e-300)
-    ratio = (now.values - found + noise) / (promised + noise)
+    ratio = (now.values - found + noise) / (np.maximum(step.decrease, 1e-300) + noise)
     tried = step.decrease > 0
     shrunk = _SHRINK * np.minimum(now.radius, step.length)
     radius = np.where(tried & (ratio < _POOR), shrunk, now.radius)
     radius = np.where(tried & (ratio > _GOOD), np.maximum(radius, _GROW * step.length), radius)
-    return np.asarray(tried & (ratio > _ACCEPTED)), radius
+    taken = tried & (ratio > _ACCEPTED)
+    if taken.all():
+        return _Trusted(there, its_image, found, radius), True
+    if not taken.any():
+        return replace(now, radius=radius), False
+    there, its_image = _chosen(taken, there, now.factor), _chosen(taken, its_image, now.image)
+    return _Trusted(there, its_image, np.where(taken, found, now.values), radius), True
 
 
 @dataclass(frozen=True)
@@ -274,9 +236,7 @@ def truncated_gradients(
 ) -> TruncatedStep:
     """Solve for a Newton step approximately.
 
-    start: the direction of steepest descent there.
     tol: share of the first residual, in the preconditioner's norm, to reach.
-    max_iter: the largest number of iterations.
     radius: the longest step allowed; None for any.
     """
     path = _Path(problem, point, start)
@@ -286,14 +246,8 @@ def truncated_gradients(
         path.advance(radius)
         path.turn(targets)
     share = _quotient(path.rho, start.square, start.square > 0)
-    return TruncatedStep(
-        path.step,
-        path.moved,
-        path.decrease,
-        np.sqrt(np.maximum(path.square, 0.0)),
-        path.n_iter,
-        float(np.sqrt(np.maximum(share, 0.0).max(initial=0.0))),
-    )
+    length, left = np.sqrt(np.maximum(path.square, 0.0)), np.maximum(share, 0.0).max(initial=0.0)
+    return TruncatedStep(path.step, path.moved, path.decrease, length, path.n_iter, float(np.sqrt(left)))
 
 
 class _Path:

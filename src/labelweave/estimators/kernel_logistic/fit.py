@@ -251,11 +251,15 @@ class FittedLikelihood:
 
 @dataclass(frozen=True)
 class LikelihoodFit:
-    """One fit."""
+    """One fit.
+
+    closed_form: makes the criterion of a search on a block of rows, in the place of the likelihood's.
+    """
 
     family: PriorFamily
     data: LikelihoodData
     settings: FitSettings
+    closed_form: Callable[[PriorFamily, LearningBlock], RidgeCrossValidation] | None = None
 
     @property
     def ties_labels(self) -> bool:
@@ -353,11 +357,9 @@ class LikelihoodFit:
         return [blocks[0].part(np.sort(order[:_FIRST_ROWS]))]
 
     def _criterion(self, family: PriorFamily, blocks: list[LearningBlock]) -> MeanCriterion:
-        return MeanCriterion([self._part(family, block) for block in blocks])
+        return MeanCriterion([(self.closed_form or self._part)(family, block) for block in blocks])
 
-    def _part(
-        self, family: PriorFamily, block: LearningBlock
-    ) -> CrossValidationLikelihood | RidgeCrossValidation:
+    def _part(self, family: PriorFamily, block: LearningBlock) -> CrossValidationLikelihood:
         part = self.data.rows(block.rows)
         active = self._active_rows(part)
 

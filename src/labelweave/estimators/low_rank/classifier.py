@@ -23,10 +23,10 @@ from labelweave.estimators.low_rank.fit import (
     LowRankData,
     LowRankSettings,
     ReadyRows,
-    Start,
     fit_factors,
 )
 from labelweave.estimators.low_rank.model import End, LowRankModel
+from labelweave.estimators.low_rank.starts import Start
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, warn_of_lost_rows
 from labelweave.estimators.targets import read_entry_weights, read_targets, taxonomy_of
@@ -51,7 +51,6 @@ __all__ = ["LowRankClassifier"]
 _COUNT = Interval(Integral, 1, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
-_ROWS_AT_ONCE = 4096
 
 
 @storable("LowRankClassifier")
@@ -69,17 +68,14 @@ class LowRankClassifier(LowRankModel):
     Parameters
     ----------
     rank : int or float, default=100
-        The rank k, or a share of the number of labels (0 < rank <= 1.0).  Ranks that no product
-        of the factors can have are lowered to the largest possible one, which changes no model;
-        ``rank_`` has it.
+        The rank k, or a share of the number of labels (0 < rank <= 1.0).  Ranks that no product of the
+        factors can have are lowered to the largest possible one, which changes no model; ``rank_`` has it.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        The loss of an entry: half the squared distance of the score to 1 or 0, the logistic loss, or
-        half the squared hinge loss of the signs.  Only the squared loss of labels that are all
-        observed takes time in proportion to positive entries rather than all.
+        The loss of an entry: half the squared distance to 1 or 0, logistic, or half the squared hinge.  Only
+        the squared loss of labels all observed takes time in proportion to positive entries rather than all.
     regularization : float, default=1.0
-        lambda.  With 0 the result is a least-norm one where features do not determine it; where they
-        separate the labels a logistic loss has no minimum, and the fit ends when ``tol`` or ``max_iter`` ends
-        it.
+        lambda.  With 0 the result is a least-norm one where features do not determine it; where they separate
+        the labels a logistic loss has no minimum, and ``tol`` or ``max_iter`` ends the fit.
     penalty : {"trace_norm", "ridge"}, default="trace_norm"
         What is penalised; of a kernel model, functions in the kernel's space.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
@@ -96,49 +92,41 @@ class LowRankClassifier(LowRankModel):
     intercept_scaling : float, default=1.0
         The constant feature; the larger, the less its weights are penalised.
     negative_weight : float, default=1.0
-        Weight of the loss of entries that are not positive.  Below 1 it is for positive-unlabelled data,
-        where absent means unknown: an absent label then counts as a negative one with that weight.
+        Weight of the loss of entries that are not positive; below 1 for data where absent means unknown.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A prior covariance R between labels: H is penalised by ``tr(H^T R^-1 H)``, and Z likewise.  One made
-        of features of the labels, one row a label (``LabelCovariance.low_rank``), makes inductive matrix
-        completion; a column of ones among them carries the intercepts.
+        of features of the labels (``LabelCovariance.low_rank``) makes inductive matrix completion; a column
+        of ones among them carries the intercepts.
     false_positive_cost : float or array-like of shape (L,), default=1.0
         What the losses of negative entries are multiplied with.
     false_negative_cost : float or array-like of shape (L,), default=1.0
         What the losses of positive entries are multiplied with.
     hyperparameters : {"fixed", "learn"}, default="fixed"
-        "learn" takes the kernel's parameters and lambda of the least cross-validated squared loss of
-        kernel ridge regression, by its gradient, from where they stand; the rank plays no part in it.  Needs
-        ``loss="squared"`` and ``penalty="ridge"``, whose lambda is 1 / v for scores of the prior
-        covariance v times the kernel; no lambda of the trace norm stands for it.
+        "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
+        regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``;
         :class:`LowRankClassifierCV` learns kernels for the others.
     cv : int, splitter, iterable or None, default=5
-        The folds for it; a number means random parts, over which every one of many labels is spread
-        evenly, None 5 of them.  Splits are those of all rows, whatever ``learning_rows``; where rows belong
-        together give ``list(GroupKFold(5).split(X, y, groups))``.
+        The folds for it; a number (None: 5) means random parts over which every label is spread evenly.
+        Splits are those of all rows; with rows that belong together a list of the splits.
     learning_rows : int or None, default=None
         Learn on so many rows, drawn at random; None for all.
     max_learning_iter : int, default=100
         The largest number of evaluations of the cross-validated loss.
     start : {"svd", "random"}, default="svd"
-        The labels' factor to start from: leading singular vectors of the label matrix (unobserved
-        entries as 0), or normal random numbers.  The squared loss of labels that are all observed with
-        ``penalty="ridge"`` needs none where it is solved exactly, as it is if that is cheaper.
+        The labels' factor to start from: leading singular vectors of the label matrix (unobserved entries as
+        0), or normal random numbers.  A problem that is solved exactly needs none.
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
-        Scores above it are predicted: 1/2 for the squared loss and 0 for others; or, on the observed entries
-        of rows that are held out, the one of best micro-averaged F1 score ("f1"), or one for every label,
-        together the best for a measure, drawn to the best one of all where few held-out rows have the
-        label; after that the model is fitted to all rows.  Only "auto" where a row has one of three
-        classes or more.
+        Scores above it are predicted: 1/2 for the squared loss and 0 for others; or the best ones on rows
+        held out: one for all labels ("f1"), or one a label; after that the model is fitted to all rows.  Only
+        "auto" where a row has one of three classes or more.
     validation_fraction : float, default=0.1
         The share of rows held out for thresholds.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the factors of the last one, as far as they fit its data.
     checkpoint : path-like or None, default=None
-        A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
-        on from it, with the same bits, when the same call is made again; other data or parameters are
-        refused.  It is removed when the fit is done.
+        A file written at most every 30 seconds during a fit, and removed after it.  The same call goes on
+        from it with the same bits after a fit that was killed; other data or parameters are refused.
     tol : float, default=1e-4
         The fit ends after a round that lowers the objective by less than this share.
     max_iter : int, default=100
@@ -146,8 +134,7 @@ class LowRankClassifier(LowRankModel):
     precision : {"float64", "float32"}, default="float64"
         Of the factors.  Sums over rows and features are in double precision in both.
     low_rank : int or None, default=None
-        Number of columns of an incomplete Cholesky factor that stands for the kernel
-        matrix; None for the matrix itself.
+        Number of columns of an incomplete Cholesky factor that stands for the kernel matrix; None for itself.
     memory_budget : float, default=8000.0
         Megabytes for the kernel matrix, which is computed anew in every product if it does not fit.
     n_jobs : int or None, default=None
@@ -165,10 +152,8 @@ class LowRankClassifier(LowRankModel):
         H W^T, of explicit features.  It is made anew at every look, and dense: labels times features.
     label_covariance_ : LabelCovariance or None
         The covariance of the labels' factor; None for independent labels.
-    intercept_ : ndarray of shape (L,)
-        The intercepts.
-    thresholds_ : ndarray of shape (L,)
-        Scores above are positive.
+    intercept_, thresholds_ : ndarray of shape (L,)
+        What is added to scores, and above what they are positive.
     rank_ : int
         The number of columns of the factors.
     regularization_ : float
@@ -176,13 +161,11 @@ class LowRankClassifier(LowRankModel):
     hyperparameters_ : dict of str to float
         lambda ("regularization") and the kernel's continuous parameters by name.
     cross_validation_loss_ : float
-        The mean held-out loss of a row, half its squared distance, that learning reached; NaN where nothing
-        was learned.
+        The mean held-out loss of a row that learning reached; NaN where nothing was learned.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
-        Every evaluation of the cross-validated loss, stage by stage: with many rows on a part of them
-        first.  Only values of one ``stage`` are comparable.
+        Every evaluation of the cross-validated loss; only values of one ``stage`` are comparable.
     support_ : ndarray of shape (m,)
         The support rows, with a kernel.
     support_vectors_ : ndarray or csr_array of shape (m, d)
@@ -191,16 +174,12 @@ class LowRankClassifier(LowRankModel):
         The kernel, its parameters numbers; not with a precomputed one.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
-    n_features_in_ : int
-        Features seen in fit.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, when X was a frame.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit, and their names, when X was a frame.
     converged_ : bool
         Whether the last round lowered the objective by ``tol`` or less.
     status_ : {"converged", "iteration_limit", "interrupted"}
-        Why the fit ended.
-    n_iter_ : int
-        Rounds done.
+        Why the fit ended, after ``n_iter_`` rounds.
     objective_ : float
         The objective.
     duality_gap_ : float
@@ -256,27 +235,19 @@ class LowRankClassifier(LowRankModel):
         validation_fraction=0.1, warm_start=False, checkpoint=None, tol=1e-4, max_iter=100,
         precision="float64", low_rank=None, memory_budget=8000.0, n_jobs=None, random_state=0,
     ):  # fmt: skip
-        self.rank = rank
-        self.loss = loss
-        self.regularization = regularization
-        self.penalty = penalty
+        self.rank, self.loss = rank, loss
+        self.regularization, self.penalty = regularization, penalty
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
         self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
-        self.negative_weight = negative_weight
-        self.label_covariance = label_covariance
+        self.negative_weight, self.label_covariance = negative_weight, label_covariance
         self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
-        self.hyperparameters = hyperparameters
-        self.cv, self.learning_rows = cv, learning_rows
-        self.max_learning_iter = max_learning_iter
-        self.start = start
+        self.hyperparameters, self.cv = hyperparameters, cv
+        self.learning_rows, self.max_learning_iter = learning_rows, max_learning_iter
         self.threshold, self.validation_fraction = threshold, validation_fraction
-        self.warm_start, self.checkpoint = warm_start, checkpoint
-        self.tol, self.max_iter = tol, max_iter
-        self.precision = precision
-        self.low_rank = low_rank
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.warm_start, self.checkpoint, self.start = warm_start, checkpoint, start
+        self.tol, self.max_iter, self.precision = tol, max_iter, precision
+        self.low_rank, self.memory_budget = low_rank, memory_budget
+        self.n_jobs, self.random_state = n_jobs, random_state
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -317,9 +288,8 @@ class LowRankClassifier(LowRankModel):
         return self
 
     def _takes_more_rows(self) -> bool:
-        return not (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )  # whose matrix has no place for new rows
+        # a matrix that is given has no place for new rows
+        return not (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     @available_if(_takes_more_rows)
     @with_callbacks

@@ -18,7 +18,7 @@ from labelweave.estimators.base import CALLER
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
-from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings, Start, continued
+from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings
 from labelweave.estimators.low_rank.held_out_scores import (
     SCORINGS,
     HeldOutRows,
@@ -27,6 +27,7 @@ from labelweave.estimators.low_rank.held_out_scores import (
 )
 from labelweave.estimators.low_rank.path import LowRankPath, PathFits, PathState
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
+from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
@@ -36,8 +37,8 @@ from labelweave.solvers import Status
 __all__ = ["LowRankClassifierCV"]
 
 _FOLDS = 5
-_BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit
 _OWN = ("rank", "regularization")
+_BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit
 
 
 @storable("LowRankClassifierCV")
@@ -55,8 +56,8 @@ class LowRankClassifierCV(LowRankClassifier):
         Ranks that no product can have are lowered to the largest possible one.
     regularizations : int or array-like of float, default=10
         The values of lambda to try, or how many of them: they are then found from the data, over four
-        decades.  With the trace norm the largest one leaves nothing but scores of 0; with the ridge
-        penalty it is a hundred times the mean squared length of a row.
+        decades. The largest one leaves nothing but scores of 0 (trace norm), or is a hundred times the mean
+        squared length of a row (ridge).
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         The loss of an entry.
     penalty : {"trace_norm", "ridge"}, default="trace_norm"
@@ -84,25 +85,22 @@ class LowRankClassifierCV(LowRankClassifier):
         What the losses of positive entries are multiplied with.
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" first takes the kernel's parameters of the least cross-validated loss of kernel ridge
-        regression (on ``learning_rows`` rows, in at most ``max_learning_iter`` evaluations), whatever
-        the loss and the penalty.  With the squared loss and the ridge penalty the lambda learned with
-        them is tried too, where others are found from the data.
+        regression, whatever the loss and the penalty.  The lambda learned with them is tried too, where
+        others are found from the data and it is of the same problem: the squared loss with the ridge penalty.
     cv : int, splitter, iterable or None, default=5
-        The folds; a number means random parts, over which every one of many labels is spread evenly, None
-        5 of them.  Where rows belong together give ``list(GroupKFold(5).split(X, y, groups))``.
+        The folds, as in :class:`LowRankClassifier`.
     learning_rows : int or None, default=None
         Learn the kernel on so many rows, drawn at random; None for all.
     max_learning_iter : int, default=100
         The largest number of evaluations in learning the kernel.
     scoring : {"loss", "precision_at_1", "precision_at_3", "precision_at_5", "average_auc", "micro_f1"} or \
             callable, default="loss"
-        What is best on held-out rows, of which observed entries count only: the least mean loss of an
-        entry ("loss", whose scores are minus it), or the greatest metric.  "micro_f1" takes ``threshold``,
-        and where that is a measure the best ones of the held-out rows.  A callable gets a
-        fitted model, X and y of the held-out rows, and gives a number, greater is better.
+        What is best on the observed entries of held-out rows: the least mean loss ("loss", with its sign
+        turned) or the greatest metric; "micro_f1" at ``threshold``, or the best ones of the held-out rows.  A
+        callable gets a fitted model, X and y of these rows, and gives a number, greater is better.
     rule : {"best", "one_standard_error"}, default="best"
-        Which pair is taken: the best mean score, or the smallest rank, and the strongest
-        penalty with it, whose mean is at most one standard error of the best one below it.
+        Which pair is taken: the best mean score, or the smallest rank, and the strongest penalty with it,
+        whose mean is at most one standard error below it.
     path_tol : float, default=1e-3
         The tolerance of the fits to folds, in the place of ``tol``.
     start : {"svd", "random"}, default="svd"
@@ -115,8 +113,7 @@ class LowRankClassifierCV(LowRankClassifier):
     warm_start : bool, default=False
         Taken by ``fit`` of :class:`LowRankClassifier`; the path starts afresh, and the last fit from it.
     checkpoint : path-like or None, default=None
-        A file that is written at most every 30 seconds, from which a fit that was killed goes on with the
-        same bits; fits to folds that were done are not made again.
+        A file from which a fit that was killed goes on; fits to folds that were done are not made again.
     tol : float, default=1e-4
         Of the fit to all rows: it ends after a round that lowers the objective by less than this share.
     max_iter : int, default=100
@@ -134,16 +131,11 @@ class LowRankClassifierCV(LowRankClassifier):
 
     Attributes
     ----------
-    best_rank_ : int
-        The rank taken.
-    best_regularization_ : float
-        The lambda taken.
-    best_score_ : float
-        Their mean score over folds.
+    best_rank_, best_regularization_, best_score_ : int, float, float
+        The rank and the lambda taken, and their mean score over folds.
     cv_results_ : dict of str to ndarray of shape (pairs,)
-        A column a key, for a DataFrame: "rank", "regularization", "mean_test_score", "std_test_score",
-        "split0_test_score" and so on, and "seconds" and "rounds" of all folds together.  NaN where
-        an interrupt came first.
+        Columns: "rank", "regularization", "mean_test_score", "std_test_score", "split0_test_score" and so on,
+        "seconds" and "rounds" of all folds together.  NaN where an interrupt came first.
     n_splits_ : int
         Folds.
     search_status_ : {"complete", "interrupted"}
@@ -166,11 +158,7 @@ class LowRankClassifierCV(LowRankClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "ranks": ["array-like"],
         "regularizations": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        **{
-            name: allowed
-            for name, allowed in LowRankClassifier._parameter_constraints.items()
-            if name not in _OWN
-        },
+        **{name: a for name, a in LowRankClassifier._parameter_constraints.items() if name not in _OWN},
         "scoring": [StrOptions(set(SCORINGS)), callable],
         "rule": [StrOptions({"best", "one_standard_error"})],
         "path_tol": [Interval(Real, 0, None, closed="left")],
@@ -189,20 +177,15 @@ class LowRankClassifierCV(LowRankClassifier):
         self.loss, self.penalty = loss, penalty
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
         self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
-        self.negative_weight = negative_weight
-        self.label_covariance = label_covariance
+        self.negative_weight, self.label_covariance = negative_weight, label_covariance
         self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
-        self.hyperparameters = hyperparameters
-        self.cv, self.learning_rows = cv, learning_rows
-        self.max_learning_iter = max_learning_iter
+        self.hyperparameters, self.cv = hyperparameters, cv
+        self.learning_rows, self.max_learning_iter = learning_rows, max_learning_iter
         self.scoring, self.rule, self.path_tol = scoring, rule, path_tol
-        self.start = start
         self.threshold, self.validation_fraction = threshold, validation_fraction
-        self.warm_start, self.checkpoint = warm_start, checkpoint
-        self.tol, self.max_iter = tol, max_iter
-        self.precision = precision
-        self.low_rank = low_rank
-        self.memory_budget = memory_budget
+        self.warm_start, self.checkpoint, self.start = warm_start, checkpoint, start
+        self.tol, self.max_iter, self.precision = tol, max_iter, precision
+        self.low_rank, self.memory_budget = low_rank, memory_budget
         self.n_jobs, self.random_state = n_jobs, random_state
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
@@ -236,17 +219,12 @@ class LowRankClassifierCV(LowRankClassifier):
         return sorted(set(values.tolist()), reverse=True)
 
     def _most_subtasks(self) -> int | None:
-        fits = self._most_fits()
-        return None if fits is None else fits + (super()._most_subtasks() or 0)
-
-    def _most_fits(self) -> int | None:
-        """Say how many fits to folds there are at most; None where a splitter makes the folds."""
         if not (self.cv is None or isinstance(self.cv, Integral)):
-            return None
+            return None  # a splitter makes the folds
         found = self._read_regularizations()
         penalties = found + 1 if isinstance(found, int) else len(found)
         folds = _FOLDS if self.cv is None else int(self.cv)
-        return folds * penalties * len(self._read_ranks())
+        return folds * penalties * len(self._read_ranks()) + (super()._most_subtasks() or 0)
 
     def _choose(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
@@ -275,7 +253,10 @@ class LowRankClassifierCV(LowRankClassifier):
         self._keep_path(path, fits.ranks, is_interrupted=is_interrupted)
         if is_interrupted:  # what follows is not what follows when the path goes on
             settings = replace(settings, journal=Journal())
-        start = self._start(path, data, settings)
+        start = None  # of the fit of all rows; an exact one needs none
+        if path.best_factor is not None and (self.loss, self.penalty) != ("squared", "ridge"):
+            first = data.first_factor(self.best_rank_, settings.start, settings.seed)
+            start = Start(continued(path.best_factor, first, self.best_rank_))
         settings = replace(settings, rank=self.best_rank_, regularization=self.best_regularization_)
         self.hyperparameters_["regularization"] = self.best_regularization_
         return data, settings, start
@@ -310,8 +291,7 @@ class LowRankClassifierCV(LowRankClassifier):
     ) -> float:
         """Score by the user's function, which gets a model of its own."""
         model = copy.copy(self)
-        support = None if fitted.support is None else kept[fitted.support]
-        model._keep_factors(replace(fitted, support=support), features)
+        model._keep_factors(fitted.spread(kept, len(features)), features)
         model.thresholds_ = np.full(len(fitted.intercepts), self._level)
         model.rank_ = fitted.label_factor.shape[1]
         truth = y[held] if isinstance(y, LabelMatrix) else _safe_indexing(y, held)
@@ -336,7 +316,12 @@ class LowRankClassifierCV(LowRankClassifier):
             mean, spread = np.nanmean(path.scores, axis=0), np.nanstd(path.scores, axis=0, ddof=0)
         mean = np.where(done == done.max(), mean, np.nan)
         penalties, ranks = np.meshgrid(path.penalties, tried, indexing="ij")
-        i, j = self._chosen(mean, spread, penalties, ranks, int(done.max()))
+        best = np.unravel_index(np.nanargmax(mean), mean.shape)
+        allowed = mean >= mean[best]
+        if self.rule == "one_standard_error" and done.max() > 1:
+            allowed = mean >= mean[best] - spread[best] / np.sqrt(done.max() - 1)
+        order = np.lexsort((-penalties[allowed], ranks[allowed]))
+        i, j = np.argwhere(allowed)[order[0]]
         self.n_splits_ = path.scores.shape[0]
         self.best_rank_, self.best_regularization_ = int(ranks[i, j]), float(penalties[i, j])
         self.best_score_ = float(mean[i, j])
@@ -356,26 +341,6 @@ class LowRankClassifierCV(LowRankClassifier):
                 "fits that were done."
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)
-
-    def _chosen(
-        self, mean: Array, spread: Array, penalties: Array, ranks: Array, folds: int
-    ) -> tuple[int, int]:
-        best = np.unravel_index(np.nanargmax(mean), mean.shape)
-        allowed = mean >= mean[best]
-        if self.rule == "one_standard_error" and folds > 1:
-            allowed = mean >= mean[best] - spread[best] / np.sqrt(folds - 1)
-        places = np.argwhere(allowed)
-        order = np.lexsort((-penalties[allowed], ranks[allowed]))
-        i, j = places[order[0]]
-        return int(i), int(j)
-
-    def _start(self, path: PathState, data: LowRankData, settings: LowRankSettings) -> Start | None:
-        """Give the labels' factor of a fold for the fit of all rows to go on from."""
-        if path.best_factor is None or (self.loss, self.penalty) == ("squared", "ridge"):
-            return None
-        rank = self.best_rank_
-        first = data.first_factor(rank, settings.start, settings.seed)
-        return Start(continued(path.best_factor, first, rank))
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

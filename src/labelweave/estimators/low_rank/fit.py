@@ -17,12 +17,12 @@ import scipy.sparse as sp
 from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.arrays import Workers
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.low_rank.starts import Start, first_label_factor
 from labelweave.features import FeatureMatrix
-from labelweave.features.factor_maps import DenseMap, FactorMap, KernelMap, SparseMap
+from labelweave.features.factor_maps import FactorMap, KernelMap, explicit_map
 from labelweave.features.gram import Pivoting, choose_gram
 from labelweave.features.gram.incomplete_cholesky import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, RowsOfSource
-from labelweave.features.sparse_products import SparseProducts
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
@@ -38,10 +38,7 @@ __all__ = [
     "LowRankData",
     "LowRankSettings",
     "ReadyRows",
-    "Start",
     "columns_for_rank",
-    "continued",
-    "first_label_factor",
     "fit_factors",
     "largest_rank",
 ]
@@ -49,14 +46,10 @@ __all__ = [
 RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
 """What scikit-learn's declarative constraints allow as a rank."""
 
-
 _INNER = 200  # iterations of conjugate gradients at most
 _STEPS = 3  # Newton steps in a half step
 _HUGE = {8: 1e100, 4: 1e12}  # entries whose squares, in sums over rows, may overflow; by bytes of an entry
 _NO_VARIANCE = 1e-12  # of the largest eigenvalue of a label covariance
-_SPARE = 10  # columns of a block of singular vectors beyond those that are asked for
-_POWERS = 2
-_DEAD = 1e-3  # times the longest column: shorter ones start anew
 
 
 def columns_for_rank(rank: Any, n_labels: int) -> int:
@@ -65,11 +58,7 @@ def columns_for_rank(rank: Any, n_labels: int) -> int:
 
 
 def largest_rank(n_rows: int, n_features: int | None, n_labels: int, fit_intercept: bool) -> int:
-    """Say which rank a product of factors can have at most; more columns make no other models.
-
-    n_features: explicit features; None for a kernel.
-    fit_intercept: whether there is a constant feature.
-    """
+    """Say which rank a product of factors can have at most; n_features is None for a kernel."""
     width = n_rows if n_features is None else min(n_rows, n_features + fit_intercept)
     return max(1, min(width, n_labels))
 
@@ -78,17 +67,12 @@ def largest_rank(n_rows: int, n_features: int | None, n_labels: int, fit_interce
 class LowRankSettings:
     """How to fit.
 
-    loss: the loss of an entry.
     constant: the constant feature; 0 for none.
     negative_weight: weight of entries that are not positive.
-    start: where the labels' factor starts.
     tol: share of the objective by which a round must lower it for another one.
-    max_iter: the largest number of rounds.
-    dtype: the type of the factors.
     low_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
     memory_budget: megabytes for a kernel matrix.
     on_round: gets every record, and what makes the model there; a true result ends the fit.
-    journal: keeps the states of the fit's stages.
     """
 
     rank: int
@@ -164,25 +148,13 @@ class LowRankData:
 
 
 @dataclass(frozen=True)
-class Start:
-    """Factors of another fit to go on from, the most important column first.
-
-    features: the other factor, None to begin it at 0; of features and the constant one, or of rows.
-    Shapes: labels (q, k), features (m, k).
-    """
-
-    labels: Array
-    features: Array | None = None
-
-
-@dataclass(frozen=True)
 class FittedFactors:
     """A fitted model: scores are ``(phi(x) W) H^T + intercepts``.
 
     feature_factor (m, k): W, for features or for the support rows of a kernel.
     support (m,): the support rows, for a kernel.
-    lower_bound: a bound of the objective of factors of any rank; minus infinity if there is none.
     end: what another fit goes on from.
+    lower_bound: a bound of the objective of factors of any rank; minus infinity if there is none.
     Shapes: label_factor (L, k).
     """
 
@@ -192,20 +164,15 @@ class FittedFactors:
     support: Array | None
     status: Status
     trace: list[RoundRecord]
-    objective: float
-    lower_bound: float
     end: Start
+    objective: float
+    lower_bound: float = -np.inf
 
     def spread(self, rows: Array, n_rows: int) -> FittedFactors:
         """Say which of more rows these were; the others get coefficients of 0."""
         if self.support is None:
             return self
-        end = self.end
-        if end.features is not None:
-            features = np.zeros((n_rows, end.features.shape[1]), end.features.dtype)
-            features[rows] = end.features
-            end = Start(end.labels, features)
-        return replace(self, support=rows[self.support], end=end)
+        return replace(self, support=rows[self.support], end=self.end.spread(rows, n_rows))
 
 
 class ReadyRows:
@@ -247,10 +214,8 @@ class ReadyRows:
                 dtype=dtype, constant=constant**2,
             )  # fmt: skip
             return KernelMap(gram)
-        table = self.explicit.data
-        if self.explicit.is_sparse:
-            return SparseMap(SparseProducts(table, dtype, workers), constant, workers)
-        return DenseMap(np.ascontiguousarray(table, dtype), constant, workers)
+        explicit = self.explicit.astype(dtype)
+        return explicit_map((explicit.with_constant(constant) if constant else explicit).data, dtype, workers)
 
     @cached_property
     def entries(self) -> LabelEntries:
@@ -270,10 +235,7 @@ class ReadyRows:
     def label_map(self) -> FactorMap | None:
         """The labels' side; None where the labels' factor is what scores are made of."""
         root, settings = self.data.root, self.settings
-        if sp.issparse(root):
-            products = SparseProducts(root, settings.dtype, settings.workers)
-            return SparseMap(products, 0.0, settings.workers)
-        return None if root is None else DenseMap(root.astype(settings.dtype), 0.0, settings.workers)
+        return None if root is None else explicit_map(root, settings.dtype, settings.workers)
 
     @cached_property
     def ridge(self) -> ReducedRankRidge:
@@ -295,11 +257,7 @@ class ReadyRows:
         return self._sizes.trace / max(1, self._sizes.rows)
 
     def is_exact(self, settings: LowRankSettings) -> bool:
-        """Tell whether a fit is solved exactly.
-
-        Returns whether it is: the squared loss of labels that are all observed with the ridge penalty, if
-            that is cheaper and fits into memory.
-        """
+        """Tell whether a fit is solved exactly: squared loss, ridge penalty, all observed, and cheaper."""
         if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
             return False
         if self.data.factors is not None or self.data.covariance is not None:
@@ -316,93 +274,66 @@ def fit_factors(
     """Fit rows, as a stage of the journal; an exact fit is none, and needs no start."""
     if ready.is_exact(settings):
         return _fit_exactly(ready, settings)
-    labels = ready.first_factor(settings.rank) if start is None else _at_rank(start.labels, settings.rank)
+    start = (start or Start(ready.first_factor(settings.rank))).at_rank(settings.rank)
     problem = LowRankFactors(
         ready.entries, ready.factor_map, settings.penalty, settings.regularization,
-        labels.astype(settings.dtype), settings.workers, ready.label_map,
+        start.labels.astype(settings.dtype), settings.workers, ready.label_map,
     )  # fmt: skip
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
 
     def made(state: AlternatingState, status: Status) -> FittedFactors:
-        return _made(ready, settings, problem, state, status)
+        pair = problem.settled(problem.refreshed(state.pair))
+        end = Start(problem.label_factor(pair), pair.features if ready.triangle is None else None)
+        bound = problem.lower_bound(pair)
+        found = _fitted(ready, settings, pair.features, pair.labels, status, list(state.trace), end)
+        return replace(found, objective=problem.objective(pair), lower_bound=bound)
 
     def on_check(record: RoundRecord, state: AlternatingState) -> bool:
         return settings.on_round(record, lambda: made(state, Status.INTERRUPTED))
 
-    begin = _resumed(problem, ready, start)
+    begin = None
+    if start.features is not None:
+        pair = problem.pair_of(start.features.astype(settings.dtype))
+        pair = problem.revived(pair, lambda: ready.first_factor(settings.rank))
+        begin = AlternatingState(pair=pair, last=problem.objective(pair))
     result, state = settings.journal.run(stage, solver, problem, begin, on_check)
     return made(state, result.status)
-
-
-def _made(
-    ready: ReadyRows,
-    settings: LowRankSettings,
-    problem: LowRankFactors,
-    state: AlternatingState,
-    status: Status,
-) -> FittedFactors:
-    pair = problem.settled(problem.refreshed(state.pair))
-    features, constant_row = _split(pair.features, ready, settings)
-    return FittedFactors(
-        feature_factor=np.asarray(features, settings.dtype),
-        label_factor=pair.labels,
-        intercepts=np.asarray(constant_row @ pair.labels.T, np.float64),
-        support=ready.active,
-        status=status,
-        trace=list(state.trace),
-        objective=problem.objective(pair),
-        lower_bound=problem.lower_bound(pair),
-        end=Start(problem.label_factor(pair), pair.features if ready.triangle is None else None),
-    )
-
-
-def _resumed(problem: LowRankFactors, ready: ReadyRows, start: Start | None) -> AlternatingState | None:
-    """Give the state to begin with, where both factors are known."""
-    if start is None or start.features is None:
-        return None
-    rank = problem.first.shape[1]
-    features = _at_rank(start.features, rank).astype(problem.dtype)
-    pair = problem.revived(problem.pair_of(features), lambda: ready.first_factor(rank))
-    return AlternatingState(pair=pair, last=problem.objective(pair))
-
-
-def _at_rank(factor: Array, rank: int) -> Array:
-    """Keep leading columns, or add columns of zeros."""
-    kept = factor[:, :rank]
-    return np.hstack([kept, np.zeros((len(kept), rank - kept.shape[1]), kept.dtype)])
 
 
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
     found = ready.ridge.fit(settings.regularization, settings.rank)
-    features, constant_row = _split(found.features, ready, settings)
-    seconds = time.perf_counter() - begin
-    record = RoundRecord.of(found.objective, np.inf, 0, 0)._replace(iteration=1, time=seconds)
+    record = RoundRecord.of(found.objective, np.inf, 0, 0)
+    record = record._replace(iteration=1, time=time.perf_counter() - begin)
     settings.on_round(record)
-    return FittedFactors(
-        feature_factor=np.asarray(features, settings.dtype),
-        label_factor=np.asarray(found.labels, settings.dtype),
-        intercepts=constant_row @ found.labels.T,
-        support=ready.active,
-        status=Status.CONVERGED,
-        trace=[record],
-        objective=found.objective,
-        lower_bound=-np.inf,
-        end=Start(found.labels),
-    )
+    end = Start(found.labels)
+    return _fitted(ready, settings, found.features, found.labels, Status.CONVERGED, [record], end)
 
 
-def _split(factor: Array, ready: ReadyRows, settings: LowRankSettings) -> tuple[Array, Array]:
+def _fitted(
+    ready: ReadyRows,
+    settings: LowRankSettings,
+    factor: Array,
+    labels: Array,
+    status: Status,
+    trace: list[RoundRecord],
+    end: Start,
+) -> FittedFactors:
     """Part the features' factor from what makes intercepts; turn it to coefficients of support rows."""
     constant = settings.constant
     if ready.explicit is None:
-        return factor, constant**2 * factor.sum(axis=0, dtype=np.float64)
-    constant_row = np.zeros(factor.shape[1])
-    if constant:
+        constant_row = constant**2 * factor.sum(axis=0, dtype=np.float64)
+    elif constant:
         factor, constant_row = factor[:-1], constant * factor[-1].astype(np.float64)
+    else:
+        constant_row = np.zeros(factor.shape[1])
     if ready.triangle is not None:
         factor = sl.solve_triangular(ready.triangle, factor.astype(np.float64), lower=True, trans="T")
-    return factor, constant_row
+    return FittedFactors(
+        np.asarray(factor, settings.dtype), np.asarray(labels, settings.dtype),
+        np.asarray(constant_row @ labels.T, np.float64), ready.active, status, trace, end,
+        trace[-1].objective if trace else np.nan,
+    )  # fmt: skip
 
 
 def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
@@ -413,78 +344,3 @@ def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
             f"X has entries up to {largest:.1e} in size, whose squares may overflow {dtype}; entries up to "
             f"{_HUGE[dtype.itemsize]:.0e} are allowed, so scale the features."
         )
-
-
-def continued(known: Array, first: Array, rank: int) -> Array:
-    """Start from the labels' factor of another fit; columns not there or near 0 come from ``first``."""
-    start = np.array(first[:, :rank], np.float64)
-    lengths = np.linalg.norm(known[:, :rank], axis=0)
-    alive = np.flatnonzero(lengths > _DEAD * lengths.max(initial=0.0))
-    start[:, alive] = known[:, alive]
-    return start
-
-
-def first_label_factor(
-    labels: LabelMatrix, rank: int, start: str, seed: int, weights: Array | None = None
-) -> npt.NDArray[np.float64]:
-    """Give the labels' factor to start from.
-
-    start: leading right singular vectors of the positive entries, or normal random numbers.
-    weights (n,): weights of the rows: a row of weight 2 counts like two rows.
-    Returns (L, k): the factor, no column of it 0.
-    """
-    rng = np.random.default_rng(seed)
-    random = rng.standard_normal((labels.n_labels, rank))
-    if start == "random":
-        return random
-    positives = labels.positives.astype(np.float64)
-    if weights is not None:
-        positives.data *= np.repeat(np.sqrt(weights), np.diff(positives.indptr))
-    if min(positives.shape) <= max(500, 2 * rank):
-        sizes, vectors = _small_svd(positives)
-    else:
-        sizes, vectors = _leading_svd(positives, rank, rng)
-    found = min(rank, len(sizes))
-    factor = np.zeros((labels.n_labels, rank))
-    factor[:, :found] = vectors[:found].T * np.sqrt(sizes[:found])
-    # a column of zeros would stay one
-    empty = np.linalg.norm(factor, axis=0) <= 1e-6 * max(1.0, float(sizes.max(initial=0.0)))
-    factor[:, empty] = 1e-3 * random[:, empty]
-    return factor
-
-
-def _small_svd(positives: sp.csr_array) -> tuple[Array, Array]:
-    """Give all singular values and right vectors, by the smaller of the two Gram matrices."""
-    if positives.shape[1] <= positives.shape[0]:
-        squares, vectors = np.linalg.eigh((positives.T @ positives).toarray())
-        order = np.argsort(-squares)
-        return np.sqrt(np.maximum(squares[order], 0.0)), vectors[:, order].T
-    squares, vectors = np.linalg.eigh((positives @ positives.T).toarray())
-    order = np.argsort(-squares)
-    sizes = np.sqrt(np.maximum(squares[order], 0.0))
-    there = sizes > 1e-7 * sizes.max(initial=0.0)
-    right = positives.T @ (vectors[:, order] * np.divide(1.0, sizes, out=np.zeros_like(sizes), where=there))
-    return sizes * there, np.asarray(right).T
-
-
-def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Give leading singular values and right vectors roughly, by block power iterations.
-
-    A start need not be exact, and the products with a sparse matrix of ones cost little; the
-    factorisations of tall tables that a randomised decomposition takes would cost more than a round.
-    """
-    block = positives.T @ (positives @ rng.standard_normal((positives.shape[1], rank + _SPARE)))
-    for _ in range(_POWERS):
-        block = positives.T @ (positives @ _orthonormalised(block))
-    block = _orthonormalised(block)
-    through = positives @ block
-    squares, turned = np.linalg.eigh(through.T @ through)
-    order = np.argsort(-squares)
-    return np.sqrt(np.maximum(squares[order], 0.0)), (block @ turned[:, order]).T
-
-
-def _orthonormalised(block: Array) -> Array:
-    """Orthonormalise columns by their Gram matrix; those that depend on others become 0."""
-    values, vectors = np.linalg.eigh(block.T @ block)
-    kept = values > 1e-12 * values.max(initial=0.0)
-    return np.asarray(block @ (vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)))

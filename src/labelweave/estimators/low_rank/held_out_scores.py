@@ -57,10 +57,7 @@ class HeldOutRows:
     entry_factors: EntryWeights | None = None
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Score some rows at a time.
-
-        Shapes: scores (rows, L).
-        """
+        """Score some rows at a time."""
         for rows in panels(len(self.labels), max(1, _SCORES_AT_ONCE // max(1, len(self.factor)))):
             yield rows, self.image[rows] @ self.factor.T
 
@@ -72,10 +69,7 @@ class HeldOutRows:
 
 
 def held_out_score(scoring: str, rows: HeldOutRows, settings: ScoreSettings) -> float:
-    """Score a model.
-
-    Returns the score, greater is better; NaN if no observed entry has a weight.
-    """
+    """Score a model, greater is better; NaN if no observed entry has a weight."""
     if not (rows.weights * rows.observed_counts()).any():
         return float("nan")
     return SCORINGS[scoring](rows, settings)
@@ -90,8 +84,7 @@ def _minus_loss(rows: HeldOutRows, settings: ScoreSettings) -> float:
     return -total / float((weights * rows.observed_counts()).sum())
 
 
-def _precision(k: int, rows: HeldOutRows, settings: ScoreSettings) -> float:
-    del settings
+def _precision(k: int, rows: HeldOutRows, _: ScoreSettings) -> float:
     mass = rows.weights * (rows.observed_counts() > 0)
     k, total = min(k, rows.labels.n_labels), 0.0
     for part, scores in rows.blocks():
@@ -101,8 +94,7 @@ def _precision(k: int, rows: HeldOutRows, settings: ScoreSettings) -> float:
     return total / float(mass.sum())
 
 
-def _average_auc(rows: HeldOutRows, settings: ScoreSettings) -> float:
-    del settings
+def _average_auc(rows: HeldOutRows, _: ScoreSettings) -> float:
     weighted = np.flatnonzero(rows.weights)
     return float(average_auc(rows.labels[weighted], rows.image[weighted] @ rows.factor.T))
 

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import Workers, panels
+from labelweave.array_types import Array
+from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.journal import Journal
@@ -21,34 +21,30 @@ from labelweave.estimators.low_rank.fit import (
     LowRankData,
     LowRankSettings,
     ReadyRows,
-    Start,
     columns_for_rank,
-    continued,
     fit_factors,
     largest_rank,
 )
-from labelweave.estimators.low_rank.ridge_learning import RidgeLearning, labels_to_split
+from labelweave.estimators.low_rank.ridge_learning import RidgeSearch, labels_to_split
+from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.estimators.progress import FitProgress
-from labelweave.estimators.scorers import Scorer, dense_rows
+from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
 from labelweave.estimators.targets import TargetForm, costs_by_label
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
-from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.hyperparameters import LearnedParameters, SearchRecord
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.losses.entry_losses import ENTRY_LOSSES
-from labelweave.model_files import storable
 from labelweave.problems.label_entries import EntryWeights
-from labelweave.problems.low_rank_factors import Penalty
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 
-__all__ = ["End", "FactorScorer", "LowRankModel"]
+__all__ = ["End", "LowRankModel"]
 
-_KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
         "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "
@@ -56,67 +52,6 @@ _ENDINGS = {
     ),
     Status.INTERRUPTED: "The fit was interrupted; the model is the best one so far.",
 }
-
-
-@storable("FactorScorer")
-@dataclass(frozen=True)
-class FactorScorer(Scorer):
-    """Two factors: scores are ``phi(x) W H^T`` plus intercepts.
-
-    feature_factors_ (d, k) or (m, k): W, of explicit features or of support rows.
-    label_factors_ (L, k): H.
-    kernel: None for a kernel matrix that is given.
-    support (m,): the support rows; None with explicit features.
-    support_vectors (m, d): their features; None with a kernel matrix that is given.
-    """
-
-    feature_factors_: Array
-    label_factors_: Array
-    kernel: Kernel | None = None
-    support: Array | None = None
-    support_vectors: Any = None
-
-    @property
-    def support_(self) -> Array:
-        """The support rows, shape (m,)."""
-        if self.support is None:
-            raise AttributeError("Weights of features have no support rows.")
-        return self.support
-
-    @property
-    def support_vectors_(self) -> Any:
-        """The features of the support rows."""
-        if self.support_vectors is None:
-            raise AttributeError("There are no features of support rows.")
-        return self.support_vectors
-
-    @property
-    def coef_(self) -> Array:
-        """Weights of the features, H W^T of shape (L, d): dense, and made anew at every look."""
-        if self.support is not None:
-            raise AttributeError("A model of a kernel has coefficients of support rows, feature_factors_.")
-        return np.asarray(self.label_factors_ @ self.feature_factors_.T)
-
-    def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        return np.asarray(self.latent(features) @ self.label_factors_.T + self.intercept_)
-
-    def latent(self, features: FeatureMatrix) -> Array:
-        """Map rows into the space of the factors: shape (n, k)."""
-        if self.support is None:
-            assert self.kernel is not None, "a kernel matrix that is given has support rows"
-            explicit = self.kernel.explicit_features(features)
-            assert explicit is not None, "weights are only kept for explicit features"
-            return explicit.matmul(self.feature_factors_)
-        at_once = max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(self.support)))
-        products = np.empty((len(features), self.feature_factors_.shape[1]), self.feature_factors_.dtype)
-        for rows in panels(len(features), at_once):
-            products[rows] = self._kernel_to_support(features.rows(rows)) @ self.feature_factors_
-        return products
-
-    def _kernel_to_support(self, features: FeatureMatrix) -> Array:
-        if self.kernel is None:
-            return dense_rows(features)[:, self.support]
-        return self.kernel.block(features, FeatureMatrix(self.support_vectors))
 
 
 @dataclass(frozen=True)
@@ -132,12 +67,9 @@ class End:
 
     def spread(self, kept: Array, n_rows: int) -> End:
         """Say which of more rows these were."""
-        features = self.start.features
-        if self.rows is None or features is None:
+        if self.rows is None:
             return self
-        wider = np.zeros((n_rows, features.shape[1]), features.dtype)
-        wider[kept] = features
-        return replace(self, start=Start(self.start.labels, wider), rows=n_rows)
+        return replace(self, start=self.start.spread(kept, n_rows), rows=n_rows)
 
     def carried(self, data: LowRankData, form: TargetForm, settings: LowRankSettings) -> Start | None:
         """Give the start of a fit to other data; None if these have other labels.
@@ -173,25 +105,6 @@ class LowRankModel(ThresholdedClassifier):
     _end: End | None = None
     _seen: SeenRows | None = None
 
-    loss: str
-    penalty: Penalty
-    fit_intercept: bool
-    intercept_scaling: float
-    negative_weight: float
-    start: str
-    tol: float
-    max_iter: int
-    precision: str
-    low_rank: int | None
-    memory_budget: float
-    hyperparameters: str
-    cv: Any
-    learning_rows: int | None
-    max_learning_iter: int
-    label_covariance: Any
-    false_positive_cost: Any
-    false_negative_cost: Any
-
     _learning_constraints: ClassVar[dict[str, list[Any]]] = {
         "hyperparameters": [StrOptions({"fixed", "learn"})],
         "cv": ["cv_object"],
@@ -214,10 +127,6 @@ class LowRankModel(ThresholdedClassifier):
             width = min(self.low_rank, n_rows)
         most = largest_rank(n_rows, width, n_labels, self.fit_intercept)
         return min(columns_for_rank(wanted, data.labels.n_labels), most)
-
-    def _first_choice(self, data: LowRankData) -> tuple[int, float]:
-        """Give the rank and lambda to begin with."""
-        raise NotImplementedError
 
     def _covariance(self, n_labels: int) -> LabelCovariance | None:
         """Read the covariance of the labels' factor; None where it is the identity."""
@@ -252,24 +161,13 @@ class LowRankModel(ThresholdedClassifier):
         self, data: LowRankData, workers: Workers, seed: int, progress: FitProgress, journal: Journal
     ) -> LowRankSettings:
         rank, regularization = self._first_choice(data)
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         return LowRankSettings(
-            rank=rank,
-            loss=self.loss,
-            penalty=self.penalty,
-            regularization=regularization,
-            constant=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            negative_weight=float(self.negative_weight),
-            start=self.start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            dtype=np.dtype(self.precision),
-            low_rank=self.low_rank,
-            memory_budget=self.memory_budget,
-            workers=workers,
-            seed=seed,
-            on_round=progress,
-            journal=journal,
-        )
+            rank=rank, loss=self.loss, penalty=self.penalty, regularization=regularization, constant=constant,
+            negative_weight=float(self.negative_weight), start=self.start, tol=self.tol,
+            max_iter=self.max_iter, dtype=np.dtype(self.precision), low_rank=self.low_rank,
+            memory_budget=self.memory_budget, workers=workers, seed=seed, on_round=progress, journal=journal,
+        )  # fmt: skip
 
     @property
     def _level(self) -> float:
@@ -304,60 +202,42 @@ class LowRankModel(ThresholdedClassifier):
             warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)
 
     def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
-        is_given, support = self.kernel == "precomputed", fitted.support
-        self.scorer_ = FactorScorer(
-            fitted.intercepts,
-            fitted.feature_factor,
-            fitted.label_factor,
-            None if is_given else self.kernel_,
-            support,
-            None if support is None or is_given else features.rows(support).data,
-        )
-
-    def _raw_scores(self, features: FeatureMatrix) -> Array:
-        return self.scorer_.scores(features)
+        kernel, support = None if self.kernel == "precomputed" else self.kernel_, fitted.support
+        vectors = None if support is None or kernel is None else features.rows(support).data
+        factors = fitted.feature_factor, fitted.label_factor
+        self.scorer_ = FactorScorer(fitted.intercepts, *factors, kernel, support, vectors)
 
     def _learn(
         self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, cv: Any
     ) -> tuple[LowRankData, LowRankSettings]:
         """Learn the kernel and lambda, if asked."""
         kernel = None if self.kernel == "precomputed" else self.kernel_
-        learned = None
+        learned: LearnedParameters | None = None
         if self.hyperparameters == "learn":
+            progress: Any = settings.on_round
             cv = reusable_splits(cv)
+            search = RidgeSearch(cv, self.learning_rows, self.max_learning_iter, settings, progress.on_search)
             targets = labels_to_split(data.labels, self._form.kind, cv)
-            found = self._learning(settings, cv).learn(features, data, kernel, targets)
-            kernel, learned = found.kernel, found.learned
-            is_interrupted = learned is not None and learned.status == "interrupted"
-            journal = Journal() if is_interrupted else settings.journal  # what follows is not for going on
-            settings = replace(settings, regularization=found.regularization, journal=journal)
+            kernel, regularization, learned = search.run(features, data, kernel, targets)
+            settings = replace(settings, regularization=regularization)
         if learned is not None and kernel is not None:
             self.kernel_ = kernel
             source, explicit = KernelSource(kernel, features), kernel.explicit_features(features)
             data = replace(data, explicit=explicit, source=source)
-        self.hyperparameters_ = _values(kernel, settings.regularization)
-        self._keep_learned(learned)
-        return data, settings
-
-    def _learning(self, settings: LowRankSettings, cv: Any) -> RidgeLearning:
-        progress: Any = settings.on_round
-        return RidgeLearning(
-            cv=cv,
-            rows=self.learning_rows,
-            max_iter=self.max_learning_iter,
-            settings=settings,
-            on_search=progress.on_search,
-        )
-
-    def _keep_learned(self, learned: LearnedParameters | None) -> None:
+        self.hyperparameters_ = {"regularization": settings.regularization}
+        if kernel is not None:
+            shape = np.exp(kernel.log_parameters()).tolist()
+            self.hyperparameters_ |= zip(kernel.parameter_names(), shape, strict=True)
         self.cross_validation_loss_ = np.nan if learned is None else learned.value
         self.learning_status_ = "fixed" if learned is None else learned.status
         self.learning_trace_ = [] if learned is None else learned.trace
         if self.learning_status_ == "interrupted":
+            settings = replace(settings, journal=Journal())  # what follows is not for going on
             message = (
                 "The search for hyper-parameters was interrupted; the model has the best ones that were met."
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER + 1)
+            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)
+        return data, settings
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()
@@ -367,15 +247,7 @@ class LowRankModel(ThresholdedClassifier):
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:
-        fitted = state["fitted"]
-        return FactorScorer(
-            fitted.pop("intercept_"),
-            fitted.pop("feature_factors_"),
-            fitted.pop("label_factors_"),
-            fitted.get("kernel_"),
-            fitted.pop("support_", None),
-            fitted.pop("support_vectors_", None),
-        )
+        return FactorScorer.of_parts(state["fitted"])
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
@@ -389,11 +261,3 @@ class LowRankModel(ThresholdedClassifier):
         model: Any = super().from_state(state)
         model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
         return model
-
-
-def _values(kernel: Kernel | None, regularization: float) -> dict[str, float]:
-    """Give lambda and the kernel's continuous parameters by name."""
-    if kernel is None:
-        return {"regularization": regularization}
-    shape = np.exp(kernel.log_parameters()).tolist()
-    return {"regularization": regularization, **dict(zip(kernel.parameter_names(), shape, strict=True))}

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,28 +20,17 @@ from labelweave.estimators.low_rank.fit import (
     LowRankData,
     LowRankSettings,
     ReadyRows,
-    Start,
-    continued,
     fit_factors,
 )
+from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.problems.low_rank_factors import LowRankFactors
-from labelweave.solvers import Round, Solver, State, Status
+from labelweave.solvers import Round, Solver, State, Status, TraceRecord
 
-__all__ = ["FoldRecord", "LowRankPath", "PathFits", "PathState", "penalty_grid"]
+__all__ = ["LowRankPath", "PathFits", "PathState", "penalty_grid"]
 
 
 _DECADES = 4.0  # between the strongest penalty and the weakest
 _STRONGEST_RIDGE = 100.0  # times the mean squared length of a row
-
-
-class FoldRecord(NamedTuple):
-    """A fit to a fold; primal is minus its score."""
-
-    iteration: int
-    time: float
-    primal: float
-    dual: float
-    gap: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +51,6 @@ class PathState(State):
     last: Array | None = None
     best_factor: Array | None = None
     best: float = -np.inf
-
-
-State.plain_with(FoldRecord)
 
 
 @dataclass
@@ -118,6 +103,9 @@ class PathFits:
         return Start(self.first[:, :rank] if known is None else continued(known, self.first, rank))
 
 
+State.plain_with(TraceRecord)
+
+
 class LowRankPath(Solver[PathFits, PathState]):
     """The path; every fit is a round, and while it lasts a stage of its own in the journal."""
 
@@ -147,7 +135,7 @@ class LowRankPath(Solver[PathFits, PathState]):
         state.scores[place] = problem.score(fitted, problem.held, problem.kept)
         settings.journal.forget(stage)
         state = self._noted(problem, state, fitted, float(state.scores[: fold + 1, i, j].mean()))
-        record = FoldRecord(0, 0.0, -float(state.scores[place]), np.nan, np.nan)
+        record = _record(-float(state.scores[place]))
         return Round(state, record, Status.CONVERGED if state.rounds == state.scores.size else None)
 
     def _noted(self, problem: PathFits, state: PathState, fitted: FittedFactors, mean: float) -> PathState:
@@ -156,26 +144,28 @@ class LowRankPath(Solver[PathFits, PathState]):
         state = replace(state, rounds=state.rounds + 1, widest=widest, last=factor)
         return replace(state, best_factor=factor, best=mean) if mean > state.best else state
 
-    def certify(self, problem: PathFits, state: PathState, status: Status) -> tuple[FoldRecord, Status]:
-        return FoldRecord(0, 0.0, np.nan, np.nan, np.nan), status
+    def certify(self, problem: PathFits, state: PathState, status: Status) -> tuple[TraceRecord, Status]:
+        return _record(np.nan), status
+
+
+def _record(primal: float) -> TraceRecord:
+    """Note a fit to a fold; primal is minus its score."""
+    return TraceRecord(0, 0.0, primal, np.nan, np.nan, np.nan)
 
 
 def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None) -> list[float]:
     """Find lambdas from the data: four decades, evenly in the logarithm.
 
-    For the trace norm the largest is the spectral norm of ``Phi^T D`` with D the gradients of the losses at
-    0: from there on nothing but 0 is left.  For the ridge penalty it is a hundred times the mean squared
-    length of a row.
+    For the trace norm the largest is the spectral norm of ``Phi^T D``, D the gradients at scores of 0, which
+    leaves nothing but 0; for the ridge penalty a hundred times the mean squared length of a row.
 
-    count: how many, at least 1.
     share: how much more all rows weigh.
     """
     length = 0.0
     if ready.settings.penalty == "trace_norm":
         zero = np.zeros((ready.data.labels.n_labels, 1), ready.settings.dtype)
-        problem = LowRankFactors(
-            ready.entries, ready.factor_map, "trace_norm", 1.0, zero, ready.settings.workers
-        )
+        parts = ready.entries, ready.factor_map
+        problem = LowRankFactors(*parts, "trace_norm", 1.0, zero, ready.settings.workers)
         length = share * problem.gradient_length(problem.start())
     if not (0 < length < np.inf):
         weight = float(ready.data.weights.mean()) or 1.0

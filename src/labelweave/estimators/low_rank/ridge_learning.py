@@ -18,6 +18,7 @@ from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_ro
 from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodData, LikelihoodFit
 from labelweave.estimators.low_rank.fit import LowRankData, LowRankSettings
 from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import Gram, choose_gram
 from labelweave.hyperparameters import (
     FoldedRidge,
     LearnedParameters,
@@ -28,43 +29,35 @@ from labelweave.hyperparameters import (
 )
 from labelweave.labels import LabelMatrix
 
-__all__ = ["LearnedRidge", "RidgeLearning", "labels_to_split"]
-
+__all__ = ["RidgeSearch", "labels_to_split"]
 
 _MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate gradients
 
 
 @dataclass(frozen=True)
-class LearnedRidge:
-    """The end of a search.
+class _ClosedForm:
+    """The criterion of a search in closed form."""
 
-    kernel: the kernel; None for a kernel matrix that was given.
-    values: lambda and the kernel's parameters by name.
-    learned: how the search ended; None if there were too few rows for one.
-    """
+    data: LikelihoodData
+    settings: LowRankSettings
 
-    kernel: Kernel | None
-    regularization: float
-    values: dict[str, float]
-    learned: LearnedParameters | None
-
-
-class _ClosedForm(LikelihoodFit):
-    """A search whose criterion is computed in closed form."""
-
-    def _part(self, family: PriorFamily, block: LearningBlock) -> RidgeCrossValidation:
-        part = self.data.rows(block.rows)
+    def __call__(self, family: PriorFamily, block: LearningBlock) -> RidgeCrossValidation:
+        part, settings = self.data.rows(block.rows), self.settings
         assert isinstance(family, RidgePriors), "the priors are those of ridge regression"
         assert part.signs is not None, "rows have labels"
+
+        def make_gram(kernel: Kernel | None) -> Gram:
+            explicit = None if kernel is None else kernel.explicit_features(part.features)
+            budget = settings.memory_budget * 1e6
+            return choose_gram(part.source(kernel), explicit, part.n_labels, budget, settings.workers)
+
         targets = (part.signs > 0).astype(np.float64)
-        folded = FoldedRidge(
-            part.features, targets, part.weights, block.held_out, lambda kernel: self._gram(part, kernel, 1)
-        )
-        return RidgeCrossValidation(family, folded, self.settings.workers)
+        folded = FoldedRidge(part.features, targets, part.weights, block.held_out, make_gram)
+        return RidgeCrossValidation(family, folded, settings.workers)
 
 
 @dataclass(frozen=True)
-class RidgeLearning:
+class RidgeSearch:
     """How to learn.
 
     rows: rows to learn on, None for all.
@@ -79,29 +72,31 @@ class RidgeLearning:
     settings: LowRankSettings
     on_search: Callable[[SearchRecord], bool]
 
-    def learn(
+    def run(
         self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, targets: Array | LabelMatrix
-    ) -> LearnedRidge:
-        """Search.
+    ) -> tuple[Kernel | None, float, LearnedParameters | None]:
+        """Give the kernel, lambda and how the search ended; None if there were too few rows for one.
 
         features: the rows; the kernel matrix itself where it was given.
         kernel: the kernel to start from; None for a kernel matrix that was given.
         targets (n,): what rows may be stratified by.
         """
+        settings, n_labels = self.settings, rows.labels.n_labels
         data, held_out = self._drawn(features, rows, kernel, targets)
-        is_whole = data is not None and data.signs is not None and bool(data.signs.all())
-        is_shared = is_whole and data is not None and data.entry_weights is None
-        settings, start = self.settings, self.settings.regularization or 1.0
-        n_labels = rows.labels.n_labels
-        family = RidgePriors(kernel, start, settings.constant, n_labels, ties_labels=is_shared)
         if data is None:
-            return LearnedRidge(kernel, settings.regularization, family.values(family.start), None)
-        fit = (_ClosedForm if is_shared and len(held_out) <= _MOST_FACTORISED else LikelihoodFit)(
-            family, data, self._settings()
-        )
-        learned, _, _ = fit.learn([LearningBlock(np.arange(len(held_out)), held_out)])
-        values = family.values(learned.theta)
-        return LearnedRidge(family.kernel_at(learned.theta), values["regularization"], values, learned)
+            return kernel, settings.regularization, None
+        assert data.signs is not None, "rows have labels"
+        is_shared = data.entry_weights is None and bool(data.signs.all())
+        start = settings.regularization or 1.0
+        family = RidgePriors(kernel, start, settings.constant, n_labels, ties_labels=is_shared)
+        how = FitSettings(
+            learning_iterations=self.max_iter, memory_budget=settings.memory_budget, journal=settings.journal,
+            workers=settings.workers, seed=settings.seed, on_search=self.on_search,
+        )  # fmt: skip
+        is_small = is_shared and len(held_out) <= _MOST_FACTORISED
+        fit = LikelihoodFit(family, data, how, _ClosedForm(data, settings) if is_small else None)
+        learned, theta, _ = fit.learn([LearningBlock(np.arange(len(held_out)), held_out)])
+        return family.kernel_at(theta), family.values(theta)["regularization"], learned
 
     def _drawn(
         self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, targets: Array | LabelMatrix
@@ -133,21 +128,10 @@ class RidgeLearning:
         weights = np.where(is_positive, 1.0, negative)
         return weights if rows.factors is None else weights * rows.factors.of_table(is_positive)
 
-    def _settings(self) -> FitSettings:
-        return FitSettings(
-            learning_iterations=self.max_iter,
-            memory_budget=self.settings.memory_budget,
-            workers=self.settings.workers,
-            seed=self.settings.seed,
-            on_search=self.on_search,
-            journal=self.settings.journal,
-        )
-
 
 def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array | LabelMatrix:
-    """Give what rows may be stratified by.
+    """Give what rows may be stratified by; splits that are given need no look at labels.
 
-    cv: the folds; splits that are given need no look at labels.
     Returns (n,): the labels as they are, for a number of folds; else classes, or labels with NaN where
         nothing was observed.
     """

@@ -14,17 +14,14 @@ the factors of one row are ``exp(t y_cl (s_l(x) - m_l))`` up to what all classes
 
 ``p(c | x) = softmax_c(log p(c) + t sum_l y_cl (s_l(x) - m_l))``.
 
-Attributes of one class are not independent and scores of unseen classes are weaker than
-those of seen ones.  The temperature t corrects both: it maximises the likelihood of the
-classes of training rows whose whole class was left out of the fit.
-
-The decision on attributes with the least expected Hamming loss is the sign of the
-posterior mean ``sum_c p(c | x) y_c``.  Far from all evidence it falls back on the
-majority of the known signatures, not on that of the training rows.
+The temperature t corrects that attributes of a class are not independent, and scores of unseen classes
+weaker: it maximises the likelihood of training rows whose whole class was left out.  The decision on
+attributes with the least expected Hamming loss is the sign of the posterior mean ``sum_c p(c | x) y_c``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -36,6 +33,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
+from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.targets import TargetForm, read_targets
 from labelweave.estimators.zero_shot.held_out_classes import best_temperature, class_folds, row_classes
 from labelweave.estimators.zero_shot.signature_table import read_class_prior, read_signatures
@@ -50,11 +48,36 @@ from labelweave.sklearn_compat import (
     _safe_indexing,
 )
 
-__all__ = ["ZeroShotClassifier"]
+__all__ = ["SignatureScorer", "ZeroShotClassifier"]
+
+
+@storable("SignatureScorer")
+@dataclass(frozen=True)
+class SignatureScorer(Scorer):
+    """Scores of classes, up to what all of them share: log prior plus evidence of attributes.
+
+    estimator_: scores attributes.
+    mean_scores_ (L,): m.
+    signs (classes, L): the signatures, 0 where unknown.
+    temperature_: t.
+    """
+
+    estimator_: Any
+    mean_scores_: Array
+    signs: Array
+    temperature_: float
+
+    def scores(self, features: Any) -> Array:
+        """Score every class of every row.
+
+        features (n, d): the rows, as the estimator takes them.
+        """
+        evidence = (_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
+        return np.asarray(self.intercept_ + self.temperature_ * evidence)
 
 
 @storable("ZeroShotClassifier")
-class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Classify rows into classes known by their attributes only (direct attribute prediction).
 
     Parameters
@@ -104,6 +127,7 @@ class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     _form: TargetForm
+    scorer_: SignatureScorer
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"]), None],
@@ -119,13 +143,9 @@ class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, estimator=None, signatures=None, *, class_prior=None, temperature="held_out",
         couple_attributes=False, cv=4, random_state=0,
     ):  # fmt: skip
-        self.estimator = estimator
-        self.signatures = signatures
-        self.class_prior = class_prior
-        self.temperature = temperature
-        self.couple_attributes = couple_attributes
-        self.cv = cv
-        self.random_state = random_state
+        self.estimator, self.signatures, self.class_prior = estimator, signatures, class_prior
+        self.temperature, self.couple_attributes = temperature, couple_attributes
+        self.cv, self.random_state = cv, random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, groups: Any = None) -> ZeroShotClassifier:
@@ -153,32 +173,32 @@ class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         labels, self._form = read_targets(y)
         if self._form.kind != "labels":
             raise ValueError("y has one class a row; give a table of attributes, and the classes as groups.")
-        table = read_signatures(self.signatures, labels)
-        self.classes_, self._signs = table.classes, table.signs
-        prior = read_class_prior(self.class_prior, table)
-        with np.errstate(divide="ignore"):
-            self._log_prior = np.log(prior)
+        signs, self.classes_ = read_signatures(self.signatures, labels)
+        prior = read_class_prior(self.class_prior, self.classes_)
         y = y if hasattr(y, "shape") else np.asarray(y)
         if self.temperature == "held_out":
-            self.temperature_, self.held_out_log_loss_ = self._choose_temperature(X, y, labels, groups)
+            temperature, self.held_out_log_loss_ = self._choose_temperature(X, y, labels, groups)
         else:
-            self.temperature_, self.held_out_log_loss_ = float(self.temperature), np.nan
-        self.estimator_, self.mean_scores_ = self._fit_scorer(X, y, table.signs, prior)
+            temperature, self.held_out_log_loss_ = float(self.temperature), np.nan
+        estimator, mean = self._fit_scorer(X, y, signs, prior)
+        with np.errstate(divide="ignore"):
+            self.scorer_ = SignatureScorer(np.log(prior), estimator, mean, signs, temperature)
         return self
 
     def _choose_temperature(self, X: Any, y: Any, labels: Any, groups: Any) -> tuple[float, float]:
         """Leave classes out in turn and score their rows against their own signatures."""
         codes = row_classes(labels, groups)
-        _check_lengths(X, codes)
-        evidence, log_priors, truths = [], [], []
-        for fold in class_folds(labels, codes, self.cv, self.random_state):
+        if _num_samples(X) != len(codes):
+            raise ValueError(f"X has {_num_samples(X)} rows but y has {len(codes)}; they must agree.")
+        evidence, folds = [], list(class_folds(labels, codes, self.cv, self.random_state))
+        for fold in folds:
             parts = _safe_indexing(X, fold.training), _rows_of(y, fold.training)
             estimator, mean = self._fit_scorer(*parts, fold.signs, fold.prior)
             scores = _scores(estimator, _safe_indexing(X, fold.held_out))
             evidence.append((scores - mean) @ fold.signs.T)
-            log_priors.append(np.log(fold.prior))
-            truths.append(fold.truth)
-        return best_temperature(evidence, log_priors, truths)
+        return best_temperature(
+            evidence, [np.log(fold.prior) for fold in folds], [fold.truth for fold in folds]
+        )
 
     def _fit_scorer(self, X: Any, y: Any, signs: Array, prior: Array) -> tuple[Any, Array]:
         """Fit a copy of the estimator; give it with its mean scores on the same rows."""
@@ -209,22 +229,10 @@ class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Natural logarithms of probabilities.
         """
         check_is_fitted(self)
-        evidence = (_scores(self.estimator_, X) - self.mean_scores_) @ self._signs.T
-        return np.asarray(log_softmax(self._log_prior + self.temperature_ * evidence, axis=1))
+        return np.asarray(log_softmax(self.scorer_.scores(X), axis=1))
 
     def predict_proba(self, X: Any) -> Array:
-        """Compute the posterior of every class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, classes)
-            Probabilities; each row sums to 1.
-        """
+        """Compute the posterior of every class; see :meth:`ZeroShotClassifier.predict_log_proba`."""
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> Array:
@@ -255,7 +263,7 @@ class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ndarray of float64, shape (n, L)
             Between -1 and 1; unknown entries of a signature count as 0.
         """
-        return self.predict_proba(X) @ self._signs
+        return self.predict_proba(X) @ self.scorer_.signs
 
     def predict_attributes(self, X: Any) -> Any:
         """Predict the attributes of every row with the least expected Hamming loss.
@@ -290,45 +298,26 @@ class ZeroShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         save_object(path, self)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns
-        -------
-        dict
-            Settings and fitted attributes; the signatures as they were read.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
         form = dict(vars(self._form))
         attributes = form.pop("classes")
         settings = ("temperature", "couple_attributes", "cv", "random_state")
-        fitted = ("temperature_", "held_out_log_loss_", "mean_scores_", "_log_prior", "_signs", "estimator_")
         return {
             "settings": {name: getattr(self, name) for name in settings},
-            "fitted": {name: getattr(self, name) for name in fitted},
+            "fitted": {"held_out_log_loss_": self.held_out_log_loss_, "scorer_": self.scorer_},
             "form": form,
             "names": {"classes": _storable_names(self.classes_), "attributes": _storable_names(attributes)},
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ZeroShotClassifier:
-        """Make the fitted model again.
-
-        Parameters
-        ----------
-        state : dict
-            What ``to_state`` gave.
-
-        Returns
-        -------
-        ZeroShotClassifier
-            The model; its arrays are read-only.
-        """
+        """Make the fitted model again; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
         fitted = state["fitted"]
-        model = cls(
-            clone(fitted["estimator_"]), fitted["_signs"],
-            class_prior=np.exp(fitted["_log_prior"]), **state["settings"],
-        )  # fmt: skip
-        for name, value in fitted.items():
-            setattr(model, name, value)
+        parts = ("_log_prior", "estimator_", "mean_scores_", "_signs", "temperature_")  # of earlier files
+        scorer = fitted["scorer_"] if "scorer_" in fitted else SignatureScorer(*(fitted[n] for n in parts))
+        prior = np.exp(scorer.intercept_)
+        model = cls(clone(scorer.estimator_), scorer.signs, class_prior=prior, **state["settings"])
+        model.scorer_, model.held_out_log_loss_ = scorer, fitted["held_out_log_loss_"]
         model.classes_ = _names_again(state["names"]["classes"])
         model._form = TargetForm(classes=_names_again(state["names"]["attributes"]), **state["form"])
         return model
@@ -341,11 +330,6 @@ def _scores(estimator: Any, X: Any) -> Array:
 
 def _rows_of(y: Any, rows: Array) -> Any:
     return y.iloc[rows] if hasattr(y, "iloc") else y[rows]
-
-
-def _check_lengths(X: Any, codes: Array) -> None:
-    if _num_samples(X) != len(codes):
-        raise ValueError(f"X has {_num_samples(X)} rows but y has {len(codes)}; they must agree.")
 
 
 def _covariance_parameter(estimator: Any) -> str:

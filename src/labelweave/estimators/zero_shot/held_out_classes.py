@@ -37,10 +37,8 @@ class ClassFold:
 
 
 def row_classes(labels: LabelMatrix, groups: Any) -> PerRow:
-    """Number the classes of the rows.
+    """Number the classes of the rows; without groups (n,), rows with the same attributes are one class.
 
-    labels (n, L): the attributes of the rows.
-    groups (n,): the class of every row; None if rows with the same attributes are one class.
     Raises ValueError if there is not one class a row.
     """
     if groups is None:
@@ -54,11 +52,8 @@ def row_classes(labels: LabelMatrix, groups: Any) -> PerRow:
 
 
 def class_folds(labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
-    """Split the classes at random and leave each part out in turn.
+    """Split the classes at random and leave each part out in turn; signatures are the majority of its rows.
 
-    labels (n, L): the attributes of the rows.
-    codes: their classes, numbered from 0.
-    Returns the rows of a part, and the signatures of its classes: their majority.
     Raises ValueError if there are not two classes a part.
     """
     n_classes = int(codes.max(initial=-1)) + 1
@@ -67,7 +62,8 @@ def class_folds(labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int) -> 
             f"The training rows have {n_classes} classes, too few to leave out {n_folds} parts of two or "
             "more; lower cv or give temperature a number."
         )
-    totals = _sum_by_class(labels, codes, n_classes)
+    totals = np.zeros((n_classes, labels.n_labels))
+    np.add.at(totals, codes, labels.to_signs())
     for held in np.array_split(np.random.default_rng(seed).permutation(n_classes), n_folds):
         kept = np.sort(held)
         out = np.isin(codes, kept)
@@ -81,21 +77,13 @@ def class_folds(labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int) -> 
         )
 
 
-def _sum_by_class(labels: LabelMatrix, codes: Array, n_classes: int) -> Array:
-    totals = np.zeros((n_classes, labels.n_labels))
-    np.add.at(totals, codes, labels.to_signs())
-    return totals
-
-
 def best_temperature(
     evidence: list[Array], log_priors: list[Array], truths: list[Array]
 ) -> tuple[float, float]:
-    """Find the slope t under which the true classes are most likely.
+    """Find the temperature t under which the true classes are most likely, and the mean loss there.
 
     evidence (rows, classes): what multiplies t in the log posterior, for every fold.
-    log_priors (classes,): log priors of the classes of every fold.
-    loss: the mean negative log posterior of the true classes.
-    Shapes: truths (rows,).
+    Shapes: log_priors (classes,), truths (rows,).
     """
     spread = float(np.concatenate([(e - e.mean(axis=1, keepdims=True)).ravel() for e in evidence]).std())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,27 +9,15 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 
-__all__ = ["SignatureTable", "read_class_prior", "read_signatures"]
+__all__ = ["read_class_prior", "read_signatures"]
 
 
-@dataclass(frozen=True)
-class SignatureTable:
-    """The signatures of some classes.
+def read_signatures(signatures: Any, attributes: LabelMatrix) -> tuple[Array, Array]:
+    """Read signatures for the attributes (n, L) of some training rows.
 
-    signs (classes, L): -1 or 1, 0 where unknown.
-    classes (classes,): the names of the classes, or their numbers.
-    """
-
-    signs: Array
-    classes: Array
-
-
-def read_signatures(signatures: Any, attributes: LabelMatrix) -> SignatureTable:
-    """Read signatures for the attributes of some training rows.
-
-    signatures (classes, L): 0/1 or -1/1, NaN where unknown; a frame's index names the classes.
-    attributes (n, L): the attributes of the training rows.
-    Returns the signatures, columns in the order of the attributes.
+    signatures (classes, L): 0/1 or -1/1, NaN where unknown; a frame's index names the classes. Returns them
+    as -1 or 1, 0 where unknown, columns in the order of the attributes; and the names of the classes
+        (classes,), or their numbers.
     Raises ValueError if there are none, an entry is no label, or the attributes are others.
     """
     if signatures is None:
@@ -46,7 +33,7 @@ def read_signatures(signatures: Any, attributes: LabelMatrix) -> SignatureTable:
         signs = signs[:, _column_order(table.names, attributes.names)]
     index = getattr(signatures, "index", None) if hasattr(signatures, "columns") else None
     classes = np.arange(len(table)) if index is None else np.asarray(index)
-    return SignatureTable(signs, classes)
+    return signs, classes
 
 
 def _column_order(names: Array, wanted: Array) -> list[int]:
@@ -59,14 +46,12 @@ def _column_order(names: Array, wanted: Array) -> list[int]:
     return [place[str(name)] for name in wanted]
 
 
-def read_class_prior(class_prior: Any, table: SignatureTable) -> Array:
-    """Read the weights of the classes.
+def read_class_prior(class_prior: Any, classes: Array) -> Array:
+    """Read the weights of the classes, None for equal ones, and scale them to sum to 1.
 
-    class_prior (classes,): non-negative weights; None for equal ones.
-    Returns (classes,): the weights, scaled to sum to 1.
-    Raises ValueError if it has another length, or a weight is negative, infinite or NaN, or all are 0.
+    Raises ValueError if there are not as many, a weight is negative, infinite or NaN, or all are 0.
     """
-    n_classes = len(table.classes)
+    n_classes = len(classes)
     prior = np.ones(n_classes) if class_prior is None else np.asarray(class_prior, dtype=np.float64)
     if prior.shape != (n_classes,):
         raise ValueError(
@@ -75,7 +60,7 @@ def read_class_prior(class_prior: Any, table: SignatureTable) -> Array:
     bad = np.flatnonzero(~np.isfinite(prior) | (prior < 0))
     if len(bad):
         raise ValueError(
-            f"class_prior of class {table.classes[bad[0]]!s} is {prior[bad[0]]}; weights are numbers >= 0."
+            f"class_prior of class {classes[bad[0]]!s} is {prior[bad[0]]}; weights are numbers >= 0."
         )
     if not prior.any():
         raise ValueError("class_prior is 0 for every class; at least one must be positive.")

@@ -111,11 +111,7 @@ def _by_frequency(csr: sp.csr_array) -> sp.csr_array:
 
 
 def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
-    """Copy columns into tiles, and zeros into what is left of the last one.
-
-    columns (n, p): the columns, p > 16 (t - 1) and p <= 16 t.
-    Shapes: tiles (t, n, 16).
-    """
+    """Copy columns (n, p) into tiles (t, n, 16), and zeros into what is left of the last one."""
     full, rest = divmod(columns.shape[1], TILE)
 
     def one(rows: slice) -> None:
@@ -129,11 +125,7 @@ def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
 
 
 def from_tiles(tiles: Array, columns: Array, workers: Workers) -> None:
-    """Copy tiles into columns.
-
-    columns (n, p): the columns, p > 16 (t - 1) and p <= 16 t.
-    Shapes: tiles (t, n, 16).
-    """
+    """Copy tiles (t, n, 16) into columns (n, p)."""
     full, rest = divmod(columns.shape[1], TILE)
 
     def one(rows: slice) -> None:

@@ -101,7 +101,10 @@ class GradientOperator:
 
 
 class LabelEntries(Protocol):
-    """The loss of all entries."""
+    """The loss of all entries.
+
+    Shapes: image (rows, k), of the factor that moves, and fixed (columns, k).
+    """
 
     shape: tuple[int, int]
     is_quadratic: bool
@@ -113,22 +116,10 @@ class LabelEntries(Protocol):
         """The same entries, rows and columns exchanged."""
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
-        """Evaluate the loss to second order.
-
-        image (rows, k): the image of the factor that moves.
-        Shapes: fixed (columns, k).
-        """
+        """Evaluate the loss to second order."""
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
-        """Compute the loss of each row.
-
-        image (rows, k): the image of the factor that moves.
-        Shapes: fixed (columns, k), result (rows,).
-        """
+        """Compute the loss of each row, shape (rows,)."""
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
-        """Give the matrix of gradients as an operator.
-
-        image (rows, k): the image of the factor that moves.
-        Shapes: fixed (columns, k).
-        """
+        """Give the matrix of gradients as an operator."""

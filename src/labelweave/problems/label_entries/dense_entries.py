@@ -119,7 +119,7 @@ class DenseEntries:
             signs, weights = self._block(block, image)
             scores = image[block, ...] @ across
             values[block] = _row_sums(weights * self.loss.value(signs, scores), xp.float64)
-            gradients[block, ...] = (weights * self.loss.slope(signs, scores)) @ fixed
+            gradients[block, ...] = (weights * self.loss.gradient(signs, scores)) @ fixed
             curvature = weights * self.loss.curvature(signs, scores)
             means[block] = _row_sums(curvature) / total
             if keeps:
@@ -151,7 +151,7 @@ class DenseEntries:
 
         def at(block: slice) -> tuple[Array, Array, Array]:
             signs, weights = self._block(block, image)
-            return signs, weights, self.loss.slope(signs, image[block] @ across)
+            return signs, weights, self.loss.gradient(signs, image[block] @ across)
 
         def matmul(right: Array) -> Array:
             def part(block: slice) -> Array:

@@ -55,12 +55,7 @@ class QuadraticEntries:
     def from_pattern(
         cls, positives: sp.csr_array, weights: PerRow, background: float, workers: Workers
     ) -> QuadraticEntries:
-        """Make the loss of a pattern of positive entries.
-
-        positives (n, L): non-zero where a label is there.
-        weights: weights of the rows, of the type to compute in.
-        background: the weight of an entry that is not positive.
-        """
+        """Make the loss of a pattern of positive entries (n, L), with weights of the rows."""
         products = SparseProducts(positives, weights.dtype, workers)
         return cls(products, weights, np.ones(positives.shape[1], weights.dtype), background, workers)
 
@@ -68,13 +63,9 @@ class QuadraticEntries:
     def transposed(self) -> QuadraticEntries:
         """The same entries, rows and columns exchanged."""
         if self._transposed is None:
-            self._transposed = QuadraticEntries(
-                self.positives.transposed,
-                self.column_weights,
-                self.row_weights,
-                self.background,
-                self.workers,
-            )
+            weights = self.column_weights, self.row_weights
+            turned = self.positives.transposed
+            self._transposed = QuadraticEntries(turned, *weights, self.background, self.workers)
         return self._transposed
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
@@ -114,10 +105,8 @@ class QuadraticEntries:
             inner = self.workers.inner(image, scaled)
             return np.asarray(columns * b * self.workers.matmul(fixed, inner) + correction.adjoint(scaled))
 
-        def conjugate(share: float) -> float:
-            return self._conjugate(share, image, fixed, scores.astype(np.float64))
-
-        return GradientOperator(matmul, adjoint, conjugate)
+        exact = scores.astype(np.float64)
+        return GradientOperator(matmul, adjoint, lambda share: self._conjugate(share, image, fixed, exact))
 
     def _conjugate(self, share: float, image: Array, fixed: Array, scores: Array) -> float:
         """Add up the conjugates: of the background everywhere, and what positive entries have instead."""

@@ -47,13 +47,7 @@ class SampledEntries:
         workers: Workers,
         factors: EntryWeights | None = None,
     ) -> SampledEntries:
-        """Make the loss of a matrix of signs.
-
-        loss: the loss of an entry.
-        signs (n, L): +1 and -1 at observed entries.
-        row_weights: weights of the rows, of the type to compute in.
-        negative_weight: what the weights of negative entries are multiplied with.
-        """
+        """Make the loss of a matrix of signs (n, L), with weights of the rows in the type to compute in."""
         products = SparseProducts(signs, row_weights.dtype, workers)
         weights = np.repeat(row_weights, np.diff(signs.indptr))
         weights *= np.where(products.values > 0, 1.0, negative_weight).astype(weights.dtype)
@@ -71,7 +65,7 @@ class SampledEntries:
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         scores = self.signs.sampled(image, fixed)
-        gradients = self._with(self.weights * self.loss.slope(self.signs.values, scores))
+        gradients = self._with(self.weights * self.loss.gradient(self.signs.values, scores))
         curvature = self.weights * self.loss.curvature(self.signs.values, scores)
 
         def curve(direction: Array) -> Array:
@@ -87,7 +81,7 @@ class SampledEntries:
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         signs = self.signs.values
-        gradients = self.loss.slope(signs, self.signs.sampled(image, fixed))
+        gradients = self.loss.gradient(signs, self.signs.sampled(image, fixed))
         matrix = self._with(self.weights * gradients)
 
         def conjugate(share: float) -> float:
