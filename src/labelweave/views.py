@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["FactsInHTML", "register", "view"]
-
 _FINDERS: dict[str, Callable[[], Callable[..., Any]]] = {}
 
 

@@ -18,8 +18,6 @@ from typing import Any
 
 import numba
 
-__all__ = ["njit"]
-
 
 def njit(**options: Any) -> Callable[[Any], Any]:
     """Make the decorator that compiles a loop; the options are Numba's."""

@@ -16,9 +16,8 @@ import numpy as np
 
 from labelweave._loops.compiling import njit
 from labelweave._loops.coordinate_ascent import LOOP, prefetch_example
-from labelweave._loops.sparse_products import WIDTH, add_rows, add_to_rows
-
-__all__ = ["sweep_dense_covariance", "sweep_factor_covariance"]
+from labelweave._loops.sparse_products import add_rows, add_to_rows
+from labelweave._loops.vector_code import WIDTH
 
 
 @njit(**LOOP)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from labelweave._loops.compiling import njit
 
-__all__ = ["move_cuts"]
-
 
 @njit(nogil=True, cache=True)
 def move_cuts(  # type: ignore[no-untyped-def]

@@ -13,8 +13,6 @@ import numpy as np
 
 from labelweave._loops.compiling import njit
 
-__all__ = ["best_sizes"]
-
 LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 

@@ -15,8 +15,6 @@ from numba.extending import intrinsic
 
 from labelweave._loops.vector_code import Code, Vector, require_one_type, require_signs
 
-__all__ = ["add_entry_sums", "box_step"]
-
 
 def _sign_and_gradient(code: Code, pointers: list[Any]) -> tuple[Vector, Vector, Vector]:
     """Return y, the target y m(y), and target - score, from the addresses of scores, signs, margins."""

@@ -17,8 +17,6 @@ import numpy as np
 
 from labelweave._loops.compiling import njit
 
-__all__ = ["rank_pairs"]
-
 _TINY = 1e-30
 
 # not all of fastmath, so that numbers that overflowed can be told

@@ -6,8 +6,6 @@ import numpy as np
 
 from labelweave._loops.compiling import njit
 
-__all__ = ["sigmoid_sums"]
-
 LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 

@@ -24,18 +24,6 @@ from numba.extending import intrinsic
 from labelweave._loops.compiling import njit
 from labelweave._loops.vector_code import WIDTH, Code, Vector, require_one_type
 
-__all__ = [
-    "WIDTH",
-    "add_rows",
-    "add_to_rows",
-    "cut_rows",
-    "entry_dots",
-    "multiply_table",
-    "prefetch",
-    "sample_dots",
-    "sum_columns",
-]
-
 _INT64 = ir.IntType(64)
 _CHAINS = 4  # independent sums, to hide the latency of an addition
 _AHEAD = 24  # entries; 8 and 16 measured slower, 48 no faster

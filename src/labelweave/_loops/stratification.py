@@ -14,8 +14,6 @@ import scipy.sparse as sp
 from labelweave._loops.compiling import njit
 from labelweave.array_types import Array
 
-__all__ = ["pair_codes", "spread_rows"]
-
 _NOWHERE = -1  # the place of a label that has left the heap, and the part of a row that waits
 
 

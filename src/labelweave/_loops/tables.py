@@ -6,8 +6,6 @@ import numpy as np
 
 from labelweave._loops.compiling import njit
 
-__all__ = ["add_column_products", "add_multiples", "multiply_and_add_rows", "row_product_sums"]
-
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def add_multiples(target, factors, vector):  # type: ignore[no-untyped-def]

@@ -16,8 +16,6 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 
-__all__ = ["WIDTH", "Code", "Vector", "require_one_type", "require_signs"]
-
 WIDTH = 16
 _FAST = ["fast"]
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from labelweave._loops.compiling import njit
 
-__all__ = ["in_runs", "rows_above"]
-
 
 @njit(nogil=True, cache=True)
 def in_runs(rows, runs, length):  # type: ignore[no-untyped-def]

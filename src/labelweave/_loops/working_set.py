@@ -21,15 +21,6 @@ from numba.extending import intrinsic
 from labelweave._loops.compiling import njit
 from labelweave._loops.coordinate_ascent import LOOP
 
-__all__ = [
-    "begin_visit",
-    "choose_second",
-    "largest_gradients",
-    "solve_two_variables",
-    "spread_scores",
-    "take_step",
-]
-
 _SAFE = 1 - 1e-6  # a pair is left out when K_pq^2 is above this share of K_pp K_qq
 _NONE = 1e-9  # a gradient below this share of the first variable's is 0 but for rounding
 _SHORT = 4e-16  # a step below this share of the distance between its bounds is rounding

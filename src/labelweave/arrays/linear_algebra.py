@@ -22,34 +22,6 @@ from threadpoolctl import threadpool_limits
 
 from labelweave.array_types import Array
 
-__all__ = [
-    "PANEL",
-    "CholeskyFactor",
-    "RowPanels",
-    "Workers",
-    "add_to_diagonal",
-    "as_type",
-    "block_of",
-    "column_products",
-    "columns_of",
-    "contiguous",
-    "copied",
-    "dot",
-    "eigh",
-    "group_products",
-    "inner_product",
-    "is_double",
-    "is_numpy",
-    "length",
-    "like",
-    "namespace",
-    "panels",
-    "put_columns",
-    "rows_of",
-    "to_numpy",
-]
-
-
 PANEL = 512  # rows of a panel
 _NARROW = 128  # columns of a right factor up to which its transpose goes first
 _ENTRIES = 2**15  # of each array in a panel: 256 KB in float64

@@ -17,8 +17,6 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import _check_sample_weight, _fit_context, with_callbacks
 
-__all__ = ["BaselineClassifier", "FactorClassifier", "TrainingData"]
-
 _GOOD = ("converged", "complete")
 
 

@@ -29,9 +29,6 @@ from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
-__all__ = ["BinaryRelevance"]
-
-
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _LABELS_AT_ONCE = 256
 

@@ -24,8 +24,6 @@ from labelweave.labels.label_matrix import shown_name
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval
 
-__all__ = ["CPLST", "PLST"]
-
 Product = Callable[[Array], Array]
 
 

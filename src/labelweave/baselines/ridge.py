@@ -16,9 +16,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh, lsmr
 
 from labelweave.array_types import Array, RowsByRows
 
-__all__ = ["CenteredMatrix", "Ridge", "leading_directions", "make_ridge"]
-
-
 _LARGEST_GRAM = 8000  # rows of a matrix that is factorised, 512 MB
 _LARGEST_TABLE = 50_000_000  # entries of a matrix that is decomposed, 400 MB
 _LEAST_SHARE = float(np.sqrt(np.finfo(np.float64).eps))  # so that half of the digits survive a solve

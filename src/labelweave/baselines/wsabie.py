@@ -29,9 +29,6 @@ from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import TraceRecord
 
-__all__ = ["WSABIE", "RankingFit", "RankingSettings"]
-
-
 _COUNT = Interval(Integral, 1, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NO_LIMIT = 2**62

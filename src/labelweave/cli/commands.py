@@ -12,8 +12,6 @@ import click
 from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.flags import file_options, label_column_options, unknown_label_option
 
-__all__ = ["convert", "decide", "demo", "evaluate", "inspect", "predict", "report"]
-
 _WRITTEN = ("mulan", "hierarchical_arff", "xmc", "svmlight")
 
 

@@ -18,8 +18,6 @@ from labelweave.datasets import (
     write_xmc,
 )
 
-__all__ = ["run"]
-
 _WRITERS: dict[str, Callable[..., None]] = {
     "mulan": write_mulan,
     "hierarchical_arff": write_hierarchical_arff,

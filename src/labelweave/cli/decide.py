@@ -18,8 +18,6 @@ from labelweave.facts import decision_lines, model_facts
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import known_labels
 
-__all__ = ["run"]
-
 
 def run(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
     """Put a fitted model into classifiers that decide on its scores."""

@@ -16,8 +16,6 @@ import click
 from labelweave.cli.flags import with_options
 from labelweave.cli.messages import flag_of
 
-__all__ = ["DECISIONS", "decision_class", "decision_options", "refused_decisions"]
-
 DECISIONS = {  # the innermost first
     "calibrate": "CalibratedLabelClassifier",
     "tune_threshold": "TunedThresholdClassifier",

@@ -22,9 +22,6 @@ from labelweave.cli.progress import show_progress
 from labelweave.datasets import load_debtags
 from labelweave.metrics import score_table
 
-__all__ = ["run"]
-
-
 _TOL = 1e-2
 _METRICS = {
     "micro_f1": "micro-F1",

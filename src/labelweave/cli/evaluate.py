@@ -17,8 +17,6 @@ from labelweave.estimators import LabelGraphClassifier
 from labelweave.report.measured import measure
 from labelweave.report.reported_rows import read_rows
 
-__all__ = ["metric_table", "run"]
-
 
 def run(model: str, data: str, as_json: bool, **options: Any) -> None:
     """Print the metrics of a model on labelled rows."""

@@ -17,8 +17,6 @@ from labelweave.cli.messages import require_writable
 from labelweave.cli.model_flags import model_flag_options
 from labelweave.cli.model_table import MODELS
 
-__all__ = ["fit"]
-
 _GRAPHS = ("learn", "chow-liu", "full", "none")
 
 

@@ -13,8 +13,6 @@ from labelweave.cli.messages import flag_of, refuse
 from labelweave.cli.model_flags import alternatives, refused_values
 from labelweave.cli.model_table import model_table
 
-__all__ = ["FitRequest", "Relations"]
-
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
 _COVARIANCES = ("covariance", "covariance_from", "signatures")
 _SOURCES = ("taxonomy", "data_taxonomy", *_COVARIANCES)

@@ -12,8 +12,6 @@ from labelweave.cli.messages import note, print_lines, size_of
 from labelweave.decisions.layers import innermost
 from labelweave.facts import CliqueFacts, ModelFacts, decision_lines, model_facts
 
-__all__ = ["explain_end", "print_summary", "tie_lines"]
-
 Lines = dict[str, str]
 
 _INTERRUPTED = 130

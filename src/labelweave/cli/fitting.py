@@ -29,8 +29,6 @@ from labelweave.decisions.base import layers
 from labelweave.estimators import TableModel
 from labelweave.labels import LabelMatrix
 
-__all__ = ["models_to_compare", "read_training_rows", "run_fit"]
-
 _FOR_CLASSES = ("max-margin", "kernel-logistic")
 _SEPARATORS = (",", ";", "|")
 _LISTED = {"rank": "ranks", "regularization": "regularizations"}

@@ -13,16 +13,6 @@ from labelweave.cli.messages import flag_of
 if TYPE_CHECKING:
     from labelweave.datasets import TableColumns
 
-__all__ = [
-    "DataFlags",
-    "column_options",
-    "file_options",
-    "label_column_options",
-    "reading",
-    "unknown_label_option",
-    "with_options",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _FORMATS = ("mulan", "hierarchical_arff", "xmc", "svmlight", "table")  # of datasets, slow to import

@@ -31,8 +31,6 @@ from labelweave.facts.record import RoundFacts
 from labelweave.model_files import read_model_file
 from labelweave.model_files.safe_file import replacing_file
 
-__all__ = ["run"]
-
 _MOST_NAMES = 8
 _MOST_TIES = 10
 _MOST_WRITTEN = 2000  # labels of which JSON holds the covariance

@@ -26,8 +26,6 @@ from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.metrics.known_labels import classes_of_labels
 
-__all__ = ["Targets", "hint_at_classes", "structures", "training_targets"]
-
 Columns = TableColumns | None  # what the columns of the training table were; None for other formats
 
 

@@ -14,19 +14,6 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "console",
-    "did_you_mean",
-    "flag_of",
-    "note",
-    "print_json",
-    "print_lines",
-    "refuse",
-    "require_writable",
-    "size_of",
-    "with_flags",
-]
-
 _RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
 _WIDTH = 79
 

@@ -12,8 +12,6 @@ from labelweave.cli.flags import reading
 from labelweave.cli.messages import flag_of
 from labelweave.cli.model_table import Parameter, Range, model_table
 
-__all__ = ["alternatives", "model_flag_options", "refused_values"]
-
 _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the value and help
     "tol": "Relative duality gap to reach; low-rank: share by which a round must lower the objective for "
         "another one.",

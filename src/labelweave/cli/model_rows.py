@@ -27,10 +27,6 @@ from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
 from labelweave.labels import LabelMatrix
 
-__all__ = ["Model", "RowBlock", "chosen_classes", "classifier_of", "features_of", "has_one_class_a_row",
-           "has_probabilities", "open_model", "probabilities_of", "ranking_offsets", "read_labeled_rows",
-           "row_blocks", "scorer_of", "scores_of", "truth_of", "with_last_labels"]  # fmt: skip
-
 Classifier = LabelClassifier | DecisionClassifier
 Model = TableModel | Classifier
 

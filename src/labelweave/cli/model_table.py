@@ -20,8 +20,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["MODELS", "ModelTable", "Parameter", "Range", "class_of", "model_table"]
-
 MODELS = {
     "max-margin": "labelweave.estimators:MaxMarginClassifier",
     "kernel-logistic": "labelweave.estimators:KernelLogisticClassifier",

@@ -24,8 +24,6 @@ from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.inference import rejected
 
-__all__ = ["run"]
-
 Record = dict[str, Any]
 
 

@@ -18,8 +18,6 @@ import click
 
 from labelweave.cli.messages import did_you_mean, note, with_flags
 
-__all__ = ["main"]
-
 _COMMANDS = {
     "fit": "Fit a model to a data file and save it.",
     "decide": "Tune or calibrate a fitted model on held-out rows.",

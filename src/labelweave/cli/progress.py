@@ -21,8 +21,6 @@ from labelweave.cli.messages import console, note
 from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.base import DecisionClassifier
 
-__all__ = ["GapBar", "GapLines", "count_fits", "end_at_interrupts", "show_progress"]
-
 _PART = " of a part"
 _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages

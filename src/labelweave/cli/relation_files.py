@@ -16,8 +16,6 @@ from labelweave.array_types import Array
 from labelweave.datasets import DataFileError
 from labelweave.datasets.data_file import finite_number, numbered_lines
 
-__all__ = ["read_covariance", "read_graph", "read_signatures", "read_taxonomy"]
-
 _TAB_SUFFIXES = (".tsv", ".tab")
 _SEPARATOR = "/"
 _WANTED = "a parent and a child, or on every line a path such as a/b/c"

@@ -12,8 +12,6 @@ from labelweave.cli.model_rows import open_model, read_labeled_rows, truth_of
 from labelweave.model_files import read_model_file
 from labelweave.report import ReportOptions, write_report
 
-__all__ = ["run"]
-
 _QUIET_SECONDS = 2.0
 
 

@@ -18,8 +18,6 @@ from labelweave.datasets.table_columns import ColumnRoles
 from labelweave.datasets.table_files import table_kind
 from labelweave.datasets.xmc import read_xmc
 
-__all__ = ["FORMATS", "detect_format", "read_any"]
-
 _READERS: dict[str, Callable[..., LabeledData]] = {
     "mulan": read_mulan,
     "hierarchical_arff": read_hierarchical_arff,

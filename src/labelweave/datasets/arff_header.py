@@ -14,8 +14,6 @@ from functools import cached_property
 
 from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 
-__all__ = ["ArffHeader", "Attribute", "quoted", "read_header", "split_cells"]
-
 QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _NAME = re.compile(rf"({QUOTED}|[^\s{{]+)\s*(.*)$")
 _CELL = re.compile(rf"[ \t]*({QUOTED}|[^,'\"]*?)[ \t]*(,|$)")

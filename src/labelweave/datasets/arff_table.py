@@ -22,9 +22,6 @@ from labelweave.datasets.csr_parts import csr_from_counts, with_missing_entries,
 from labelweave.datasets.data_file import DataFileError, PathLike, refuse_open_end
 from labelweave.labels import LabelMatrix
 
-__all__ = ["ArffRows", "DenseRowParser", "data_lines", "read_rows"]
-
-
 _NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")
 _PAIR = re.compile(rf"[ \t]*(\d+)[ \t]+({QUOTED}|[^,\s'\"]+)[ \t]*(,|$)", re.ASCII)
 

@@ -15,16 +15,6 @@ import scipy.sparse as sp
 
 from labelweave.labels import LabelMatrix
 
-__all__ = [
-    "csr_from_counts",
-    "joined",
-    "ones_from_counts",
-    "row_of",
-    "rows_of_labels",
-    "with_missing_entries",
-    "with_narrow_indices",
-]
-
 
 def csr_from_counts(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], counts: Any, n_columns: int

@@ -19,8 +19,6 @@ from typing import Any
 
 from labelweave.model_files.safe_file import replacing_file
 
-__all__ = ["DataFileError", "PathLike", "numbered_lines", "read_blocks", "replaced_file"]
-
 PathLike = str | os.PathLike[str]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

@@ -18,8 +18,6 @@ from sklearn.utils import Bunch
 
 from labelweave.datasets.csr_parts import csr_from_counts
 
-__all__ = ["load_debtags"]
-
 Arrays = dict[str, npt.NDArray[Any]]
 SUFFIXES = ("", "_test", "_untagged")
 

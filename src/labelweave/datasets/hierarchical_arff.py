@@ -25,8 +25,6 @@ from labelweave.datasets.data_file import (
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
 
-__all__ = ["read_hierarchical_arff", "write_hierarchical_arff"]
-
 
 def read_hierarchical_arff(path: PathLike) -> LabeledData:
     """Read a hierarchical ARFF file.

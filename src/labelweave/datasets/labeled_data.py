@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from labelweave.labels import LabelMatrix, Taxonomy
 
-__all__ = ["LabeledData"]
-
 
 @dataclass(frozen=True)
 class LabeledData:

@@ -26,9 +26,6 @@ from labelweave.datasets.csr_parts import row_of
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, read_blocks, replaced_file
 from labelweave.datasets.labeled_data import LabeledData
 
-__all__ = ["read_mulan", "write_mulan"]
-
-
 _MEKA_COUNT = re.compile(r"\s-[cC]\s+(-?\d+)")
 _BLOCK_ROWS = 1000
 _WRITTEN_BLANKS = str.maketrans("\t\n\r", "   ")

@@ -25,8 +25,6 @@ from labelweave.datasets.data_file import (
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
 
-__all__ = ["read_svmlight", "write_svmlight"]
-
 _LONGEST_INDEX = 100
 
 

@@ -20,9 +20,6 @@ from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_cou
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
 
-__all__ = ["make_clique_toy", "make_taxonomy", "make_text_like"]
-
-
 _BLOCK_ROWS = 4096
 _PILOT_ROWS = 512
 _KEYWORDS = 12

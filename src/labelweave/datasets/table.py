@@ -25,9 +25,6 @@ from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.labels import LabelMatrix
 
-__all__ = ["UnknownLabels", "iterate_table", "read_table", "read_table_columns"]
-
-
 UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 

@@ -10,8 +10,6 @@ from typing import Any, Literal, TypedDict
 from labelweave.datasets.data_file import DataFileError, finite_number
 from labelweave.datasets.table_files import RawTable
 
-__all__ = ["ColumnRoles", "TableColumns", "column_names", "is_missing", "number"]
-
 _MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
 _MOST_CATEGORIES = 50
 _FEATURES = ("text", "categorical", "numeric")

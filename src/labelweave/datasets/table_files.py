@@ -20,8 +20,6 @@ from labelweave.datasets.data_file import (
     numbered_lines,
 )
 
-__all__ = ["RawTable", "escaped", "raw_tables", "table_kind"]
-
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")

@@ -21,8 +21,6 @@ from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names
 from labelweave.model_files.storable import storable
 
-__all__ = ["TableVectorizer"]
-
 
 @storable("TableVectorizer")
 class TableVectorizer:

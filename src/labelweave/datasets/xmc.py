@@ -31,9 +31,6 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.svmlight import indexed_value, whole_number
 from labelweave.labels import LabelMatrix
 
-__all__ = ["parse_carefully", "parse_quickly", "read_xmc", "write_xmc"]
-
-
 _DIGIT, _NUMBER_SIGN, _DELIMITER, _OTHER = range(4)
 _KINDS = np.full(256, _OTHER, np.uint8)
 _KINDS[list(b"0123456789")] = _DIGIT

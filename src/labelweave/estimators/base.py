@@ -21,9 +21,6 @@ from labelweave.model_files import save_object
 from labelweave.sklearn_compat import CallbackSupportMixin
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
-__all__ = ["CALLER", "LabelClassifier"]
-
-
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
 CALLER = 6  # frames from a warning to the line that called fit, two decorators among them

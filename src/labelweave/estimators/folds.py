@@ -15,9 +15,6 @@ from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import read_splits
 
-__all__ = ["LearningBlock", "drawn_blocks", "held_out_rows", "reusable_splits", "shown_splits"]
-
-
 _PARTS = 5
 
 

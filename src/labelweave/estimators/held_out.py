@@ -13,8 +13,6 @@ from labelweave.inference.thresholds.objective import ObjectiveName
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["THRESHOLD_RULES", "HeldOutScores", "Rule", "best_thresholds", "hold_out"]
-
 
 class Rule(NamedTuple):
     """What thresholds are to be best for."""

@@ -28,8 +28,6 @@ from labelweave.model_files import (
 from labelweave.solvers import SolverResult, Status
 from labelweave.solvers.frame import Certificate, OnCheck, Solver, State
 
-__all__ = ["Journal", "data_fingerprint"]
-
 AnyState = TypeVar("AnyState", bound=State)
 
 _SECONDS = 30.0  # between two writes

@@ -15,8 +15,6 @@ from labelweave.estimators.targets import TargetForm
 from labelweave.metrics import subset_accuracy
 from labelweave.views import FactsInHTML
 
-__all__ = ["LabelPredictions"]
-
 
 class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
     """Base of the classifiers of labels, and of those that decide on the scores of others."""

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-__all__ = ["FitArguments", "FitProgress"]
-
 _STEPS_A_DECADE = 10
 
 Model = Callable[[], Any] | None  # makes what was fitted so far, where a callback asks for it

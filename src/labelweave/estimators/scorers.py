@@ -20,19 +20,6 @@ from labelweave.features.gram import LowRankGram
 from labelweave.model_files import storable
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
-__all__ = [
-    "FactorScorer",
-    "HasScorer",
-    "KernelExpansion",
-    "KernelScorer",
-    "LinearScorer",
-    "Scorer",
-    "dense_rows",
-    "expansion",
-    "kernel_scorer",
-    "scorer_of_parts",
-]
-
 _KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
 
 

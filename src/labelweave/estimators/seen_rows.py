@@ -23,8 +23,6 @@ from labelweave.estimators.targets import (
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
 
-__all__ = ["SeenRows", "carried_columns", "warn_of_lost_rows"]
-
 
 @dataclass(frozen=True)
 class SeenRows:

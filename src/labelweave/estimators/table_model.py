@@ -11,8 +11,6 @@ from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.estimators.base import LabelClassifier
 from labelweave.model_files import save_object, storable
 
-__all__ = ["TableModel"]
-
 
 @storable("TableModel")
 class TableModel:

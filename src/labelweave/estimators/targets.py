@@ -19,22 +19,6 @@ from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 
-__all__ = [
-    "ClassTargets",
-    "TargetForm",
-    "check_lengths",
-    "costs_by_label",
-    "has_many_labels",
-    "label_form",
-    "node_name",
-    "read_classes",
-    "read_entry_weights",
-    "read_targets",
-    "require_observed",
-    "taxonomy_of",
-    "weights_of_entries",
-]
-
 
 @dataclass(frozen=True)
 class TargetForm:

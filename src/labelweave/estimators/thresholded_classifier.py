@@ -26,8 +26,6 @@ from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import SolverResult, Status
 
-__all__ = ["KernelClassifier", "ThresholdedClassifier", "fit_after"]
-
 _KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
 
 

@@ -21,8 +21,6 @@ from labelweave.arrays.linear_algebra import is_numpy, like, to_numpy
 from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_products import SparseProducts
 
-__all__ = ["DenseMap", "FactorMap", "IdentityMap", "KernelMap", "SparseMap", "explicit_map"]
-
 
 class FactorMap(Protocol):
     """The map from a factor of shape (m, k) to its image of shape (n, k)."""

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["FeatureMatrix"]
-
 
 class FeatureMatrix:
     """The features of ``n`` rows, checked once: finite numbers, dense or CSR.

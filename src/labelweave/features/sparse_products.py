@@ -29,9 +29,6 @@ from labelweave._loops.sparse_products import cut_rows, multiply_table, sample_d
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, aligned_empty, panels
 
-__all__ = ["SparseProducts"]
-
-
 _LINE = 64  # bytes of a cache line
 _NEAR = 12 * 2**20  # bytes of a table in the caches, of which others use a part too
 _BLOCKS = (3 * 2**18, _NEAR)  # bytes of blocks of rows, for the second and for the third level cache

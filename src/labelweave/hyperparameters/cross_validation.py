@@ -37,16 +37,6 @@ from labelweave.solvers import SolverResult, Status
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver, NewtonSystem, inner_products
 
-__all__ = [
-    "Criterion",
-    "CrossValidationLikelihood",
-    "Evaluation",
-    "FoldedData",
-    "InnerSettings",
-    "MeanCriterion",
-    "kernel_gradient",
-]
-
 _MOST_ITERATIONS = 500  # in the solve for the gradient
 _SIDE = 512  # of the blocks in which derivatives of a kernel are computed
 _LANES = 4

@@ -30,19 +30,6 @@ from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
-__all__ = [
-    "Box",
-    "FeatureWidths",
-    "GivenCovariance",
-    "LearnedCoupling",
-    "LearnedIntercepts",
-    "NodeGroups",
-    "PriorFamily",
-    "PriorGradient",
-    "TermGradient",
-    "TiedPriors",
-]
-
 Box = list[tuple[float | None, float | None]]
 
 _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor

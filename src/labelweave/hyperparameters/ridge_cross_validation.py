@@ -37,8 +37,6 @@ from labelweave.hyperparameters.priors import PriorFamily, PriorGradient
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
-__all__ = ["FoldedRidge", "RidgeCrossValidation", "RidgePriors"]
-
 
 class RidgePriors(PriorFamily):
     """One kernel for all labels, and one lambda.

@@ -23,16 +23,6 @@ from labelweave.hyperparameters.cross_validation import Evaluation, MeanCriterio
 from labelweave.hyperparameters.priors import Box, PriorFamily
 from labelweave.solvers.frame import State
 
-__all__ = [
-    "EvaluationLog",
-    "LearnedParameters",
-    "SearchRecord",
-    "SearchSettings",
-    "SearchState",
-    "StagedSearch",
-    "learn",
-]
-
 _MOST_STARTS, _MOST_FAILURES = 20, 7
 _WORSE = 1.01  # times the best loss: the search does not go on to where it is higher
 _FAR = 1e8

@@ -27,8 +27,6 @@ from labelweave.arrays import panels
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 from labelweave.inference.thresholds.search import changes_on_lines, ranked_groups
 
-__all__ = ["ConformalThreshold", "control_mistakes"]
-
 Control = Literal["false_negatives", "false_discoveries"]
 Guarantee = Literal["probability", "expectation"]
 

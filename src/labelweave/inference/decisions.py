@@ -18,8 +18,6 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
 
-__all__ = ["best_parent", "least_expected_loss", "most_probable", "rejected"]
-
 Integers = npt.NDArray[np.intp]
 
 _ROUNDING = 64 * np.finfo(np.float64).eps  # the order of a sum must not choose among equal decisions

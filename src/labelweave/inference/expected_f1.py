@@ -15,9 +15,6 @@ from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.inference.labeled_scores import read_score_table
 
-__all__ = ["ExpectedF1Sizes", "expected_f1_sizes"]
-
-
 _MOST_LABELS = 1000  # of a row that are told apart
 _LEFT_OUT = 1e-9  # probability mass that is not worth an operation
 _BLOCK_ENTRIES = 2**20

@@ -12,9 +12,6 @@ from labelweave.arrays import panels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_matrix import shown_name
 
-__all__ = ["LabeledScores", "ScoreLines", "read_labeled_scores", "read_score_table"]
-
-
 BLOCK_ENTRIES = 2**20
 
 

@@ -13,9 +13,6 @@ import scipy.sparse as sp
 from labelweave.array_types import Array, RowsByClasses
 from labelweave.sklearn_compat import is_pandas_na
 
-__all__ = ["is_missing", "probability_blocks", "read_class_probabilities"]
-
-
 _BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
 _SUM_TOLERANCE = 1e-3  # half precision and printed tables are off by this much
 

@@ -15,8 +15,6 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 
-__all__ = ["LabelMatrix", "checked_names", "frame_names", "shown_name"]
-
 
 class LabelMatrix:
     """The targets of ``n`` rows and ``L`` labels: positive, negative or unobserved.

@@ -19,15 +19,6 @@ from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import as_type, group_products, is_numpy, like
 from labelweave.losses.score_loss import Evaluation, Root
 
-__all__ = [
-    "ENTRY_LOSSES",
-    "EntryLoss",
-    "EntrywiseLoss",
-    "LogisticEntryLoss",
-    "SquaredEntryLoss",
-    "SquaredHingeEntryLoss",
-]
-
 
 class EntryLoss(ABC):
     """The value of a loss, its derivatives by the score and its convex conjugate, entry by entry."""

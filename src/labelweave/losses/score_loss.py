@@ -11,8 +11,6 @@ from typing import NamedTuple, Protocol
 
 from labelweave.array_types import Array, Floats
 
-__all__ = ["Evaluation", "Root", "ScoreLoss"]
-
 
 class Evaluation(NamedTuple):
     """A loss at some scores.

@@ -16,8 +16,6 @@ from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import group_products, is_numpy, like
 from labelweave.losses.score_loss import Evaluation, Root
 
-__all__ = ["SoftmaxLoss"]
-
 
 class SoftmaxLoss:
     """Multinomial logistic model; all classes of a fit are one group.

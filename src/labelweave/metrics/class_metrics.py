@@ -23,8 +23,6 @@ from labelweave.metrics._classes import (
 )
 from labelweave.metrics._inputs import mean_of_defined, read_weights
 
-__all__ = ["error_reject_curve", "mean_reciprocal_rank", "parent_accuracy", "taxonomic_loss"]
-
 
 def mean_reciprocal_rank(
     y_true: Any, probabilities: Any, classes: Classes = None, *, sample_weight: Any = None

@@ -11,8 +11,6 @@ from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._classes import as_text, read_values
 
-__all__ = ["Unknown", "classes_of_labels", "known_classes", "known_labels"]
-
 Unknown = Literal["error", "ignore"]
 
 _REMEDY = "drop them, or pass over them with unknown_labels='ignore'"

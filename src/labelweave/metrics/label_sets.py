@@ -22,9 +22,6 @@ from labelweave.metrics._inputs import (
     row_observed_counts,
 )
 
-__all__ = ["f1_score", "hamming_loss", "precision_score", "recall_score", "subset_accuracy"]
-
-
 Average = Literal["micro", "macro", "example", "samples"] | None
 
 

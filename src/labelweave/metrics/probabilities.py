@@ -16,8 +16,6 @@ from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows
 from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, read_weights, row_blocks
 
-__all__ = ["expected_calibration_error", "log_loss"]
-
 
 def log_loss(
     y_true: Any,

@@ -31,9 +31,6 @@ from labelweave.metrics._inputs import (
     stored_rows,
 )
 
-__all__ = ["average_auc", "coverage_error", "label_ranking_average_precision", "ranking_loss"]
-
-
 Counts = npt.NDArray[np.int64]
 
 

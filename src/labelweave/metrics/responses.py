@@ -8,8 +8,6 @@ import numpy as np
 
 from labelweave.array_types import Array, RowsByLabels
 
-__all__ = ["as_score_table", "label_probabilities", "label_scores"]
-
 
 def label_scores(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> RowsByLabels:
     """Score every label by ``decision_function`` or, for want of it, by ``predict_proba``."""

@@ -30,9 +30,6 @@ from labelweave.metrics.responses import as_score_table, label_probabilities, la
 from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensity_scored_precision_at_k
 from labelweave.sklearn_compat import _BaseScorer
 
-__all__ = ["LabelScorer", "get_scorer", "get_scorer_names"]
-
-
 _LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
 _CASES: dict[str, tuple[Callable[..., Any], Any, dict[str, Any]]] = {
     "subset_accuracy": (subset_accuracy, _LABELS, {}),

@@ -39,8 +39,6 @@ from labelweave.metrics.rankings import (
 )
 from labelweave.metrics.top_k import row_gains, row_precisions, top_hits
 
-__all__ = ["class_summary", "score_table"]
-
 
 def score_table(
     Y_true: Any, scores: Any | None = None, Y_pred: Any | None = None, k: Iterable[int] = (1, 3, 5)

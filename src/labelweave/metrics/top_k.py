@@ -29,9 +29,6 @@ from labelweave.metrics._inputs import (
     stored_rows,
 )
 
-__all__ = ["ndcg_at_k", "precision_at_k", "propensities", "propensity_scored_precision_at_k"]
-
-
 Integers = npt.NDArray[np.int64]
 
 

@@ -33,9 +33,6 @@ from safetensors import SafetensorError, safe_open
 
 from labelweave.model_files.safe_file import ModelFileError, replacing_file
 
-__all__ = ["CHECKSUM_PLACE", "is_stored", "map_container", "write_container"]
-
-
 _CHUNK = 2**22  # bytes
 
 FilePath = str | os.PathLike[str]

@@ -18,8 +18,6 @@ from labelweave.model_files.safe_file import ModelFileError, naming_file
 from labelweave.model_files.state import decode, encode, from_json, to_json
 from labelweave.model_files.storable import checked_state, storable_name
 
-__all__ = ["ModelContent", "load_object", "read_model_file", "save_object", "write_model_file"]
-
 _FIELDS = ["kind", "versions", "arrays", "state"]
 _LIBRARIES = ("labelweave", "numpy", "scipy", "scikit-learn")
 

@@ -26,8 +26,6 @@ import scipy.sparse as sp
 from labelweave.model_files.container import is_stored
 from labelweave.model_files.safe_file import ModelFileError
 
-__all__ = ["is_array_name", "pack_arrays", "unpack_arrays"]
-
 _SPARSE_CLASSES: dict[str, Any] = {
     kind.__name__: kind for kind in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix)
 }

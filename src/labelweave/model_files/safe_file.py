@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["ModelFileError", "naming_file", "replacing_file"]
-
 
 @contextmanager
 def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:

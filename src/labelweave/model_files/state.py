@@ -34,9 +34,6 @@ from labelweave.model_files.packed_arrays import is_array_name
 from labelweave.model_files.safe_file import ModelFileError
 from labelweave.model_files.storable import checked_state, registered_class, storable_name
 
-__all__ = ["decode", "encode", "from_json", "to_json"]
-
-
 _KEYS = {
     "__array__": {"__array__"},
     "__tuple__": {"__tuple__"},

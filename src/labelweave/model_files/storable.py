@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeVar
 
-__all__ = ["Storable", "checked_state", "registered_class", "storable", "storable_name"]
-
 
 class Storable(Protocol):
     """What a class needs to be kept in a model file."""

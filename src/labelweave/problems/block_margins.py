@@ -23,9 +23,6 @@ from labelweave.problems.gram_margins import MarginBox, SettledMargins
 from labelweave.problems.resources import Resources
 from labelweave.solvers.frame import State
 
-__all__ = ["BlockMargins", "holds_matrix"]
-
-
 _BLOCK_ROWS = 128
 _FEWEST_BLOCK_ROWS = 8
 _MOST_SWEEPS = 16

@@ -25,8 +25,6 @@ from labelweave.features.gram import Gram
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import storable
 
-__all__ = ["CoupledGram", "GramTerm", "PriorTerm", "ScorePrior"]
-
 
 @dataclass(frozen=True)
 class PriorTerm:

@@ -14,14 +14,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
-from labelweave._loops.sparse_products import WIDTH
+from labelweave._loops.vector_code import WIDTH
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.independent_margins import IndependentMargins
 from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual, MarginPoint
-
-__all__ = ["CoupledMargins", "make_margin_dual"]
 
 _LARGEST_DENSE = 4096  # labels up to which R is written out: 64 MiB in float32
 

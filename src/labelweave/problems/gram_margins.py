@@ -24,9 +24,6 @@ from labelweave.problems.shifted_solves import ShiftedSolves
 from labelweave.solvers.box_dual import dual_value, primal_value
 from labelweave.solvers.frame import relative_gap
 
-__all__ = ["GramMargins", "MarginBox", "SettledMargins", "on_support"]
-
-
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
 _ENTRY_WORK = 100  # operations that a step's passes over the variables are worth, in columns of a factor
 _SUPPORT_STEPS = 30

@@ -23,12 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.coordinate_ascent import sweep_independent
-from labelweave._loops.sparse_products import WIDTH
+from labelweave._loops.vector_code import WIDTH
 from labelweave.array_types import Array
 from labelweave.problems.margin_dual import MarginDual, MarginPoint
 from labelweave.solvers.frame import State
-
-__all__ = ["IndependentMargins"]
 
 _SWEEPS_WITH_CONSTANT_FEATURE = 3
 _STIFFNESS = 0.15

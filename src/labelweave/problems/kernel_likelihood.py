@@ -24,9 +24,6 @@ from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
 from labelweave.solvers.newton_system import NewtonProblem
 
-__all__ = ["KernelLikelihood"]
-
-
 _MOST_MODES = 2500  # labels; eigenvectors of so many take seconds
 _ROWS_OF_SUM = 4096  # of which label by label sums are made at once; they are large for many labels
 _LEAST_SHARE = 0.5  # of the trace in the leading eigenvalues; with less the basis saves little or does harm

@@ -63,8 +63,6 @@ from labelweave.problems.label_entries import (
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
 from labelweave.solvers.trust_region_newton import TrustRegionNewton
 
-__all__ = ["FactorStep", "LowRankFactors", "Penalty", "StepPoint", "choose_entries"]
-
 Penalty = Literal["trace_norm", "ridge"]
 Blocks = Literal["whole", "rows", "columns"]
 

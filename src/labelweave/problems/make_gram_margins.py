@@ -22,8 +22,6 @@ from labelweave.problems.memory_plan import check_feature_bytes, plan_gram
 from labelweave.problems.resources import Resources
 from labelweave.problems.shifted_solves import CholeskySolves, ShiftedSolves, SpectralSolves
 
-__all__ = ["feature_margins", "kernel_margins", "sum_margins"]
-
 _PRODUCT_STEPS = 20
 
 

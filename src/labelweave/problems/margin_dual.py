@@ -33,16 +33,13 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.coordinate_ascent import label_sums, scatter_block
-from labelweave._loops.sparse_products import WIDTH
+from labelweave._loops.vector_code import WIDTH
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.solvers.frame import State
-
-__all__ = ["LabelBlock", "MarginData", "MarginDual", "MarginPoint"]
-
 
 # squared norms and upper bounds beyond which products of them leave the range of the type
 _LARGEST_SINGLE = 1e15

@@ -28,9 +28,6 @@ from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource
 
-__all__ = ["ReducedRankRidge", "RidgeFactors", "RidgeSizes"]
-
-
 # what alternating minimisation takes: rounds times conjugate gradient iterations, each with one product
 _ITERATIONS = 100
 _SPARSE_WORK, _PAIR_WORK, _EIGEN_WORK = 4.0, 60.0, 10.0  # multiplications of a dense product, see choose_gram

@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 from labelweave.arrays import Workers
 
-__all__ = ["Resources"]
-
 
 @dataclass(frozen=True)
 class Resources:

@@ -18,8 +18,6 @@ from labelweave.features.gram import StoredGram
 from labelweave.features.gram.spectrum import GramSpectrum
 from labelweave.labels.covariance import LabelCovariance
 
-__all__ = ["CholeskySolves", "ShiftedSolves", "SpectralSolves"]
-
 
 class ShiftedSolves(Protocol):
     """Solves with ``H + rho I`` for ``H = (N + rest I) (x) R``, which is, or is near, ``K (x) R``."""

@@ -31,9 +31,6 @@ from labelweave.arrays import Workers
 from labelweave.features.gram import Gram
 from labelweave.labels import LabelCovariance
 
-__all__ = ["LabelModes", "RowBasis", "SpectralPreconditioner", "label_modes", "row_basis"]
-
-
 _NEGLIGIBLE = 1e-9  # of the largest eigenvalue
 
 

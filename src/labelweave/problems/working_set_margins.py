@@ -19,8 +19,6 @@ from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox, SettledMargins
 from labelweave.problems.resources import Resources
 
-__all__ = ["WorkingSetMargins"]
-
 
 class WorkingSetMargins:
     """The dual of :class:`~labelweave.solvers.WorkingSetDual`.

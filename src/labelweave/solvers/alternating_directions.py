@@ -39,8 +39,6 @@ from labelweave.solvers.box_newton import newton_steps
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 from labelweave.solvers.interior_point import interior_steps, interior_work
 
-__all__ = ["AlternatingDirections", "SplitState"]
-
 _RELAXATION = 1.6
 _BALANCE = 0.6  # aimed at between the relative primal and dual residuals
 _CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the penalty is changed

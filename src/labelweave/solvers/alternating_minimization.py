@@ -15,15 +15,6 @@ from labelweave.array_types import Array
 from labelweave.solvers.frame import Round, Solver, State, Status
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
-__all__ = [
-    "AlternatingMinimization",
-    "AlternatingState",
-    "FactorPair",
-    "Improved",
-    "PairProblem",
-    "RoundRecord",
-]
-
 # Half steps need not be exact.  Products with the features until the objective is within 1e-3 of the best,
 # on bibtex with rank 0.4 L and the trace norm, by the share of the gradient that a half step leaves:
 # squared loss, 2,000 rows: 64 (0.3), 100 (0.1), 149 (0.01); a fifth of the labels observed: 141, 254, 685;

@@ -24,9 +24,6 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 
-__all__ = ["BlockAscent", "BlockDual", "BlockState"]
-
-
 _PART = 4  # a round visits a quarter of the rows, or one block
 _GREEDY = 0.5  # share of the rows to visit that have the largest shares of the gap
 _RENEWAL = 64  # rounds after which scores that drift are made anew

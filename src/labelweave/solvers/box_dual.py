@@ -21,18 +21,6 @@ from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import column_products, inner_product, like
 from labelweave.solvers.frame import relative_gap
 
-__all__ = [
-    "BestPoints",
-    "BoxTerms",
-    "FreeSystems",
-    "LocalEnd",
-    "Settled",
-    "SplitDual",
-    "dual_value",
-    "dual_value_above",
-    "primal_value",
-]
-
 
 class BoxTerms(Protocol):
     """The arrays that state the objectives, each of shape (n, L)."""

@@ -22,9 +22,6 @@ from labelweave.arrays.linear_algebra import add_to_diagonal, like, to_numpy
 from labelweave.solvers.box_dual import FreeSystems, LocalEnd, dual_value, primal_value
 from labelweave.solvers.frame import relative_gap
 
-__all__ = ["newton_steps"]
-
-
 _MOST_STEPS = 12
 _STEPS_IN_VAIN = 5  # in a row without a smaller gap than the best
 _FARTHEST = 1e3  # of the largest bound, that a variable may be on its way

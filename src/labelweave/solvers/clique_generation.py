@@ -20,8 +20,6 @@ import numpy as np
 from labelweave.solvers.frame import Round, Solver, State, Status
 from labelweave.solvers.passes import PassProblem, PassRecord, PassSolver, PassState
 
-__all__ = ["CliqueGeneration", "CliqueProblem", "Cliques", "GraphRecord", "GrowthState", "Proposal"]
-
 Cliques = tuple[tuple[int, ...], ...]
 
 

@@ -25,9 +25,6 @@ from labelweave._loops.visits import in_runs, rows_above
 from labelweave.array_types import Array
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 
-__all__ = ["BoxDual", "DualCoordinateAscent", "SweepState"]
-
-
 _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
 _HOT_GAIN = 0.3  # a row is visited again if its gain was above this share of the mean
 _RUN = 16  # rows visited in the order in which they lie in memory

@@ -26,9 +26,6 @@ from labelweave.array_types import Array
 from labelweave.arrays.linear_algebra import add_to_diagonal
 from labelweave.solvers.newton_system import NewtonPoint, NewtonProblem, NewtonSystem
 
-__all__ = ["ExactDirections"]
-
-
 _LANES = 4  # sums over columns, whatever the number of threads
 
 

@@ -22,19 +22,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "Certificate",
-    "OnCheck",
-    "Round",
-    "Solver",
-    "SolverResult",
-    "State",
-    "Status",
-    "TraceRecord",
-    "generator_at",
-    "stream_of",
-]
-
 Problem = TypeVar("Problem")
 AnyState = TypeVar("AnyState", bound="State")
 OnCheck = Callable[[Any, Any], bool]

@@ -27,9 +27,6 @@ from labelweave.arrays.linear_algebra import add_to_diagonal
 from labelweave.solvers.box_dual import BoxTerms, LocalEnd, dual_value, primal_value
 from labelweave.solvers.frame import relative_gap
 
-__all__ = ["interior_point", "interior_steps", "interior_work"]
-
-
 _USUAL_STEPS, _MOST_STEPS = 30, 100
 _OVERHEAD = 100  # a step's operations on whole columns, in columns of the factor
 _TINY = 1e-100

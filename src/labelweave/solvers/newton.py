@@ -36,8 +36,6 @@ from labelweave.solvers.newton_system import (
     inner_products,
 )
 
-__all__ = ["NewtonConjugateGradient", "NewtonState", "search_along"]
-
 # residual reductions asked of conjugate gradients; with looser ones steps go astray where scores are sure
 _LOOSEST, _TIGHTEST = 0.25, 0.1
 _FOLLOWED = 2.0  # times what the last step did to the gap (Eisenstat and Walker, choice 2)

@@ -17,16 +17,6 @@ from labelweave.array_types import Array, Floats, GroupedColumns, RowsByRows
 from labelweave.arrays import RowPanels, Workers, namespace
 from labelweave.arrays.linear_algebra import copied, group_products, like
 
-__all__ = [
-    "FunctionGradients",
-    "LinearSolver",
-    "NewtonPoint",
-    "NewtonProblem",
-    "NewtonSystem",
-    "Preconditioner",
-    "inner_products",
-]
-
 # duality gaps so many times the objective are far from the optimum; plain gradients serve better there
 _NEAR = 1e4
 # a preconditioner that does not do this much in so many iterations does harm: few rows with all of the

@@ -33,11 +33,6 @@ import numpy.typing as npt
 
 from labelweave.solvers.frame import Round, Solver, State, Status
 
-__all__ = [
-    "BlockFrankWolfe", "PassProblem", "PassRecord", "PassSolver", "PassState", "ProximalDualAscent",
-    "ProximalProblem", "ProximalState", "SweptProblem",
-]  # fmt: skip
-
 _ENOUGH = 1e-4  # share of the objective below which completing again is not worth it
 _MOST_COMPLETIONS = 20
 

@@ -28,9 +28,6 @@ from labelweave.array_types import Array, GroupedColumns
 from labelweave.arrays.linear_algebra import group_products
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
-__all__ = ["CurvatureRoot", "SymmetrizedGradients"]
-
-
 _SAME = 1e-13  # of the largest dual variable; changes below it are rounding
 _SHORT = 0.5  # of Newton's step: a direction that is good for no longer one asks for more iterations
 _FURTHER = 0.1  # how far the residual is to fall before a direction is tried again

@@ -26,18 +26,6 @@ from labelweave.arrays import Workers, namespace
 from labelweave.arrays.linear_algebra import copied, is_double
 from labelweave.arrays.tables import add_multiple, multiply_and_add
 
-__all__ = [
-    "Descent",
-    "FactorPoint",
-    "FactorProblem",
-    "FactorSolution",
-    "Scalars",
-    "TruncatedStep",
-    "TrustRegionNewton",
-    "descent",
-    "truncated_gradients",
-]
-
 _ACCEPTED, _POOR, _GOOD = 1e-4, 0.25, 0.75  # shares of the decrease that the model promised
 _SHRINK, _GROW = 0.25, 4.0
 _NOISE = {True: 1e-12, False: 1e-7}  # rounding errors of values as a share, in double precision or not

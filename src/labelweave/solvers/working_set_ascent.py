@@ -31,9 +31,6 @@ from labelweave._loops.working_set import (
 from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 
-__all__ = ["WorkingSetAscent", "WorkingSetDual", "WorkingSetState"]
-
-
 _FEWEST_STEPS = 16  # the cap on a visit's steps with few labels, to pay for going to a label and back
 _ENOUGH = 0.3  # a visit ends when the largest gradient is below this share of the one it found
 _FLAT = 1e-14  # a gradient below this share of the largest target is rounding

@@ -12,8 +12,6 @@ from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import _num_samples
 from labelweave.splits.splitters import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 
-__all__ = ["read_splits", "splits_by"]
-
 Rows = npt.NDArray[np.intp]
 
 

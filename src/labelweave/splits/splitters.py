@@ -21,9 +21,6 @@ from labelweave.splits.stratification import (
     train_and_test_rows,
 )
 
-__all__ = ["IterativeStratifiedKFold", "IterativeStratifiedShuffleSplit", "stratified_train_test_split"]
-
-
 _TEST_SHARE = 0.25
 
 

@@ -17,11 +17,6 @@ import numpy.typing as npt
 
 from labelweave.array_types import Floats
 
-__all__ = [
-    "INNER", "LOOP", "SINGLE", "WORD_BITS", "Buckets", "CliqueArrays", "Components", "Limits", "MapPlan",
-    "MapWorkspace", "Residual", "RunOrder", "Search", "allocate_workspace",
-]  # fmt: skip
-
 LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 # For loops that only other loops call: what Python needs to call one takes half of the time of compiling.
 # They make views of arrays that their callers hold, and count no references.

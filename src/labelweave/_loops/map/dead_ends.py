@@ -11,8 +11,6 @@ from __future__ import annotations
 from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import INNER, SINGLE
 
-__all__ = ["decide", "fix_label", "queue_label", "release"]
-
 
 @njit(**INNER)
 def queue_label(label, search):  # type: ignore[no-untyped-def]

@@ -13,8 +13,6 @@ import numpy as np
 from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import INNER, SINGLE
 
-__all__ = ["choose_states", "pass_down", "pass_up"]
-
 
 @njit(**SINGLE)
 def _send_up(beliefs, belief, messages, message, size, clamped):  # type: ignore[no-untyped-def]

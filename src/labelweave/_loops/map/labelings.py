@@ -7,8 +7,6 @@ import numpy as np
 from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import INNER
 
-__all__ = ["improve_part", "score_labels", "table_entry"]
-
 
 @njit(**INNER)
 def table_entry(clique, cliques, tables, labels):  # type: ignore[no-untyped-def]

@@ -19,8 +19,6 @@ import numpy as np
 from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import INNER, SINGLE
 
-__all__ = ["pass_messages", "write_drops"]
-
 _STALLED = 1e-3  # of the gap to close: a sweep that brings less is the last
 
 

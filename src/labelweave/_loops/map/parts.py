@@ -9,8 +9,6 @@ from labelweave._loops.map.message_passing import pass_messages, write_drops
 from labelweave._loops.map.residual import gather_residual
 from labelweave._loops.map.run_order import eliminate_residual, order_residual
 
-__all__ = ["settle_part"]
-
 
 @njit(**INNER)
 def _score_part(residual, constant, labels):  # type: ignore[no-untyped-def]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import INNER, SINGLE
 
-__all__ = ["gather_residual", "take_connected"]
-
 
 @njit(**INNER)
 def take_connected(start, cliques, search, residual):  # type: ignore[no-untyped-def]

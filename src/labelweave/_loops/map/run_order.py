@@ -8,8 +8,6 @@ from __future__ import annotations
 from labelweave._loops.compiling import njit
 from labelweave._loops.map.arrays import INNER, SINGLE, WORD_BITS
 
-__all__ = ["eliminate_residual", "order_residual"]
-
 
 @njit(**INNER)
 def _popcount(word):  # type: ignore[no-untyped-def]

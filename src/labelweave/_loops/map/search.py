@@ -16,8 +16,6 @@ from labelweave._loops.map.labelings import table_entry
 from labelweave._loops.map.parts import settle_part
 from labelweave._loops.map.residual import take_connected
 
-__all__ = ["search_core"]
-
 _ROUNDING = 1e-12  # of the size of all scores: bounds that are closer are equal
 
 

@@ -18,8 +18,6 @@ from labelweave._loops.map.parts import settle_part
 from labelweave._loops.map.residual import take_connected
 from labelweave._loops.map.search import search_core
 
-__all__ = ["eliminate_rows", "margins_of_rows", "solve_one", "solve_rows"]
-
 
 @njit(**SINGLE)
 def _begin_component(first, end, plan, unary, clamp, search):  # type: ignore[no-untyped-def]

@@ -13,8 +13,6 @@ from labelweave._loops.compiling import njit
 from labelweave._loops.structured.arrays import INNER, LOOP
 from labelweave._loops.structured.rows import pass_on, state_of
 
-__all__ = ["ascend_proximally", "group_multipliers"]
-
 
 @njit(**LOOP)
 def group_multipliers(squares, smoothness, multipliers):  # type: ignore[no-untyped-def]

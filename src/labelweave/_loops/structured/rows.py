@@ -15,8 +15,6 @@ import numpy as np
 from labelweave._loops.compiling import njit
 from labelweave._loops.structured.arrays import INNER, LOOP
 
-__all__ = ["add_costs", "add_rows", "ascend_rows", "multiply_rows", "pair_moments", "pass_on", "state_of"]
-
 
 @njit(**INNER)
 def state_of(layout, clique, labels):  # type: ignore[no-untyped-def]

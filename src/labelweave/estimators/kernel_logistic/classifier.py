@@ -46,8 +46,6 @@ from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
 from labelweave.solvers import SolverResult, Status
 
-__all__ = ["KernelLogisticClassifier"]
-
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")

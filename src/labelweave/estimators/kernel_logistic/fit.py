@@ -48,14 +48,6 @@ from labelweave.solvers import SolverResult
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver
 
-__all__ = [
-    "FitSettings",
-    "FittedLikelihood",
-    "LikelihoodData",
-    "LikelihoodFit",
-    "read_likelihood_data",
-]
-
 _FIRST_ROWS = 1000
 _MANY = 3  # times that: rows enough for a first search on a part
 

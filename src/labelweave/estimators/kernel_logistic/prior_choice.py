@@ -23,9 +23,6 @@ from labelweave.hyperparameters import (
 )
 from labelweave.labels import LabelCovariance, Taxonomy
 
-__all__ = ["TIES", "PriorChoice", "paper_gamma", "prior_family"]
-
-
 Grouping = Literal["shared", "class", "level", "subtree"]
 
 TIES = ("shared", "scale", "class", "level", "subtree")

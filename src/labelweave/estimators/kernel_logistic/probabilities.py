@@ -25,8 +25,6 @@ from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
 from labelweave.solvers import SolverResult
 
-__all__ = ["KernelProbabilities"]
-
 
 @storable("LikelihoodScorer")
 @dataclass(frozen=True)

@@ -13,9 +13,6 @@ from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
 
-__all__ = ["GRAPHS", "choose_graph", "graph_with_strengths", "usual_regularization"]
-
-
 GRAPHS = ("learn", "chow-liu", "full", "none")
 _AGREEMENT = np.array([1.0, -1.0, -1.0, 1.0])  # of states 00, 10, 01, 11: both alike over both different
 _MOST = 2 / 3

@@ -29,9 +29,6 @@ from labelweave.solvers import SolverResult, State, Status
 from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, GrowthState
 from labelweave.solvers.passes import BlockFrankWolfe, PassSolver, PassState, ProximalDualAscent
 
-__all__ = ["SOLVERS", "FittedGraph", "GraphData", "GraphFit"]
-
-
 SOLVERS = ("frank_wolfe", "proximal")
 _ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _SCORES_AT_ONCE = 16_000_000

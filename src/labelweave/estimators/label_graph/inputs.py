@@ -26,8 +26,6 @@ from labelweave.features.kernels.distances import GammaKernel
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 
-__all__ = ["KernelInputs", "LeftOutRidge", "kernel_inputs", "learned_width", "left_out_ridge"]
-
 _MOST_PIVOTS = 4000
 _RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row
 _WIDTHS = 2.0 ** np.arange(-4, 5)  # times what "scale" is

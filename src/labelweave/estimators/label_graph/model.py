@@ -29,8 +29,6 @@ from labelweave.model_files import storable
 from labelweave.solvers.clique_generation import GraphRecord
 from labelweave.solvers.passes import PassRecord
 
-__all__ = ["CliqueScorer", "LabelGraphModel"]
-
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states held at a time, 128 MB
 _LEAST = np.finfo(np.float64).tiny  # the score of a label that is on by a tie
 _USUAL_SHARE = 0.1  # of the rows, that are held out

@@ -46,8 +46,6 @@ from labelweave.sklearn_compat import (
 from labelweave.solvers import Status
 from labelweave.solvers.alternating_minimization import RoundRecord
 
-__all__ = ["LowRankClassifier"]
-
 _COUNT = Interval(Integral, 1, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")

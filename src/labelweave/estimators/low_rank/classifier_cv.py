@@ -34,8 +34,6 @@ from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _safe_indexing
 from labelweave.solvers import Status
 
-__all__ = ["LowRankClassifierCV"]
-
 _FOLDS = 5
 _OWN = ("rank", "regularization")
 _BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit

@@ -32,17 +32,6 @@ from labelweave.sklearn_compat import Interval
 from labelweave.solvers import Status
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState, RoundRecord
 
-__all__ = [
-    "RANKS",
-    "FittedFactors",
-    "LowRankData",
-    "LowRankSettings",
-    "ReadyRows",
-    "columns_for_rank",
-    "fit_factors",
-    "largest_rank",
-]
-
 RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
 """What scikit-learn's declarative constraints allow as a rank."""
 

@@ -22,9 +22,6 @@ from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.low_rank_factors import choose_entries
 
-__all__ = ["SCORINGS", "HeldOutRows", "ScoreSettings", "held_out_score"]
-
-
 _SCORES_AT_ONCE = 16_000_000
 
 

@@ -43,8 +43,6 @@ from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 
-__all__ = ["End", "LowRankModel"]
-
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
         "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "

@@ -26,9 +26,6 @@ from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.problems.low_rank_factors import LowRankFactors
 from labelweave.solvers import Round, Solver, State, Status, TraceRecord
 
-__all__ = ["LowRankPath", "PathFits", "PathState", "penalty_grid"]
-
-
 _DECADES = 4.0  # between the strongest penalty and the weakest
 _STRONGEST_RIDGE = 100.0  # times the mean squared length of a row
 

@@ -29,8 +29,6 @@ from labelweave.hyperparameters import (
 )
 from labelweave.labels import LabelMatrix
 
-__all__ = ["RidgeSearch", "labels_to_split"]
-
 _MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate gradients
 
 

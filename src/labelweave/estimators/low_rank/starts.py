@@ -11,8 +11,6 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 
-__all__ = ["Start", "continued", "first_label_factor"]
-
 _SPARE = 10  # columns of a block of singular vectors beyond those that are asked for
 _POWERS = 2
 _DEAD = 1e-3  # times the longest column: shorter ones start anew

@@ -53,8 +53,6 @@ from labelweave.sklearn_compat import (
 )
 from labelweave.solvers import SolverResult, Status
 
-__all__ = ["MaxMarginClassifier"]
-
 _SOLVERS = {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set"}
 _FACTORIZATIONS = {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")

@@ -47,9 +47,6 @@ from labelweave.solvers import (
     WorkingSetAscent,
 )
 
-__all__ = ["DualVariables", "MarginFit", "MarginSettings", "MarginTask", "read_covariances"]
-
-
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
 _SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
 _SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all variables together

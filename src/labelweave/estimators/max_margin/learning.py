@@ -18,8 +18,6 @@ from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.labels import LabelCovariance, LabelMatrix
 
-__all__ = ["LearnedMargins", "learn_margins"]
-
 _TOL = 1e-3
 
 

@@ -48,8 +48,6 @@ from labelweave.sklearn_compat import (
     _safe_indexing,
 )
 
-__all__ = ["SignatureScorer", "ZeroShotClassifier"]
-
 
 @storable("SignatureScorer")
 @dataclass(frozen=True)

@@ -13,9 +13,6 @@ from scipy.special import log_softmax
 from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix
 
-__all__ = ["ClassFold", "best_temperature", "class_folds", "row_classes"]
-
-
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 
-__all__ = ["read_class_prior", "read_signatures"]
-
 
 def read_signatures(signatures: Any, attributes: LabelMatrix) -> tuple[Array, Array]:
     """Read signatures for the attributes (n, L) of some training rows.

@@ -16,9 +16,6 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram.sources import GramSource
 
-__all__ = ["CacheContent", "CachedRows"]
-
-
 _COLUMNS = 2048  # computed at a time, which bounds what the kernel needs besides
 
 

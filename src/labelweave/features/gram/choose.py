@@ -29,8 +29,6 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.sparse_features import TILE, SparseFeatureGram
 from labelweave.features.gram.stored import Gram, StoredGram, StreamedGram
 
-__all__ = ["choose_gram"]
-
 # Measured on one core of an EPYC with AVX-512, float64, n = 10,000, 100 entries a row, p = 160:
 # OpenBLAS makes 22 multiplications a nanosecond, the sparse product 5.5 (in float32 47 and 11); copies to
 # and from tiles take 6 ns an entry; products of two sparse rows 1.2 to 4.5 ns a common entry

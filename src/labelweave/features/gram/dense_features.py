@@ -10,8 +10,6 @@ from labelweave.arrays import Workers
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.stored import Gram
 
-__all__ = ["FeatureGram"]
-
 
 class FeatureGram(Gram):
     """The dot products of explicit features, never written out.

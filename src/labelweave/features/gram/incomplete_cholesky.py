@@ -19,8 +19,6 @@ from labelweave.arrays import Workers, panels
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import StreamedGram
 
-__all__ = ["IncompleteFactor", "Pivoting", "incomplete_cholesky"]
-
 _ORDERS = ("random", "greedy")
 _CANDIDATES = 128  # pivots that are proposed at once
 _GREEDY_SHARE = 0.5  # of the largest residual, that a pivot has at least

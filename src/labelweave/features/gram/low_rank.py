@@ -18,8 +18,6 @@ from labelweave.features.gram.incomplete_cholesky import IncompleteFactor, Pivot
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import Gram
 
-__all__ = ["LowRankGram"]
-
 _JITTER = 1e-8  # of the largest diagonal entry
 
 

@@ -15,16 +15,6 @@ from labelweave.arrays import Workers, panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels import CallableKernel, Kernel
 
-__all__ = [
-    "GramSource",
-    "KernelSource",
-    "PrecomputedSource",
-    "RowsOfSource",
-    "check_positive_semidefinite",
-    "checked_kernel_matrix",
-    "is_known_semidefinite",
-]
-
 _SAMPLE = 1000  # rows; eigenvalues of so many take a tenth of a second
 _TOLERANCE = 1e-6  # of the largest entry or eigenvalue: kernels computed in float32 pass
 

@@ -19,8 +19,6 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_products import SparseProducts
 
-__all__ = ["TILE", "SparseFeatureGram", "from_tiles", "to_tiles"]
-
 TILE = 16  # columns, which stand in one or two cache lines
 _FEW = 3  # vectors, with which a tile would be slower
 _TILES_AT_ONCE = 8  # copied together; one after the other is multiplied, within the cache

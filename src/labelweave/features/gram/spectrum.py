@@ -18,9 +18,6 @@ from labelweave.arrays.linear_algebra import as_type, columns_of, contiguous, ei
 from labelweave.features.gram.dense_features import FeatureGram
 from labelweave.features.gram.stored import Gram, StoredGram
 
-__all__ = ["GramSpectrum", "feature_spectrum", "full_spectrum", "leading_spectrum"]
-
-
 _PIVOTS_AT_ONCE = 64
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue
 _ROUNDING = 1e-7  # of the largest eigenvalue, in single precision

@@ -13,8 +13,6 @@ from labelweave.arrays import Workers, namespace, panels
 from labelweave.arrays.linear_algebra import block_of, contiguous, rows_of, to_numpy
 from labelweave.features.gram.sources import GramSource
 
-__all__ = ["Array", "Gram", "StoredGram", "StreamedGram"]
-
 
 class Gram(ABC):
     """The symmetric positive semi-definite matrix K of n rows."""

@@ -15,8 +15,6 @@ from labelweave.features.kernels.distances import RBFKernel, are_same
 from labelweave.features.kernels.kernel import Kernel
 from labelweave.model_files import storable
 
-__all__ = ["ARDKernel"]
-
 
 @storable("ARDKernel")
 class ARDKernel(Kernel):

@@ -13,9 +13,6 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, value_type
 from labelweave.model_files import storable
 
-__all__ = ["CallableKernel"]
-
-
 _DIAGONAL_ROWS = 64
 
 

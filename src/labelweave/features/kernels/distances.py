@@ -17,18 +17,6 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, is_number, value_type
 from labelweave.model_files import storable
 
-__all__ = [
-    "GammaKernel",
-    "LaplacianKernel",
-    "RBFKernel",
-    "are_same",
-    "cache_slices",
-    "dot_product_blocks",
-    "dot_products",
-    "memory_slices",
-    "narrow_csr",
-]
-
 _CACHE_ENTRIES = 2**15  # with one array of the same size beside them, within a core's cache
 _MEMORY_ENTRIES = 2**20  # 8 MiB in float64, small enough to be allocated again without page faults
 _CSR_PARTS = ("data", "indices", "indptr")

@@ -14,8 +14,6 @@ from labelweave.features.kernels.distances import GammaKernel, are_same, cache_s
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
 from labelweave.model_files import storable
 
-__all__ = ["CosineKernel", "LinearKernel", "PolynomialKernel"]
-
 
 @storable("LinearKernel")
 class LinearKernel(Kernel):

@@ -19,17 +19,6 @@ from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.model_files import storable
 
-__all__ = [
-    "ConstantKernel",
-    "Kernel",
-    "ProductKernel",
-    "ScaledKernel",
-    "SumKernel",
-    "check_not_negative",
-    "is_number",
-    "value_type",
-]
-
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
     """A positive semi-definite function of two rows of features.

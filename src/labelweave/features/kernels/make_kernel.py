@@ -10,8 +10,6 @@ from labelweave.features.kernels.distances import LaplacianKernel, RBFKernel
 from labelweave.features.kernels.dot_products import CosineKernel, LinearKernel, PolynomialKernel
 from labelweave.features.kernels.kernel import Kernel
 
-__all__ = ["make_kernel"]
-
 
 def make_kernel(
     kernel: str | Kernel | Callable[[Any, Any], Any],

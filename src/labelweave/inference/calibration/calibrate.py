@@ -13,9 +13,6 @@ from labelweave.inference.calibration.isotonic import fit_isotonic
 from labelweave.inference.calibration.sigmoid import fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 
-__all__ = ["LabelCalibration", "calibrate_labels"]
-
-
 _MOST_ENTRIES = 2**18  # looked at to choose the kind of maps
 _PARTS = 3
 _FEWEST_ROWS = 10

@@ -12,9 +12,6 @@ from labelweave.inference.calibration.sigmoid import SigmoidCalibration, fit_sig
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.model_files import storable
 
-__all__ = ["IsotonicCalibration", "fit_isotonic"]
-
-
 _LOG_ODDS_BINS = np.linspace(-20.0, 20.0, 4001)
 _LABELS_AT_ONCE = 512
 

@@ -19,8 +19,6 @@ from labelweave.array_types import Array, PerRow
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.model_files import storable
 
-__all__ = ["SigmoidCalibration", "fit_sigmoid"]
-
 _MOST_STEPS = 60
 _MOST_HALVINGS = 25
 _TINY_CURVATURE = 1e-10

@@ -16,9 +16,6 @@ from labelweave.inference.map.plan import ComponentOrder, compile_plan, componen
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix, shown_name
 
-__all__ = ["MapInference", "MapResult", "shift_by_costs"]
-
-
 _METHODS = ("auto", "exact", "message_passing")
 _SAME = 1e-9  # of the value: a smaller gap is none
 _RUN_WIDTH = 12  # of eliminations in an order that is found at run time

@@ -21,9 +21,6 @@ from labelweave._loops.map.arrays import (
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.graph import elimination_order
 
-__all__ = ["BucketBuilder", "ComponentOrder", "compile_plan", "component_orders"]
-
-
 # Table entries of an elimination for each label and each of its cliques, above which it pays to look for dead
 # ends first (measured).
 _LITTLE_WORK = 100

@@ -19,8 +19,6 @@ from labelweave.inference.thresholds.objective import (
 from labelweave.inference.thresholds.search import find_label_thresholds, shared_threshold
 from labelweave.inference.thresholds.top_k import best_top_k, scores_above_top_k
 
-__all__ = ["ThresholdChoice", "TopKChoice", "choose_thresholds", "choose_top_k"]
-
 _USUAL = 50.0
 _STRENGTHS = (_USUAL, 0.0, 10.0, 200.0)
 _REPEATS = 2

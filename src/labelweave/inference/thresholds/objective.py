@@ -12,8 +12,6 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import ratios
 from labelweave.inference.labeled_scores import LabeledScores
 
-__all__ = ["Objective", "ObjectiveName", "SetCounts", "count_sets", "f1_of_counts", "read_objective"]
-
 ObjectiveName = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"]
 
 _ROUNDING = 1e-12

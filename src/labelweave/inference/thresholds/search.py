@@ -26,8 +26,6 @@ from labelweave.arrays import ratios
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
-__all__ = ["changes_on_lines", "find_label_thresholds", "ranked_groups", "shared_threshold"]
-
 NO_CUT = -1
 _MOST_PASSES = 20
 _LEAST_GAIN = 1e-6

@@ -11,9 +11,6 @@ from labelweave.arrays import largest_columns
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
-__all__ = ["best_top_k", "scores_above_top_k"]
-
-
 _MOST_LABELS = 200  # considered for a row
 
 

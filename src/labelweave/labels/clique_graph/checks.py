@@ -11,8 +11,6 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.labels.label_matrix import shown_name
 
-__all__ = ["checked_cliques", "checked_numbers", "is_index", "named_cliques", "numbers_are_names"]
-
 Cliques = tuple[tuple[int, ...], ...]
 
 _LARGEST = 20  # labels of a clique, whose table has 2^20 entries

@@ -15,8 +15,6 @@ from labelweave.array_types import Array
 from labelweave.labels.clique_graph.graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
 
-__all__ = ["chow_liu"]
-
 
 def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array | None = None) -> CliqueGraph:
     """Build the maximum spanning tree of the pairs' empirical mutual information, strongest edges first.

@@ -24,8 +24,6 @@ from labelweave.labels.clique_graph.checks import (
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 
-__all__ = ["CliqueGraph", "elimination_order"]
-
 
 @storable("CliqueGraph")
 class CliqueGraph:

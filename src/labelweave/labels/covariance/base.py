@@ -17,8 +17,6 @@ from labelweave.labels.label_matrix import checked_names, shown_name
 from labelweave.model_files import storable
 from labelweave.views import view
 
-__all__ = ["IdentityCovariance", "LabelCovariance"]
-
 
 class LabelCovariance(CovarianceConstructors, ABC):
     """A positive semi-definite matrix over ``n_labels`` labels.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from labelweave.labels.covariance.dense import DenseCovariance
     from labelweave.labels.covariance.factor import FactorCovariance
 
-__all__ = ["CovarianceConstructors"]
-
 
 class CovarianceConstructors:
     """The part of ``LabelCovariance`` that makes new ones."""

@@ -15,8 +15,6 @@ from labelweave.labels.covariance.spectra import check_amount, dense_spectrum
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 
-__all__ = ["DenseCovariance"]
-
 
 @storable("DenseCovariance")
 class DenseCovariance(LabelCovariance):

@@ -17,8 +17,6 @@ from labelweave.labels.covariance.spectra import check_amount, check_writable, d
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 
-__all__ = ["FactorCovariance"]
-
 _SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matrix
 
 

@@ -11,8 +11,6 @@ from labelweave.array_types import Array
 if TYPE_CHECKING:
     from labelweave.labels.covariance.base import LabelCovariance
 
-__all__ = ["in_full", "in_short"]
-
 _MOST_LABELS = 2000  # up to which all pairs of labels are looked at
 _WEAKEST = 0.005  # what prints as 0.00 is left out
 _LONGEST_NAME = 32

@@ -12,8 +12,6 @@ from labelweave.array_types import Array, LabelsByLabels
 from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_matrix import LabelMatrix, frame_names, shown_name
 
-__all__ = ["matrix_and_names", "mean_outer_product", "signature_factor"]
-
 _COLUMNS_AT_ONCE = 1024
 _CELLS_AT_ONCE = 4_000_000  # also bounds the rows, so that single precision counts exactly
 _DENSE_SHARE = 0.1  # stored share of entries from which products of dense rows are faster

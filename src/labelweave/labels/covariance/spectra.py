@@ -6,9 +6,6 @@ import numpy as np
 
 from labelweave.array_types import Array, LabelsByLabels
 
-__all__ = ["check_amount", "check_writable", "dense_spectrum", "factor_spectrum"]
-
-
 _LARGEST_WRITTEN_OUT = 20_000  # labels; an L x L matrix of these takes 3.2 GB
 _TIE = 1e-6
 

@@ -7,9 +7,6 @@ from typing import Any, Literal, Self
 
 from labelweave.labels.taxonomy.forest import Forest, node_name
 
-__all__ = ["TaxonomyConstructors"]
-
-
 # pairs of parent and child, and all nodes in the order given
 Edges = tuple[list[tuple[str, str]], list[str]]
 

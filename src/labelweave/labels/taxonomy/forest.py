@@ -13,9 +13,6 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Forest", "Names", "node_name"]
-
-
 Names = Iterable[str] | npt.NDArray[Any]
 # not Sequence: a text is a sequence of texts, and one name
 Several = list[str] | tuple[str, ...] | npt.NDArray[Any]

@@ -11,8 +11,6 @@ import scipy.sparse as sp
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy.forest import Forest, Names
 
-__all__ = ["NodeMatrices"]
-
 _GROUPINGS = ("shared", "class", "level", "subtree")
 
 

@@ -18,9 +18,6 @@ from labelweave.labels.taxonomy.forest import Forest, Names
 from labelweave.labels.taxonomy.node_matrices import NodeMatrices
 from labelweave.model_files import storable
 
-__all__ = ["Taxonomy"]
-
-
 _LINES = 30
 
 

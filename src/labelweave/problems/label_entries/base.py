@@ -18,8 +18,6 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 
-__all__ = ["Array", "EntryPoint", "EntryWeights", "GradientOperator", "LabelEntries"]
-
 
 @dataclass(frozen=True)
 class EntryWeights:

@@ -21,9 +21,6 @@ from labelweave.arrays.linear_algebra import contiguous, like, to_numpy
 from labelweave.losses.entry_losses import EntryLoss
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
 
-__all__ = ["DenseEntries", "EntryTable"]
-
-
 _BLOCK_ENTRIES = 2**18
 
 

@@ -21,8 +21,6 @@ from labelweave.arrays.tables import row_inner, weighted_rows
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 
-__all__ = ["QuadraticEntries"]
-
 
 class QuadraticEntries:
     """The loss.

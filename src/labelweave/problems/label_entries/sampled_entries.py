@@ -16,8 +16,6 @@ from labelweave.features.sparse_products import SparseProducts
 from labelweave.losses.entry_losses import EntryLoss
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
 
-__all__ = ["SampledEntries"]
-
 
 class SampledEntries:
     """The loss.

@@ -18,9 +18,6 @@ from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.margin_model import DualMoments, RoundPenalty
 from labelweave.solvers.clique_generation import Cliques, Proposal
 
-__all__ = ["GrowingMargin", "grown_cliques", "pair_scores", "round_graph", "violations"]
-
-
 _NUMBERS_AT_ONCE = 16_000_000  # moments held in memory, 128 MB
 Problem = TypeVar("Problem", bound=Any)
 

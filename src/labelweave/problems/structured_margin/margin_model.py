@@ -34,12 +34,6 @@ from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.solvers.frame import relative_gap
 from labelweave.solvers.passes import PassRecord
 
-__all__ = [
-    "LABEL_SCALE", "CliquePenalty", "DualMoments", "MarginModel", "MarginPoint", "RidgePenalty",
-    "RoundPenalty", "component_labels", "graph_layout", "grown_shares",
-]  # fmt: skip
-
-
 LABEL_SCALE = 2.0
 _ROWS_IN_MEMORY = 4096
 

@@ -31,9 +31,6 @@ from labelweave.problems.structured_margin.margin_model import (
 from labelweave.solvers.frame import State
 from labelweave.solvers.passes import PassRecord
 
-__all__ = ["ProximalMargin", "ProximalPoint"]
-
-
 _ROWS_AT_ONCE = 16
 _LEAST_BLOCKS = 20
 _ACCURACY = 0.005  # the paper's epsilon

@@ -11,8 +11,6 @@ from labelweave.array_types import Array, RowsByLabels
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 
-__all__ = ["MarginData"]
-
 
 class MarginData:
     """Features, labels, costs and weights.

@@ -46,9 +46,6 @@ from labelweave.problems.structured_margin.margin_model import (
 from labelweave.solvers.frame import State
 from labelweave.solvers.passes import PassRecord
 
-__all__ = ["DualMarginPoint", "StructuredMargin", "joined"]
-
-
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
 _ROWS_TO_MERGE = 2048
