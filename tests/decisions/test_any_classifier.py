@@ -270,5 +270,5 @@ def test_the_second_fit_starts_from_the_first(wrap, cv, rows):
     assert len(kept) == pytest.approx(share * X.shape[0], abs=1)
     assert fit_params == ["sample_weight"]
     assert not hasattr(part, "started_from_")
-    again = _GoesOn().fit(X[kept], Y[kept].toarray(), sample_weight=np.ones(len(kept)))
+    again = _GoesOn()._for_a_part().fit(X[kept], Y[kept].toarray(), sample_weight=np.ones(len(kept)))
     np.testing.assert_array_equal(part.decision_function(X), again.decision_function(X))

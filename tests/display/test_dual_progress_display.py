@@ -23,7 +23,6 @@ from labelweave import (  # noqa: E402
 from labelweave.baselines import BinaryRelevance  # noqa: E402
 from labelweave.display import DualProgressDisplay  # noqa: E402
 from labelweave.solvers import TraceRecord  # noqa: E402
-from labelweave.solvers.passes import PassRecord  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +81,7 @@ def test_several_models_are_shares_of_their_last_objective(models):
 
 
 def test_traces_of_every_kind():
-    passes = [PassRecord(k, 0.1 * k, 5 / k, 1 - 1 / k, 1 / k, 3) for k in range(1, 60)]
+    passes = [TraceRecord(k, 0.1 * k, 5 / k, 1 - 1 / k, 1 / k, n_cliques=3) for k in range(1, 60)]
     bounded = DualProgressDisplay.from_traces({"graph": passes})
     assert len(bounded.ax_[0].lines) == 2
     assert bounded.lines_[0].get_marker() == "None"

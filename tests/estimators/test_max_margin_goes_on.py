@@ -13,8 +13,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from labelweave import LabelMatrix, LowRankClassifier, MaxMarginClassifier
+from labelweave import (
+    LabelMatrix,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+    datasets,
+)
 from labelweave.estimators import journal
+from labelweave.solvers import DualCoordinateAscent
 
 R = 0.6 * np.eye(6) + 0.4
 FITS = {
@@ -221,6 +228,28 @@ def test_the_second_fit_of_thresholds_starts_from_the_first():
     tuned = MaxMarginClassifier(tol=1e-4, solver="coordinate_ascent", threshold="macro_f1").fit(X, Y)
     assert tuned.converged_
     assert tuned.n_iter_ < plain.n_iter_
+
+
+@pytest.mark.parametrize("average", ["micro", "macro", "example"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_thresholds_take_less_than_one_more_fit(average, wrapped, monkeypatch):
+    data = datasets.make_text_like(1500, 500, 20)
+    rounds, solve = [], DualCoordinateAscent.solve
+
+    def counted(*given):
+        result = solve(*given)
+        rounds.append(result[0].n_iter)
+        return result
+
+    monkeypatch.setattr(DualCoordinateAscent, "solve", counted)
+    MaxMarginClassifier().fit(data.X, data.Y)
+    objective = f"{average}_f1"
+    tuned = TunedThresholdClassifier(MaxMarginClassifier(), objective)
+    (tuned if wrapped else MaxMarginClassifier(threshold=objective)).fit(data.X, data.Y)
+    plain, part, whole = rounds
+    assert part < plain
+    assert whole < plain
+    assert part + whole < 1.7 * plain
 
 
 def test_a_model_that_goes_on_is_saved_without_its_rows(tmp_path):

@@ -6,9 +6,9 @@ from scipy.optimize import approx_fprime, minimize
 
 from labelweave._loops.structured.proximal import group_multipliers
 from labelweave.problems.structured_margin import GrowingMargin, RoundPenalty, pair_scores, violations
-from labelweave.solvers import Status
+from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.clique_generation import CliqueGeneration
-from labelweave.solvers.passes import BlockFrankWolfe, PassRecord, ProximalDualAscent, ProximalState
+from labelweave.solvers.passes import BlockFrankWolfe, ProximalDualAscent, ProximalState
 from reference.structured_problems import TRIANGLE, margin_data, proximal, rows, structured
 
 
@@ -161,7 +161,7 @@ def test_damping_doubles_when_the_objective_rises():
             return float(len(self.dampings))
 
         def evaluate(self, point):
-            return PassRecord(0, 0.0, 1.0, np.nan, np.nan, 0)
+            return TraceRecord(primal=1.0, n_cliques=0)
 
     problem = Rising()
     result, _ = ProximalDualAscent(0.0, 6, 0).solve(problem)

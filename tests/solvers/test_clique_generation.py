@@ -3,9 +3,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from labelweave.solvers import Status
+from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.clique_generation import CliqueGeneration, Proposal
-from labelweave.solvers.passes import PassRecord, PassSolver
+from labelweave.solvers.passes import PassSolver
 
 
 @dataclass
@@ -32,7 +32,7 @@ class _Problem:
 
     def evaluate(self, point):
         primal = self.primals[min(point, len(self.primals) - 1)]
-        return PassRecord(0, 0.0, primal, primal - 0.1, 0.1, point)
+        return TraceRecord(0, 0.0, primal, primal - 0.1, 0.1, n_cliques=point)
 
     def propose(self, rounds, point):
         if point == len(self.scores):

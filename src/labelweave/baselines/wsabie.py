@@ -160,7 +160,7 @@ class WSABIE(FactorClassifier):
             for epoch in range(1, self.n_epochs + 1):
                 loss, share = fit.run_epoch()
                 seconds = time.perf_counter() - start
-                self.trace_.append(TraceRecord(epoch, seconds, loss, np.nan, np.nan, share))
+                self.trace_.append(TraceRecord(epoch, seconds, loss, active_share=share))
                 if progress.subtask("epoch", self.trace_[-1], lambda: fit):
                     return "interrupted"
         except KeyboardInterrupt:

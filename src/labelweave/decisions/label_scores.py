@@ -113,6 +113,8 @@ def fit_on(
         y = y.positives  # which every scikit-learn classifier of sparse labels takes
     extra = {} if weights is None else {"sample_weight": weights}
     whole = clone(estimator)
+    if rows is not None and hasattr(whole, "_for_a_part"):
+        whole = whole._for_a_part()
     if part is not None and hasattr(whole, "_fit_from"):
         return whole._fit_from(part.model, part.rows, X, y, **extra)
     return whole.fit(X, y, **extra)

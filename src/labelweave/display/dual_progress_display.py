@@ -94,11 +94,12 @@ def named_models(models: Any) -> dict[str, Any]:
 
 
 def _column(records: Sequence[Any], *fields: str) -> Floats:
-    """Take the first of some fields that the records have, else NaN."""
+    """Take the first of some fields of which the records have values, else NaN."""
+    column: Floats = np.full(len(records), np.nan)
     for field in fields:
-        if hasattr(records[0], field):
-            return np.asarray([getattr(record, field) for record in records], dtype=np.float64)
-    return np.full(len(records), np.nan)
+        if np.isnan(column).all() and hasattr(records[0], field):
+            column = np.asarray([getattr(record, field) for record in records], dtype=np.float64)
+    return column
 
 
 class DualProgressDisplay:

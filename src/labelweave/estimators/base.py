@@ -29,11 +29,13 @@ CALLER = 6  # frames from a warning to the line that called fit, two decorators 
 class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
-    _record_type: Any = TraceRecord
-    trace_: list[Any]
+    trace_: list[TraceRecord]
     warm_start: bool
     checkpoint: Any
     _states: Mapping[str, State] = {}
+
+    _earlier_records: ClassVar[dict[int, tuple[str, ...]]] = {6: TraceRecord._fields[:6]}
+    """The fields of trace records in earlier model files, by their number."""
 
     _frame_constraints: ClassVar[dict[str, list[Any]]] = {
         "warm_start": ["boolean"],
@@ -122,7 +124,8 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         """
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         names = fitted.pop("feature_names_in_", None)
-        fitted["trace_"] = [list(record) for record in self.trace_]
+        columns = zip(TraceRecord._fields, zip(*self.trace_, strict=True), strict=False)
+        fitted["trace_"] = {name: list(column) for name, column in columns if not np.isnan(column).all()}
         fitted.pop("classes_")
         return {
             "parameters": self._storable_parameters(),
@@ -135,6 +138,14 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer | None:
         """Make the scorer of a model file that had its parts as attributes, and take them out of these."""
         return None
+
+    @classmethod
+    def _read_trace(cls, trace: Any) -> list[TraceRecord]:
+        if isinstance(trace, dict):
+            rows = zip(*trace.values(), strict=True)
+            return [TraceRecord(**dict(zip(trace, row, strict=True))) for row in rows]
+        forms = cls._earlier_records
+        return [TraceRecord(**dict(zip(forms[len(row)], row, strict=True))) for row in trace]
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelClassifier:
@@ -157,7 +168,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
                 model.scorer_ = scorer
         for name, value in state["fitted"].items():
             setattr(model, name, value)
-        model.trace_ = [cls._record_type(*record) for record in state["fitted"]["trace_"]]
+        model.trace_ = cls._read_trace(state["fitted"]["trace_"])
         if state["feature_names"] is not None:
             model.feature_names_in_ = state["feature_names"].astype(object)
         model._set_form(state)

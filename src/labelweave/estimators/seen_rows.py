@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import column_or_1d
+from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array, PerRow
 from labelweave.estimators.base import CALLER
+from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
@@ -19,9 +21,16 @@ from labelweave.estimators.targets import (
     label_form,
     read_targets,
     require_observed,
+    taxonomy_of,
 )
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.sklearn_compat import _fit_context, with_callbacks
+
+_LOST_ROWS = (
+    "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go on, begin "
+    "with partial_fit, or with fit and warm_start=True."
+)
 
 
 @dataclass(frozen=True)
@@ -97,13 +106,70 @@ class SeenRows:
         return SeenRows(features, np.concatenate([self.labels, other.labels]), weights, None, classes)
 
 
-def warn_of_lost_rows() -> None:
-    """Say that a call of ``partial_fit`` has nothing to go on from."""
-    warnings.warn(
-        "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go "
-        "on, begin with partial_fit, or with fit and warm_start=True.",
-        stacklevel=CALLER + 1,
-    )
+class TakesMoreRows:
+    """Base of classifiers that go on with more rows: they keep those seen, and where the last fit ended."""
+
+    _seen: SeenRows | None = None
+    _end: Any = None
+
+    def _takes_more_rows(self: Any) -> bool:
+        # a kernel matrix that is given has no place for new rows
+        return not (isinstance(self.kernel, str) and self.kernel == "precomputed")
+
+    @available_if(_takes_more_rows)
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
+        """Go on with new rows, new labels, or both.
+
+        The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
+        one ended.  Labels are known by name where they have names, else by place.  A label that a call does
+        not name is unobserved in its rows, a new one in all earlier rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            More rows, or earlier ones again with labels that were not known.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Their labels or classes.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses.
+        classes : array-like or None, default=None
+            With one class a row: classes that may come, so that rows of one class alone can begin.
+
+        Returns
+        -------
+        MaxMarginClassifier or LowRankClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel is precomputed: its matrix has no place for new rows.
+        ValueError
+            If the data make no sense.
+
+        Warns
+        -----
+        UserWarning
+            If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
+            is fitted to the rows of this call alone.
+        """
+        seen = self._seen
+        if seen is None and hasattr(self, "scorer_"):
+            warnings.warn(_LOST_ROWS, stacklevel=CALLER)
+        features = self._read_features(X, reset=seen is None)
+        rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
+        rows = rows if seen is None else seen.joined(rows)
+        labels, form = rows.targets(taxonomy_of(self.label_covariance))
+        before, self._seen = None if seen is None else self._end, rows
+        known = replace(rows, labels=labels, form=form)
+        try:
+            self._fit(known, None, before, FitArguments(X, y, sample_weight))
+        except BaseException:
+            self._seen = seen  # what was refused has not been seen
+            raise
+        return self
 
 
 def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:

@@ -123,7 +123,7 @@ def _fit(model: Any) -> FitFacts:
         seconds=0.0 if last is None else round(last.time, 3),
         checks=len(trace),
         first_gap=None if first is None or np.isnan(first.gap) else first.gap,
-        objective=getattr(last, "objective", _read(last, "primal")),
+        objective=_read(last, "primal"),
         gap_summary=_gap_words(model) if isinstance(model, LowRankClassifier) else None,
     )
 

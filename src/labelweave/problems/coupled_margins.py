@@ -32,7 +32,6 @@ class CoupledMargins(MarginDual):
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> None:
         super().__init__(data, dtype, workers)
-        self.label_order = np.concatenate([block.labels for block in self.label_blocks])
         self.bias: Any = self.dtype.type(data.intercept)
         self._sweep, self._structure = self._compiled_structure()
 

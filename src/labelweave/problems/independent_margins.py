@@ -100,8 +100,14 @@ class IndependentMargins(MarginDual):
             point.moves.totals[block] = beta.sum(axis=0, dtype=np.float64)
 
     def _begin_intercepts(self, point: MarginPoint) -> None:
-        if self.data.intercept:
-            point.intercepts[:] = point.moves.totals
+        moves = point.moves
+        if not self.data.intercept:
+            return
+        point.intercepts[:] = moves.totals
+        moves.share[:], moves.sweeps[:] = 0, _SWEEPS_WITH_CONSTANT_FEATURE
+        for number, (beta, block) in enumerate(zip(point.beta, self.label_blocks, strict=True)):
+            is_free = (beta != 0) & (np.abs(beta) < block.upper.reshape(self.n_rows, -1))
+            moves.curvature[number] = np.maximum((1 / self.squared_norms) @ is_free, 1)
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
         labels, moves = self.label_blocks[block], point.moves

@@ -134,8 +134,8 @@ class MarginDual(ABC):
 
     def _label_blocks(self, dtype: npt.DTypeLike) -> list[LabelBlock]:
         data = self.data
-        frequent_first = np.argsort(-data.labels.positive_counts(), kind="stable")
-        groups = [frequent_first[s : s + WIDTH] for s in range(0, len(frequent_first), WIDTH)]
+        self.label_order = np.argsort(-data.labels.positive_counts(), kind="stable")
+        groups = [self.label_order[s : s + WIDTH] for s in range(0, len(self.label_order), WIDTH)]
         self.signs = np.zeros((len(groups), self.n_rows, WIDTH), np.int8)
         self.margins = np.zeros((len(groups), 2, WIDTH), dtype)
         by_entry = data.upper.ndim == 2
@@ -153,23 +153,31 @@ class MarginDual(ABC):
         ]
 
     def start(self, dual: RowsByLabels | None = None) -> MarginPoint:
-        """Give the point 0, or that of dual variables, clipped to their bounds."""
+        """Give the point 0, or that of dual variables, clipped to their bounds.
+
+        Rows without any variable, such as those that an earlier fit did not have, are visited once.
+        """
         point = self._at_zero()
-        if dual is not None:
-            for number, block in enumerate(self.label_blocks):
-                beta = point.beta[number]
-                beta[:, : len(block.labels)] = dual[self.row_order][:, block.labels]
-                upper = np.broadcast_to(block.upper.reshape(self.n_rows, -1), beta.shape)
-                np.clip(beta, -upper * (block.signs < 0), upper * (block.signs > 0), out=beta)
-            self.follow(point)
-            self._begin_intercepts(point)
+        if dual is None:
+            return point
+        ordered = dual[self.row_order][:, self.label_order]
+        for number, block in enumerate(self.label_blocks):
+            beta, begin = point.beta[number], number * WIDTH
+            beta[:, : len(block.labels)] = ordered[:, begin : begin + len(block.labels)]
+            upper = np.broadcast_to(block.upper.reshape(self.n_rows, -1), beta.shape)
+            np.clip(beta, -upper * (block.signs < 0), upper * (block.signs > 0), out=beta)
+        self.follow(point)
+        self._begin_intercepts(point)
+        fresh = np.flatnonzero(~ordered.any(axis=1))
+        for number in range(self.n_blocks if len(fresh) else 0):
+            self.sweep(point, number, fresh, 0.0)
         return point
 
     def dual(self, point: MarginPoint) -> RowsByLabels:
         """Give the dual variables, in float64, rows and labels in the order of the data."""
-        table = np.zeros((self.n_rows, self.data.labels.n_labels))
-        for block, beta in zip(self.label_blocks, point.beta, strict=True):
-            table[np.ix_(self.row_order, block.labels)] = beta[:, : len(block.labels)]
+        wide = point.beta.transpose(1, 0, 2).reshape(self.n_rows, -1)
+        table = np.empty((self.n_rows, self.data.labels.n_labels))
+        table[self.row_order] = wide[:, np.argsort(self.label_order)]
         return table
 
     def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:

@@ -165,7 +165,7 @@ class SplitState(State):
         return self.rounds - self.begun
 
 
-State.plain_with(TraceRecord, BestPoints, Corrections, _Point)
+State.plain_with(BestPoints, Corrections, _Point)
 
 
 class AlternatingDirections(Solver[SplitDual, SplitState]):
@@ -228,7 +228,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         foreseen = _foreseen(state, hoped)
         near = foreseen <= self.tol and state.passed >= state.not_before
         if not (near or state.passed >= state.next_check):
-            return Round(state, _record(np.nan, np.nan, foreseen))
+            return Round(state, TraceRecord(gap=foreseen, active_share=1.0))
         state, record, settled = self._check(problem, state, hoped)
         status = None
         if self._is_reached(record.gap):
@@ -252,7 +252,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         settled = problem.settled(best.free, best.boxed, self.tol)
         primal = primal_value(settled, settled.kept, settled.kept_scores)
         dual = dual_value(settled, settled.boxed, settled.boxed_scores)
-        return _record(primal, dual, relative_gap(primal, dual)), settled
+        return TraceRecord.of(primal, dual, active_share=1.0), settled
 
     def _check(
         self, problem: SplitDual, state: SplitState, hoped: float
@@ -265,7 +265,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             refined = state.free + _solve(problem, state, state.scores - free_scores)
             best = best.with_primal(problem, refined, *problem.scores(refined))
         state = replace(state, best=best)
-        record = _record(best.primal, best.dual, best.gap)
+        record = TraceRecord.of(best.primal, best.dual, active_share=1.0)
         if record.gap <= self.tol:
             record, settled = self._settled(problem, best)
         is_coarse = not is_double(problem.targets)
@@ -403,7 +403,3 @@ def _foreseen(state: SplitState, hoped: float) -> float:
 def _interior_points_pay(problem: SplitDual, passed: int) -> bool:
     factor = problem.low_rank_factor()
     return factor is not None and interior_work(problem, factor) <= passed * problem.round_work()
-
-
-def _record(primal: float, dual: float, gap: float) -> TraceRecord:
-    return TraceRecord(0, 0.0, primal, dual, gap, active_share=1.0)

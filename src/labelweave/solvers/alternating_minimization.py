@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.solvers.frame import Round, Solver, State, Status
+from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
 # Half steps need not be exact.  Products with the features until the objective is within 1e-3 of the best,
@@ -57,40 +57,6 @@ class PairProblem(Protocol):
         """Compute the objective."""
 
 
-class RoundRecord(NamedTuple):
-    """What is known after a round of low-rank learning.
-
-    primal: the objective; there is no dual value or gap of a round, and they are NaN.
-    decrease: by how much the round lowered it, as a share of its value; infinite in the first one.
-    feature_iterations, label_iterations: of conjugate gradients, for either factor.
-    """
-
-    iteration: int
-    time: float
-    primal: float
-    dual: float
-    gap: float
-    decrease: float
-    feature_iterations: int
-    label_iterations: int
-
-    @classmethod
-    def of(cls, objective: float, decrease: float, by_features: int = 0, by_labels: int = 0) -> RoundRecord:
-        """Note a round; the frame knows its number and time."""
-        return cls(0, 0.0, objective, np.nan, np.nan, decrease, by_features, by_labels)
-
-    @classmethod
-    def read(cls, *values: float) -> RoundRecord:
-        """Make a record of its values; those of earlier model files have no dual value and gap."""
-        known = values if len(values) == len(cls._fields) else (*values[:3], np.nan, np.nan, *values[3:])
-        return cls(*known)  # type: ignore[arg-type]
-
-    @property
-    def objective(self) -> float:
-        """The objective, which solvers call the primal value."""
-        return self.primal
-
-
 @dataclass(frozen=True, kw_only=True)
 class AlternatingState(State):
     """Where a run is.  Radii of trust regions do not go from one half step to the next.
@@ -104,7 +70,7 @@ class AlternatingState(State):
     decrease: float = np.inf
 
 
-State.plain_with(FactorPair, RoundRecord)
+State.plain_with(FactorPair)
 
 
 class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
@@ -129,11 +95,17 @@ class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
         pair, by_labels = problem.improve_labels(pair, self.half_steps)
         objective = problem.objective(pair)
         decrease = (state.last - objective) / max(abs(objective), 1e-300)
-        record = RoundRecord.of(objective, decrease, by_features.n_iter, by_labels.n_iter)
+        record = TraceRecord(
+            primal=objective,
+            decrease=decrease,
+            feature_iterations=by_features.n_iter,
+            label_iterations=by_labels.n_iter,
+        )
         state = replace(state, pair=pair, last=objective, decrease=decrease, rounds=state.rounds + 1)
         return Round(state, record, Status.CONVERGED if decrease <= self.tol else None)
 
     def certify(
         self, problem: PairProblem, state: AlternatingState, status: Status
-    ) -> tuple[RoundRecord, Status]:
-        return RoundRecord.of(problem.objective(state.pair), np.nan), status
+    ) -> tuple[TraceRecord, Status]:
+        primal = problem.objective(state.pair)
+        return TraceRecord(primal=primal, feature_iterations=0, label_iterations=0), status

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
 _PART = 4  # a round visits a quarter of the rows, or one block
 _GREEDY = 0.5  # share of the rows to visit that have the largest shares of the gap
@@ -197,4 +197,4 @@ def _is_stalled(state: BlockState, record: TraceRecord) -> bool:
 
 def _record(problem: BlockDual, primal: float, dual: float) -> TraceRecord:
     share = _n_visited(problem) / max(1, problem.n_rows)
-    return TraceRecord(0, 0.0, primal, dual, relative_gap(primal, dual), share)
+    return TraceRecord.of(primal, dual, active_share=share)

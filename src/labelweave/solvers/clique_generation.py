@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from labelweave.solvers.frame import Round, Solver, State, Status
-from labelweave.solvers.passes import PassProblem, PassRecord, PassSolver, PassState
+from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
+from labelweave.solvers.passes import PassProblem, PassSolver, PassState
 
 Cliques = tuple[tuple[int, ...], ...]
 
@@ -179,7 +179,7 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
 
     def certify(
         self, problem: CliqueProblem, state: GrowthState, status: Status
-    ) -> tuple[PassRecord | None, Status]:
+    ) -> tuple[TraceRecord | None, Status]:
         """Measure a state that was not measured yet."""
         return self.last.certify(problem.at(state.cliques), self._passes(state), status)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from labelweave._loops.visits import in_runs, rows_above
 from labelweave.array_types import Array
-from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
 _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
 _HOT_GAIN = 0.3  # a row is visited again if its gain was above this share of the mean
@@ -182,7 +182,6 @@ def _values(
 
 
 def _record(problem: BoxDual, state: SweepState, primals: Array, duals: Array) -> TraceRecord:
-    primal, dual = float(primals.sum()), float(duals.sum())
     possible_visits = problem.n_blocks * problem.n_rows * (1 + _HOT_SWEEPS)
     share = float(state.visits.sum() / max(1, possible_visits))
-    return TraceRecord(0, 0.0, primal, dual, relative_gap(primal, dual), share)
+    return TraceRecord.of(float(primals.sum()), float(duals.sum()), active_share=share)

@@ -64,7 +64,7 @@ class SolverResult:
 
     status: Status
     n_iter: int
-    trace: list[Any]
+    trace: list[TraceRecord]
     answer: Any = None
 
     @property
@@ -99,23 +99,40 @@ def relative_gap(primal: float, dual: float) -> float:
 
 
 class TraceRecord(NamedTuple):
-    """What was known at one check of the duality gap.
+    """What was known at one check of a solver, or after one of its rounds.  What a solver lacks is NaN.
 
-    ``pandas.DataFrame(trace)`` turns a list of these into a table.
+    ``pandas.DataFrame(trace).dropna(axis=1, how="all")`` turns a list of these into a table.
 
     time: seconds since the solver started.
     primal: objective at the current weights: an upper bound of the optimum.
     dual: dual objective: a lower bound of the optimum.
     gap: (primal - dual) / abs(primal), see :func:`relative_gap`.
-    active_share: share of the (row, label block) pairs that the last round's sweeps visited, on average.
+    active_share: share of the variables that the last round visited, on average over its sweeps.
+    n_cliques: cliques of the label graph.
+    decrease: by how much a round lowered the objective, as a share of its value; infinite in the first one.
+    feature_iterations, label_iterations: of conjugate gradients, for the factors of features and of labels.
     """
 
-    iteration: int
-    time: float
-    primal: float
-    dual: float
-    gap: float
-    active_share: float
+    iteration: int = 0
+    time: float = 0.0
+    primal: float = np.nan
+    dual: float = np.nan
+    gap: float = np.nan
+    active_share: float = np.nan
+    n_cliques: float = np.nan
+    decrease: float = np.nan
+    feature_iterations: float = np.nan
+    label_iterations: float = np.nan
+
+    @classmethod
+    def of(cls, primal: float, dual: float, **more: float) -> TraceRecord:
+        """Note objectives; the frame knows iteration and time."""
+        return cls(0, 0.0, primal, dual, relative_gap(primal, dual), **more)
+
+    @property
+    def objective(self) -> float:
+        """The objective, which solvers call the primal value."""
+        return self.primal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,13 +142,13 @@ class State:
     A round may work in the arrays of the state that it is given: copy one to keep it.
 
     rounds: how many are done.
-    trace: every check so far; its records begin with iteration, time, primal, dual and gap.
+    trace: every check so far.
     """
 
     rounds: int = 0
-    trace: tuple[Any, ...] = field(default=(), repr=False)
+    trace: tuple[TraceRecord, ...] = field(default=(), repr=False)
 
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
+    _kinds: ClassVar[dict[str, type[Any]]] = {"TraceRecord": TraceRecord}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -233,7 +250,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
                 if record is None:
                     continue
                 record = clock.stamped(record, now.rounds)
-                if not np.isnan(record[_PRIMAL]):
+                if not np.isnan(record.primal):
                     now = replace(now, trace=(*now.trace, record))
                 if on_check is not None and on_check(record, now) and status is None:
                     status = Status.INTERRUPTED
@@ -263,9 +280,6 @@ class _Clock:
         return record._replace(iteration=rounds, time=time.perf_counter() - self.begin)
 
 
-_PRIMAL = 2  # its place in records
-
-
 def stream_of(generator: np.random.Generator) -> dict[str, Any]:
     """Give the place of a random stream, as part of a state."""
     stream: dict[str, Any] = dict(generator.bit_generator.state)
@@ -284,7 +298,9 @@ def _to_plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         parts = {part.name: getattr(value, part.name) for part in fields(value)}
     elif isinstance(value, tuple) and hasattr(value, "_asdict"):
-        parts = value._asdict()
+        # fields that are left at their defaults, such as NaN in trace records, are so again
+        defaults: dict[str, Any] = getattr(value, "_field_defaults", {})
+        parts = {name: part for name, part in value._asdict().items() if part is not defaults.get(name, ...)}
     elif isinstance(value, Status):
         parts = {"name": value.name}
     elif isinstance(value, np.random.Generator):

@@ -26,7 +26,7 @@ import numpy as np
 from labelweave.array_types import Array, GroupedColumns
 from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import columns_of, contiguous, copied, like, put_columns
-from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord, relative_gap
+from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.newton_system import (
     FunctionGradients,
     LinearSolver,
@@ -84,9 +84,6 @@ class NewtonState(State):
             active=np.arange(groups),
             is_fresh=not namespace(dual).any(dual),
         )
-
-
-State.plain_with(TraceRecord)
 
 
 class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
@@ -218,7 +215,7 @@ def _record(state: NewtonState) -> TraceRecord:
     """Note objective and gap over all groups."""
     primal, gap = float(state.values.sum()), float(state.gaps.sum())
     share = len(state.active) / len(state.gaps)
-    return TraceRecord(state.rounds, 0.0, primal, primal - gap, relative_gap(primal, primal - gap), share)
+    return TraceRecord.of(primal, primal - gap, active_share=share)
 
 
 def _of_groups(array: Array, groups: Array) -> Array:

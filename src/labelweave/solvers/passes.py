@@ -26,30 +26,15 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.solvers.frame import Round, Solver, State, Status
+from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 
 _ENOUGH = 1e-4  # share of the objective below which completing again is not worth it
 _MOST_COMPLETIONS = 20
-
-
-class PassRecord(NamedTuple):
-    """What was known at one check of the duality gap, as in ``TraceRecord``.
-
-    iteration: passes over the rows so far.
-    dual: a lower bound of the optimum; NaN where the solver has none.
-    """
-
-    iteration: int
-    time: float
-    primal: float
-    dual: float
-    gap: float
-    n_cliques: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +56,6 @@ class PassState(State):
     ended: Status | None = None
 
 
-State.plain_with(PassRecord)
 AnyPasses = TypeVar("AnyPasses", bound=PassState)
 
 
@@ -89,7 +73,7 @@ class PassProblem(Protocol):
     def mend(self, point: Any) -> None:
         """Make consistent what an interrupt has left, and take out rounding."""
 
-    def evaluate(self, point: Any) -> PassRecord:
+    def evaluate(self, point: Any) -> TraceRecord:
         """Compute the objective and its bound."""
 
     def complete(self, point: Any) -> bool:
@@ -108,7 +92,7 @@ class PassSolver(Solver[Any, AnyPasses], Generic[AnyPasses]):
     @abstractmethod
     def one_pass(
         self, problem: Any, state: AnyPasses, random: np.random.RandomState
-    ) -> tuple[AnyPasses, PassRecord | None, Status | None]:
+    ) -> tuple[AnyPasses, TraceRecord | None, Status | None]:
         """Pass over the rows once; measure if it is time for that, or if :meth:`is_last`."""
 
     def start(self, problem: Any, point: Any = None) -> AnyPasses:
@@ -143,7 +127,7 @@ class PassSolver(Solver[Any, AnyPasses], Generic[AnyPasses]):
         return Round(state, record) if status is None else self._ended(problem, state, record, status)
 
     def _ended(
-        self, problem: Any, state: AnyPasses, record: PassRecord | None, status: Status
+        self, problem: Any, state: AnyPasses, record: TraceRecord | None, status: Status
     ) -> Round[AnyPasses]:
         """End, or complete targets and go on."""
         (before, count), now = state.completed, state.level
@@ -152,7 +136,7 @@ class PassSolver(Solver[Any, AnyPasses], Generic[AnyPasses]):
             return Round(replace(state, ended=status), record, status)
         return Round(self._again(replace(state, completed=(now, count + 1))), record)
 
-    def certify(self, problem: Any, state: AnyPasses, status: Status) -> tuple[PassRecord | None, Status]:
+    def certify(self, problem: Any, state: AnyPasses, status: Status) -> tuple[TraceRecord | None, Status]:
         """Measure a state that was not measured yet."""
         is_measured = bool(state.trace) and state.trace[-1].iteration == state.rounds
         return (None if is_measured else problem.evaluate(state.point)), status
@@ -199,7 +183,7 @@ class BlockFrankWolfe(PassSolver[PassState]):
 
     def one_pass(
         self, problem: SweptProblem, state: PassState, random: np.random.RandomState
-    ) -> tuple[PassState, PassRecord | None, Status | None]:
+    ) -> tuple[PassState, TraceRecord | None, Status | None]:
         """Visit all rows, then those with a gap among their kept labelings."""
         point, done = state.point, state.rounds - state.begun
         estimate = problem.sweep(point, random.permutation(problem.n_rows).astype(np.int64))
@@ -262,7 +246,7 @@ class ProximalDualAscent(PassSolver[ProximalState]):
 
     def one_pass(
         self, problem: ProximalProblem, state: ProximalState, random: np.random.RandomState
-    ) -> tuple[ProximalState, PassRecord | None, Status | None]:
+    ) -> tuple[ProximalState, TraceRecord | None, Status | None]:
         """Take a step for every row."""
         order, done = random.permutation(problem.n_rows).astype(np.int64), state.rounds - state.begun
         values = (*state.values, problem.sweep(state.point, order, state.damping))[-1 - _WINDOW :]

@@ -29,7 +29,7 @@ from labelweave._loops.working_set import (
     take_step,
 )
 from labelweave.array_types import Array, PerLabel, PerRow
-from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
 _FEWEST_STEPS = 16  # the cap on a visit's steps with few labels, to pay for going to a label and back
 _ENOUGH = 0.3  # a visit ends when the largest gradient is below this share of the one it found
@@ -183,4 +183,4 @@ class _Visits:
 
 def _record(state: WorkingSetState, primal: float, dual: float, steps: int) -> TraceRecord:
     share = min(1.0, 2 * steps / max(1, state.beta.size))
-    return TraceRecord(0, 0.0, primal, dual, relative_gap(primal, dual), share)
+    return TraceRecord.of(primal, dual, active_share=share)

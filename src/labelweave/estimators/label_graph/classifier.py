@@ -194,7 +194,7 @@ class LabelGraphClassifier(LabelGraphModel):
     duality_gap_ : float
         (primal - dual) / abs(primal), at the learned graph; inexact inference enters with its bound.
         "proximal" has a loose bound for a given graph; NaN for one that grew and for completed labels.
-    trace_ : list of PassRecord
+    trace_ : list of TraceRecord
         Every check of the duality gap.
 
     Notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -27,7 +27,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import storable
 from labelweave.solvers.clique_generation import GraphRecord
-from labelweave.solvers.passes import PassRecord
+from labelweave.solvers.frame import TraceRecord
 
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states held at a time, 128 MB
 _LEAST = np.finfo(np.float64).tiny  # the score of a label that is on by a tie
@@ -83,7 +83,7 @@ class LabelGraphModel(ThresholdedClassifier):
     A fit sets ``label_graph_``, ``graph_trace_`` and ``scorer_``, a ``CliqueScorer``.
     """
 
-    _record_type = PassRecord
+    _earlier_records: ClassVar = {6: (*TraceRecord._fields[:5], "n_cliques")}
     scorer_: CliqueScorer
     graph: Any
     inference: str

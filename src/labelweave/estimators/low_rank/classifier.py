@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
@@ -28,7 +27,7 @@ from labelweave.estimators.low_rank.fit import (
 from labelweave.estimators.low_rank.model import End, LowRankModel
 from labelweave.estimators.low_rank.starts import Start
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.seen_rows import SeenRows, warn_of_lost_rows
+from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.estimators.targets import read_entry_weights, read_targets, taxonomy_of
 from labelweave.estimators.thresholded_classifier import KernelClassifier
 from labelweave.features import FeatureMatrix
@@ -43,8 +42,7 @@ from labelweave.sklearn_compat import (
     _num_samples,
     with_callbacks,
 )
-from labelweave.solvers import Status
-from labelweave.solvers.alternating_minimization import RoundRecord
+from labelweave.solvers import Status, TraceRecord
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -52,7 +50,7 @@ _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 @storable("LowRankClassifier")
-class LowRankClassifier(LowRankModel):
+class LowRankClassifier(TakesMoreRows, LowRankModel):
     """Multi-label classifier of low rank, linear or with a kernel, that learns from observed entries only.
 
     It minimises (LEML, Yu et al. 2014, equation 4)
@@ -183,7 +181,7 @@ class LowRankClassifier(LowRankModel):
     duality_gap_ : float
         With the trace norm: the share of the objective by which factors of any rank could lower it at
         most; 0 proves a global optimum.  A rank that binds keeps it from 0.  NaN with "ridge".
-    trace_ : list of RoundRecord
+    trace_ : list of TraceRecord
         Time, objective and iterations of every round.
 
     Examples
@@ -199,7 +197,10 @@ class LowRankClassifier(LowRankModel):
            [1, 0]])
     """
 
-    _record_type = RoundRecord.read
+    _earlier_records: ClassVar = {
+        6: (*TraceRecord._fields[:3], *TraceRecord._fields[-3:]),
+        8: (*TraceRecord._fields[:5], *TraceRecord._fields[-3:]),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rank": RANKS,
         "loss": [StrOptions(set(ENTRY_LOSSES))],
@@ -283,67 +284,6 @@ class LowRankClassifier(LowRankModel):
         before, self._seen = self._end if self.warm_start else None, None
         self._fit(rows, entries, before, FitArguments(X, y, sample_weight))
         self._seen = rows if self.warm_start and entries is None else None
-        return self
-
-    def _takes_more_rows(self) -> bool:
-        # a matrix that is given has no place for new rows
-        return not (isinstance(self.kernel, str) and self.kernel == "precomputed")
-
-    @available_if(_takes_more_rows)
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
-    ) -> LowRankClassifier:
-        """Go on with new rows, new labels, or both.
-
-        The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
-        one ended.  Labels are known by name where they have names, else by place.  A label that a call does
-        not name is unobserved in its rows, a new one in all earlier rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            More rows, or earlier ones again with labels that were not known.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Their labels or classes.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-        classes : array-like or None, default=None
-            With one class a row: classes that may come, so that rows of one class alone can begin.
-
-        Returns
-        -------
-        LowRankClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        AttributeError
-            If the kernel is precomputed: its matrix has no place for new rows.
-        ValueError
-            If the data make no sense.
-
-        Warns
-        -----
-        UserWarning
-            If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
-            is fitted to the rows of this call alone.
-        """
-        seen = self._seen
-        if seen is None and hasattr(self, "scorer_"):
-            warn_of_lost_rows()
-        features = self._read_features(X, reset=seen is None)
-        rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
-        rows = rows if seen is None else seen.joined(rows)
-        labels, form = rows.targets(taxonomy_of(self.label_covariance))
-        before, self._seen = None if seen is None else self._end, rows
-        known = replace(rows, labels=labels, form=form)
-        try:
-            self._fit(known, None, before, FitArguments(X, y, sample_weight))
-        except BaseException:
-            self._seen = seen  # what was refused has not been seen
-            raise
         return self
 
     def _fit_from(

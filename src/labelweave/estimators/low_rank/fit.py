@@ -29,8 +29,8 @@ from labelweave.problems.label_entries import EntryWeights, LabelEntries
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, choose_entries
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.sklearn_compat import Interval
-from labelweave.solvers import Status
-from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState, RoundRecord
+from labelweave.solvers import Status, TraceRecord
+from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
 
 RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
 """What scikit-learn's declarative constraints allow as a rank."""
@@ -152,7 +152,7 @@ class FittedFactors:
     intercepts: PerLabel
     support: Array | None
     status: Status
-    trace: list[RoundRecord]
+    trace: list[TraceRecord]
     end: Start
     objective: float
     lower_bound: float = -np.inf
@@ -277,7 +277,7 @@ def fit_factors(
         found = _fitted(ready, settings, pair.features, pair.labels, status, list(state.trace), end)
         return replace(found, objective=problem.objective(pair), lower_bound=bound)
 
-    def on_check(record: RoundRecord, state: AlternatingState) -> bool:
+    def on_check(record: TraceRecord, state: AlternatingState) -> bool:
         return settings.on_round(record, lambda: made(state, Status.INTERRUPTED))
 
     begin = None
@@ -292,8 +292,10 @@ def fit_factors(
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
     found = ready.ridge.fit(settings.regularization, settings.rank)
-    record = RoundRecord.of(found.objective, np.inf, 0, 0)
-    record = record._replace(iteration=1, time=time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    record = TraceRecord(
+        1, seconds, found.objective, decrease=np.inf, feature_iterations=0, label_iterations=0
+    )
     settings.on_round(record)
     end = Start(found.labels)
     return _fitted(ready, settings, found.features, found.labels, Status.CONVERGED, [record], end)
@@ -305,7 +307,7 @@ def _fitted(
     factor: Array,
     labels: Array,
     status: Status,
-    trace: list[RoundRecord],
+    trace: list[TraceRecord],
     end: Start,
 ) -> FittedFactors:
     """Part the features' factor from what makes intercepts; turn it to coefficients of support rows."""

@@ -100,9 +100,6 @@ class PathFits:
         return Start(self.first[:, :rank] if known is None else continued(known, self.first, rank))
 
 
-State.plain_with(TraceRecord)
-
-
 class LowRankPath(Solver[PathFits, PathState]):
     """The path; every fit is a round, and while it lasts a stage of its own in the journal."""
 
@@ -132,7 +129,7 @@ class LowRankPath(Solver[PathFits, PathState]):
         state.scores[place] = problem.score(fitted, problem.held, problem.kept)
         settings.journal.forget(stage)
         state = self._noted(problem, state, fitted, float(state.scores[: fold + 1, i, j].mean()))
-        record = _record(-float(state.scores[place]))
+        record = TraceRecord(primal=-float(state.scores[place]))
         return Round(state, record, Status.CONVERGED if state.rounds == state.scores.size else None)
 
     def _noted(self, problem: PathFits, state: PathState, fitted: FittedFactors, mean: float) -> PathState:
@@ -142,12 +139,7 @@ class LowRankPath(Solver[PathFits, PathState]):
         return replace(state, best_factor=factor, best=mean) if mean > state.best else state
 
     def certify(self, problem: PathFits, state: PathState, status: Status) -> tuple[TraceRecord, Status]:
-        return _record(np.nan), status
-
-
-def _record(primal: float) -> TraceRecord:
-    """Note a fit to a fold; primal is minus its score."""
-    return TraceRecord(0, 0.0, primal, np.nan, np.nan, np.nan)
+        return TraceRecord(), status
 
 
 def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None) -> list[float]:

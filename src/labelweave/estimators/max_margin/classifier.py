@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array
 from labelweave.estimators.journal import Journal
@@ -29,7 +29,7 @@ from labelweave.estimators.max_margin.fit import (
 from labelweave.estimators.max_margin.learning import learn_margins
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import Scorer, scorer_of_parts
-from labelweave.estimators.seen_rows import SeenRows, warn_of_lost_rows
+from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.estimators.targets import (
     costs_by_label,
     read_entry_weights,
@@ -59,7 +59,7 @@ _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 @storable("MaxMarginClassifier")
-class MaxMarginClassifier(ThresholdedClassifier):
+class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     """Max-margin classifier for many related labels, linear or with a kernel, with a certificate.
 
     It minimises (M3L, Hariharan et al. 2012, equations 11 to 14)
@@ -200,8 +200,8 @@ class MaxMarginClassifier(ThresholdedClassifier):
            [1, 0]])
     """
 
-    _dual: DualVariables | None = None
-    _seen: SeenRows | None = None
+    _end: DualVariables | None = None
+    _is_part = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -288,9 +288,9 @@ class MaxMarginClassifier(ThresholdedClassifier):
         features = self._read_features(X, reset=True)
         labels, form = read_targets(y, taxonomy_of(self.label_covariance))
         self._check_lengths(features, labels)
-        weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
+        weights = self._row_weights(sample_weight, features)
         entries = read_entry_weights(entry_weight, labels)
-        before = self._dual if self.warm_start else None
+        before = self._end if self.warm_start else None
         if before is not None and len(before.variables) != len(features):
             before = None
         self._seen = None
@@ -299,83 +299,31 @@ class MaxMarginClassifier(ThresholdedClassifier):
         self._seen = rows if self.warm_start and entries is None else None
         return self
 
-    def _takes_more_rows(self) -> bool:
-        """Tell whether there is a place for new rows, which a given kernel matrix has not."""
-        return not (isinstance(self.kernel, str) and self.kernel == "precomputed")
+    def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
+        weights: Array = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
+        return weights
 
-    @available_if(_takes_more_rows)
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
-    ) -> MaxMarginClassifier:
-        """Go on with new rows, new labels, or both.
-
-        The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
-        one ended: their dual variables begin with 0.  Labels are known by name where they have names, else by
-        place.
-        A label that a call does not name is unobserved in its rows, a new one in all earlier rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            More rows, or earlier ones again with labels that were not known.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Their labels or classes.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-        classes : array-like or None, default=None
-            With one class a row: classes that may come, so that rows of one class alone can begin.
-
-        Returns
-        -------
-        MaxMarginClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If the data make no sense.
-
-        Warns
-        -----
-        UserWarning
-            If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
-            is fitted to the rows of this call alone.
-        """
-        seen = self._seen
-        if seen is None and hasattr(self, "scorer_"):
-            warn_of_lost_rows()
-        features = self._read_features(X, reset=seen is None)
-        weights = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
-        rows = SeenRows.read(features, y, weights, classes)
-        rows = rows if seen is None else seen.joined(rows)
-        labels, form = rows.targets(taxonomy_of(self.label_covariance))
-        self._seen = rows
-        known = replace(rows, labels=labels, form=form)
-        before = None if seen is None else self._dual
-        try:
-            self._fit(known, None, before, FitArguments(X, y, sample_weight))
-        except BaseException:
-            self._seen = seen  # what was refused has not been seen
-            raise
-        return self
+    def _for_a_part(self) -> MaxMarginClassifier:
+        """Give a classifier to fit to a part of the rows, from which :meth:`_fit_from` can go on."""
+        part: MaxMarginClassifier = clone(self).set_params(warm_start=True)
+        part._is_part = True
+        return part
 
     def _fit_from(
         self, part: MaxMarginClassifier, kept: Array, X: Any, y: Any, **fit_params: Any
     ) -> MaxMarginClassifier:
-        """Fit all rows from a model that was fitted, with ``warm_start``, to those of the given numbers."""
-        begin = part._dual
+        """Fit all rows from a model of :meth:`_for_a_part` that was fitted to those of the given numbers."""
+        begin = part._end
         if begin is not None:
             variables = np.zeros((_num_samples(X), begin.variables.shape[1]))
             variables[kept] = begin.variables
-            self._dual = replace(begin, variables=variables)
+            self._end = replace(begin, variables=variables)
         asked, self.warm_start = self.warm_start, True
         try:
             return self.fit(X, y, **fit_params)
         finally:
             self.warm_start = asked
-            self._dual = self._dual if asked else None
+            self._end = self._end if asked else None
 
     def _fit(
         self, rows: SeenRows, entries: Any, before: DualVariables | None, arguments: FitArguments
@@ -441,7 +389,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
             return replace(part, status=Status.INTERRUPTED)
         self._keep_scores(whole, features, rows)
         goes_on = self.warm_start or self._seen is not None
-        self._dual = DualVariables(whole.dual(), self.C_, self._form) if goes_on else None
+        self._end = DualVariables(whole.dual(), self.C_, self._form) if goes_on else None
         return whole.result
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
@@ -456,6 +404,7 @@ class MaxMarginClassifier(ThresholdedClassifier):
             n_threads=effective_n_jobs(self.n_jobs),
             seed=journal.recall("seed", lambda: int(random_state.randint(2**31 - 1))),
             on_check=progress,
+            is_part=self._is_part,
         )
 
     def _keep_scores(self, fitted: MarginFit, features: FeatureMatrix, rows: Array) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers
+from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.seen_rows import carried_columns
@@ -72,6 +73,7 @@ class MarginSettings:
     solver: "auto" or one by name.
     memory_budget: megabytes for what grows with pairs of rows.
     on_check: gets the trace records, and what makes the model there; a true result ends the fit.
+    is_part: whether the fit serves to choose decisions for one of more rows.
     """
 
     solver: str
@@ -83,6 +85,7 @@ class MarginSettings:
     n_threads: int
     seed: int
     on_check: Callable[..., bool]
+    is_part: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,8 +162,9 @@ class MarginTask:
         explicit = None if self.explicit is None else self.explicit.rows(kept)
         source = RowsOfSource(self.source, kept)
         further = tuple((RowsOfSource(other, kept), covariance) for other, covariance in self.further)
+        settings = replace(self.settings, is_part=True)
         part = replace(self, data=self.data.rows(kept), source=source, explicit=explicit)
-        return replace(part, further=further, stage="a part")
+        return replace(part, further=further, stage="a part", settings=settings)
 
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
         """Fit them, from dual variables near the optimum if there are any.
@@ -226,10 +230,11 @@ class MarginTask:
 
     def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
         settings = self.settings
+        tol = tolerance_of_part(settings.tol) if settings.is_part else settings.tol
         largest = max(data.upper.max(initial=0.0) / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
-        auto = np.float32 if settings.tol >= largest else np.float64
+        auto = np.float32 if tol >= largest else np.float64
         dtype = auto if settings.precision == "auto" else np.dtype(settings.precision)
-        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed)
+        solver = DualCoordinateAscent(tol, settings.max_iter, settings.seed)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
             begin = None if start is None else solver.start(dual, dual.start(start))
@@ -297,10 +302,7 @@ class _GramTask:
         return bool(is_many and min(share, 1 - share) >= _BALANCED)
 
     def alternate(
-        self,
-        dual: RowsByLabels | None,
-        trace: tuple[TraceRecord, ...] = (),
-        gram: StoredGram | None = None,
+        self, dual: RowsByLabels | None, trace: tuple[TraceRecord, ...] = (), gram: StoredGram | None = None
     ) -> SolverResult:
         """Take global steps, in double precision where rounding in single precision proves too coarse.
 

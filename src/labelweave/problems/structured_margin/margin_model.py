@@ -31,8 +31,7 @@ from labelweave.arrays import Workers, panels
 from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.rows import MarginData
-from labelweave.solvers.frame import relative_gap
-from labelweave.solvers.passes import PassRecord
+from labelweave.solvers.frame import TraceRecord
 
 LABEL_SCALE = 2.0
 _ROWS_IN_MEMORY = 4096
@@ -181,9 +180,9 @@ class MarginModel:
             missed += float(weights @ worst.missed)
         return loss, missed
 
-    def record(self, primal: float, dual: float) -> PassRecord:
+    def record(self, primal: float, dual: float) -> TraceRecord:
         """Write down the objective and its bound."""
-        return PassRecord(0, 0.0, primal, dual, relative_gap(primal, dual), self.graph.n_cliques)
+        return TraceRecord.of(primal, dual, n_cliques=self.graph.n_cliques)
 
     def complete(self, point: Any) -> bool:
         """Put the best labels, given those observed, where nothing was observed.

@@ -28,8 +28,7 @@ from labelweave.problems.structured_margin.margin_model import (
     MarginPoint,
     RoundPenalty,
 )
-from labelweave.solvers.frame import State
-from labelweave.solvers.passes import PassRecord
+from labelweave.solvers.frame import State, TraceRecord
 
 _ROWS_AT_ONCE = 16
 _LEAST_BLOCKS = 20
@@ -165,7 +164,7 @@ class ProximalMargin(MarginModel):
             return self.regularization * (total + 0.5 * float(norms.sum()) ** 2 + 0.5 * smoothing)
         return self.regularization * (total + 0.5 * float(squares.sum()))
 
-    def evaluate(self, point: ProximalPoint) -> PassRecord:
+    def evaluate(self, point: ProximalPoint) -> TraceRecord:
         """Compute the objective, not smoothed, and a lower bound of the optimum.
 
         All dual variables are scaled by one number, which makes the largest sum of a row's one at most.

@@ -43,8 +43,7 @@ from labelweave.problems.structured_margin.margin_model import (
     graph_layout,
     grown_shares,
 )
-from labelweave.solvers.frame import State
-from labelweave.solvers.passes import PassRecord
+from labelweave.solvers.frame import State, TraceRecord
 
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
@@ -183,7 +182,7 @@ class StructuredMargin(MarginModel):
         point.gaps[rows] += missed
         data.add(rows, block.changes, point.sums)
 
-    def evaluate(self, point: DualMarginPoint) -> PassRecord:
+    def evaluate(self, point: DualMarginPoint) -> TraceRecord:
         """Compute both objectives; inexact inference enters the primal with its bound."""
         loss, _ = self.hinge_loss(point)
         label_square, squares = self.squares(point)

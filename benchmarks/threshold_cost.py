@@ -1,0 +1,115 @@
+"""What chosen thresholds cost: fits without and with them in turn, by the ratio of their seconds.
+
+"thresholds" are those of ``MaxMarginClassifier(threshold=...)``, "wrapped" those of
+``TunedThresholdClassifier`` with the same share of rows held out.  A fit holds rows out, fits the others to
+a looser gap, chooses thresholds and goes on to all rows from the dual variables that it has.  "quality" is
+the F1 score of thresholds from parts that were fitted to several gaps, on a quarter of the training rows,
+three times.
+
+Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_cost --problems bibtex``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from benchmarks.decision_runs import read
+from benchmarks.machine import describe_machine
+from benchmarks.problems import DEFAULT_DATA, load_problem
+from benchmarks.results_file import write_json
+from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
+from labelweave.estimators.max_margin import fit
+from labelweave.splits import IterativeStratifiedShuffleSplit
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_RULES = {"micro_f1": "micro", "macro_f1": "macro", "example_f1": "example"}
+_GAPS = (1e-3, 1e-2, 3e-2, 1e-1)
+
+
+def main() -> None:
+    """Measure, print and write the results."""
+    arguments = _parse_arguments()
+    results: dict[str, Any] = describe_machine() | {"threads": 1, "rounds": arguments.rounds}
+    warnings.simplefilter("ignore")
+    for name in arguments.problems:
+        X, Y = _training_rows(name, arguments.data)
+        found = {"rows": X.shape[0], "labels": Y.shape[1], "ratios": _ratios(X, Y, arguments.rounds)}
+        if arguments.quality:
+            found["quality"] = _quality(X, Y)
+        results[name] = found
+        print(name, found, flush=True)
+        write_json(arguments.out, results)
+
+
+def _training_rows(name: str, data: Path) -> tuple[Any, Any]:
+    if name.startswith("rcv1"):
+        return load_problem(name, data)
+    X, Y, _, _ = read(name, data)
+    return X, Y
+
+
+def _ratios(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
+    """Give medians of seconds, and of the ratios to the fit without thresholds just before."""
+    models: dict[str, Any] = {"without": MaxMarginClassifier()}
+    for rule in ("f1", *_RULES):
+        models[f"thresholds, {rule}"] = MaxMarginClassifier(threshold=rule)
+    for rule in _RULES:
+        inner = MaxMarginClassifier()
+        models[f"wrapped, {rule}"] = TunedThresholdClassifier(inner, rule, validation_fraction=0.1)
+    for model in models.values():  # compile
+        model.fit(X[:500], Y[:500])
+    seconds: dict[str, list[tuple[float, float]]] = {title: [] for title in models}
+    for _ in range(rounds):
+        for title, model in models.items():
+            plain, tuned = _seconds(models["without"], X, Y), _seconds(model, X, Y)
+            seconds[title].append((tuned, tuned / plain))
+    table = {title: np.median(pairs, axis=0) for title, pairs in seconds.items()}
+    return {title: {"seconds": float(s), "fits": float(ratio)} for title, (s, ratio) in table.items()}
+
+
+def _seconds(model: Any, X: Any, Y: Any) -> float:
+    started = time.process_time()
+    model.fit(X, Y)
+    return time.process_time() - started
+
+
+def _quality(X: Any, Y: Any) -> dict[str, dict[str, list[float]]]:
+    """Measure thresholds of parts that were fitted to several gaps, on rows that no fit saw."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for rule, average in _RULES.items():
+        for gap in _GAPS:
+            values = found.setdefault(rule, {}).setdefault(f"{gap:g}", [])
+            for seed in range(3):
+                splitter = IterativeStratifiedShuffleSplit(1, test_size=0.25, random_state=seed)
+                kept, other = next(splitter.split(X, Y))
+                with patch.object(fit, "tolerance_of_part", lambda tol, gap=gap: gap):
+                    model = MaxMarginClassifier(threshold=rule).fit(X[kept], Y[kept])
+                values.append(metrics.f1_score(Y[other], model.predict(X[other]), average=average))
+    return found
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--problems", nargs="+", default=["rcv1-subset1", "debtags", "bibtex"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quality", action="store_true", help="measure F1 scores by the gap of the part too")
+    parser.add_argument(
+        "--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/ and rcv1/"
+    )
+    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "threshold_cost.json")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
