@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from labelweave.display.given_labels import Names, fitted_model, one_name_a_labe
 from labelweave.display.label_order import beyond_common_share, cluster_order, is_mostly_common, most_related
 from labelweave.display.label_texts import short_text, wrapped_text
 from labelweave.labels import LabelCovariance
+
+Quantity: TypeAlias = Literal["correlation", "covariance"]
 
 _POINTS_A_NAME = 6.5  # the least height of a line of text that can be read
 _FONT_SIZES = (5.0, 10.0)
@@ -138,11 +140,7 @@ class LabelCovarianceDisplay:
     """
 
     def __init__(
-        self,
-        matrix: Array,
-        label_names: Names,
-        quantity: Literal["correlation", "covariance"] = "correlation",
-        note: str = "",
+        self, matrix: Array, label_names: Names, quantity: Quantity = "correlation", note: str = ""
     ) -> None:
         self.matrix = np.asarray(matrix, dtype=np.float64)
         self.label_names = label_names
@@ -201,7 +199,7 @@ class LabelCovarianceDisplay:
             related = beyond_common_share(related)
         places = cluster_order(related) if order == "cluster" else np.arange(len(shown))
         matrix = related if correlations else part.to_dense()
-        quantity: Literal["correlation", "covariance"] = "correlation" if correlations else "covariance"
+        quantity: Quantity = "correlation" if correlations else "covariance"
         display = cls(matrix[np.ix_(places, places)], names[shown[places]], quantity, "; ".join(notes))
         return display.plot(**options)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,25 +26,12 @@ _SHARE_OF_TREE = 0.6  # of the width; the rest is for names beside it
 _FEWEST_LEVELS = 2
 
 
-class NodeErrors(NamedTuple):
-    """Counts of rows, in the order of the taxonomy's nodes.
-
-    rows (nodes,): rows with a true label at the node or below it.
-    wrong (nodes,): those of them without a predicted label at the node or below it.
-    """
-
-    rows: Floats
-    wrong: Floats
-
-
-def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> NodeErrors:
-    """Count rows and errors by node, of classes or of labels that are named by nodes."""
-    if has_many_labels(y_true):
-        below, found = _of_labels(taxonomy, y_true, y_pred)
-    else:
-        below, found = _of_classes(taxonomy, y_true, y_pred)
+def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[Floats, Floats]:
+    """Count the rows with true labels at each node or below it, and those of them predicted elsewhere."""
+    read = _of_labels if has_many_labels(y_true) else _of_classes
+    below, found = read(taxonomy, y_true, y_pred)
     rows = np.asarray(below.sum(axis=0), np.float64)
-    return NodeErrors(rows, rows - np.asarray(below.multiply(found).sum(axis=0), np.float64))
+    return rows, rows - np.asarray(below.multiply(found).sum(axis=0), np.float64)
 
 
 def _of_labels(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_array, sp.csr_array]:

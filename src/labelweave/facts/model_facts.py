@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from labelweave.facts.record import (
     LearningFacts,
     ModelFacts,
     Plain,
-    PriorFacts,
     RoundFacts,
     TaxonomyFacts,
     Thresholds,
@@ -134,44 +132,30 @@ def _gap_words(model: Any) -> str:
     return f"{model.duality_gap_:.2e} at most, to factors of any rank"
 
 
-@singledispatch
 def _own(model: Any) -> Plain:
     """Give the facts that only some families have, as fields of :class:`ModelFacts`."""
-    return {}
+    if isinstance(model, KernelLogisticClassifier):
+        return _kernel_logistic(model)
+    if isinstance(model, LabelGraphClassifier):
+        return {"steps": "passes", "graph": _graph(model)}
+    if not isinstance(model, (LowRankClassifier, FactorClassifier)):
+        return {}
+    own = {"factors": _factors(model)}
+    if isinstance(model, LowRankClassifier):
+        own |= _learning(model)
+    return own | ({"choice": _choice(model)} if isinstance(model, LowRankClassifierCV) else {})
 
 
-@_own.register
-def _(model: KernelLogisticClassifier) -> Plain:
+def _kernel_logistic(model: KernelLogisticClassifier) -> Plain:
     kernels = [kernel_words(term.kernel) if term.kernel else "precomputed" for term in model.prior_.terms]
     tree, names = model.taxonomy_, [str(name) for name in model.classes_]
-    return _learning(model) | {
-        "kernel": _kernels(kernels),
-        "steps": "Newton steps",
-        "prior": PriorFacts(kernels, number_words(model.hyperparameters_), float(model.kernel_products_)),
-        "taxonomy": None
-        if tree is None
-        else TaxonomyFacts(len(tree), len(tree.roots), len(tree.leaves), taxonomy_words(tree, names)),
-    }
-
-
-@_own.register
-def _(model: LowRankClassifier) -> Plain:
-    return _learning(model) | {"factors": _factors(model)}
-
-
-@_own.register
-def _(model: LowRankClassifierCV) -> Plain:
-    return _learning(model) | {"factors": _factors(model), "choice": _choice(model)}
-
-
-@_own.register
-def _(model: FactorClassifier) -> Plain:
-    return {"factors": _factors(model)}
-
-
-@_own.register
-def _(model: LabelGraphClassifier) -> Plain:
-    return {"steps": "passes", "graph": _graph(model)}
+    words, products = number_words(model.hyperparameters_), float(model.kernel_products_)
+    prior = {"kernels": kernels, "prior": words, "kernel_products": products}
+    own = _learning(model) | {"kernel": _kernels(kernels), "steps": "Newton steps", "prior": prior}
+    if tree is None:
+        return own
+    sizes = len(tree), len(tree.roots), len(tree.leaves)
+    return own | {"taxonomy": TaxonomyFacts(*sizes, taxonomy_words(tree, names))}
 
 
 def _factors(model: Any) -> FactorFacts:

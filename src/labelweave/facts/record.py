@@ -125,15 +125,6 @@ class LearningFacts:
 
 
 @dataclass(frozen=True)
-class PriorFacts:
-    """The prior of a kernel logistic model."""
-
-    kernels: list[str]
-    prior: str
-    kernel_products: float
-
-
-@dataclass(frozen=True)
 class TaxonomyFacts:
     """The tree that a model predicts by."""
 
@@ -182,7 +173,7 @@ class ModelFacts:
     graph: GraphFacts | None = None
     choice: ChoiceFacts | None = None
     taxonomy: TaxonomyFacts | None = None
-    prior: PriorFacts | None = None
+    prior: Plain | None = None
     hyperparameters: dict[str, float] | None = None
     learning: LearningFacts | None = None
 

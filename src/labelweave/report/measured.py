@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,25 +47,8 @@ _LOSSES = ("hamming_loss", "log_loss", "taxonomic_loss", "ranking_loss", "covera
 _LOW_IS_GOOD = {*_LOSSES, "false_negatives", "false_discoveries"}
 
 
-class MetricLine(NamedTuple):
-    """A metric.
-
-    value: its value, NaN where undefined.
-    meaning: what it is, in a few words.
-    """
-
-    name: str
-    value: float
-    low_is_good: bool
-    meaning: str
-
-
-def metric_lines(metrics: dict[str, float]) -> list[MetricLine]:
-    """Name metrics."""
-    return [_metric_line(key, value) for key, value in metrics.items()]
-
-
-def _metric_line(key: str, value: float) -> MetricLine:
+def metric_line(key: str, value: float) -> SimpleNamespace:
+    """Name a metric, and say what it is in a few words."""
     kind, _, size = key.partition("@")
     name, meaning = _WORDS.get(key, (key, ""))
     if size and kind == "precision":
@@ -72,7 +56,7 @@ def _metric_line(key: str, value: float) -> MetricLine:
         name, meaning = f"Precision at {size}", f"share of right ones among the {best}"
     elif size:
         name, meaning = f"nDCG at {size}", "like precision, but the first labels count more"
-    return MetricLine(name, value, key in _LOW_IS_GOOD, meaning)
+    return SimpleNamespace(name=name, value=value, low_is_good=key in _LOW_IS_GOOD, meaning=meaning)
 
 
 @dataclass(frozen=True)

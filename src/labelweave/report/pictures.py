@@ -1,10 +1,9 @@
-"""What the pictures of the page need: places in pixels, words and colours."""
+"""What the pictures of the page need: places in pixels from the upper left corner, words and colours."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from types import SimpleNamespace as Drawn
 
 import numpy as np
 
@@ -38,37 +37,8 @@ _LETTER = 7.6  # the width of a wide letter such as n
 _MOST_NODES = 3000
 
 
-class Point(NamedTuple):
-    """A label in a picture."""
-
-    x: float
-    y: float
-    name: str
-    n_rows: int
-    f1: float
-
-
-@dataclass(frozen=True)
-class FrequencyPicture:
-    """F1 scores against numbers of rows, on a logarithmic axis.
-
-    x_ticks, y_ticks: places and words on the axes.
-    median: the median F1 score of labels of about the same frequency.
-    left_out: labels without a point, where there are very many.
-    """
-
-    points: list[Point]
-    x_ticks: list[tuple[float, str]]
-    y_ticks: list[tuple[float, str]]
-    median: list[tuple[float, float]]
-    left_out: int
-
-    width, height = _WIDTH, _HEIGHT
-    left, right, top, bottom = _LEFT, _WIDTH - _RIGHT, _TOP, _HEIGHT - _BOTTOM
-
-
-def frequency_picture(numbers: LabelNumbers, names: list[str]) -> FrequencyPicture | None:
-    """Place the labels that some row has; None for fewer than two."""
+def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
+    """Place labels by their rows, on a logarithmic axis, and F1 scores; None if fewer than two have rows."""
     shown = np.flatnonzero(numbers.positive > 0)
     if len(shown) < 2:
         return None
@@ -76,15 +46,14 @@ def frequency_picture(numbers: LabelNumbers, names: list[str]) -> FrequencyPictu
     counts, f1 = numbers.positive[shown], numbers.f1[shown]
     x, y = _across(counts, counts), _down(f1)
     kept = np.unique(np.linspace(0, len(shown) - 1, min(_MOST_POINTS, len(shown))).round().astype(np.intp))
-    points = [Point(x[k], y[k], names[shown[k]], int(counts[k]), float(f1[k])) for k in kept.tolist()]
+    points = [Drawn(x=x[k], y=y[k], name=names[shown[k]], n_rows=counts[k], f1=f1[k]) for k in kept.tolist()]
     ticks = _round_counts(int(counts[0]), int(counts[-1]))
-    return FrequencyPicture(
-        points,
-        list(zip(_across(np.array(ticks), counts), [f"{count:,}" for count in ticks], strict=True)),
-        list(zip(_down(np.array([0.0, 0.5, 1.0])), ("0", "0.5", "1"), strict=True)),
-        _running_median(x, y),
-        len(shown) - len(kept),
-    )
+    x_ticks = list(zip(_across(np.array(ticks), counts), [f"{count:,}" for count in ticks], strict=True))
+    y_ticks = list(zip(_down(np.array([0.0, 0.5, 1.0])), ("0", "0.5", "1"), strict=True))
+    edges = {"left": _LEFT, "right": _WIDTH - _RIGHT, "top": _TOP, "bottom": _HEIGHT - _BOTTOM}
+    parts = {"x_ticks": x_ticks, "y_ticks": y_ticks, "median": _running_median(x, y)}
+    left_out = len(shown) - len(kept)
+    return Drawn(width=_WIDTH, height=_HEIGHT, points=points, left_out=left_out, **edges, **parts)
 
 
 def _across(counts: Array, all_counts: Array) -> list[float]:
@@ -119,99 +88,28 @@ def _running_median(x: list[float], y: list[float]) -> list[tuple[float, float]]
     return [(round(float(np.median(a)), 1), round(float(np.median(b)), 1)) for a, b in groups]
 
 
-class Square(NamedTuple):
-    """A pair of labels in a picture."""
+def correlation_picture(correlations: LabelsByLabels, names: list[str]) -> Drawn:
+    """Choose the labels that are most related, put these beside each other, and place what is not 0.
 
-    row: int
-    column: int
-    value: float
-
-
-@dataclass(frozen=True)
-class CorrelationPicture:
-    """Correlations of labels, related ones beside each other.
-
-    names: the labels from top to bottom.
-    squares: the pairs that are not uncorrelated.
-    n_labels: how many labels there are, of which the most related are shown.
-    strongest: the correlation of the strongest colour: the largest between different labels.
+    The strongest colour is that of the largest correlation between different labels.
     """
-
-    names: list[str]
-    squares: list[Square]
-    n_labels: int
-    strongest: float
-
-
-def correlation_picture(correlations: LabelsByLabels, names: list[str]) -> CorrelationPicture:
-    """Choose the labels that are most related, and order them."""
-    n_labels = len(correlations)
     related = (correlations**2).sum(axis=1).round(_DECIMALS)
     chosen = np.sort(np.argsort(-related, kind="stable")[:_MOST_SHOWN])
     part = correlations[np.ix_(chosen, chosen)]
     order = cluster_order(part)
     ordered = np.round(part[np.ix_(order, order)], 2)
     pairs = np.argwhere(ordered != 0).tolist()
-    squares = [Square(row, column, float(ordered[row, column])) for row, column in pairs]
-    between = np.abs(ordered - np.diag(ordered.diagonal())).max()
-    return CorrelationPicture([names[chosen[k]] for k in order], squares, n_labels, float(between) or 1.0)
+    squares = [Drawn(row=row, column=column, value=ordered[row, column]) for row, column in pairs]
+    between = float(np.abs(ordered - np.diag(ordered.diagonal())).max())
+    shown = [names[chosen[k]] for k in order]
+    return Drawn(names=shown, squares=squares, n_labels=len(correlations), strongest=between or 1.0)
 
 
-class Name(NamedTuple):
-    """A label in the picture.
+def graph_picture(graph: CliqueGraph, names: list[str]) -> Drawn | None:
+    """Place the strongest cliques; None where there are none, or networkx is not installed.
 
-    text, whole: what is written, and the whole name.
+    Cliques of more than two labels have a point of their own, a hub.
     """
-
-    x: float
-    y: float
-    width: float
-    height: float
-    text: str
-    whole: str
-
-
-class Line(NamedTuple):
-    """A line between two labels, or from a label to the point of its clique.
-
-    kind: whether the labels attract each other.
-    words: the clique and its weight.
-    """
-
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    width: float
-    kind: str
-    words: str
-
-
-@dataclass(frozen=True)
-class GraphPicture:
-    """Names and lines, in pixels from the upper left corner.
-
-    names: the labels that have ties.
-    hubs: the points of cliques of more than two labels.
-    font: the size of the names.
-    width, height: the size of the picture.
-    n_shown, n_cliques: how many cliques are shown, and how many there are.
-    kinds: the kinds of lines there are.
-    """
-
-    names: list[Name]
-    lines: list[Line]
-    hubs: list[tuple[float, float]]
-    font: float
-    width: float
-    height: float
-    n_shown: int
-    n_cliques: int
-    kinds: list[str]
-
-
-def graph_picture(graph: CliqueGraph, names: list[str]) -> GraphPicture | None:
-    """Place the strongest cliques; None where there are none, or networkx is not installed."""
     if not graph.n_cliques:
         return None
     try:
@@ -223,20 +121,20 @@ def graph_picture(graph: CliqueGraph, names: list[str]) -> GraphPicture | None:
     places = list(zip(x.tolist(), (height - y).round(1).tolist(), strict=True))
     lines = _lines(drawing, places, names)
     kinds = [kind for kind in _KINDS.values() if any(line.kind == kind for line in lines)]
-    size = round(float(width), 1), round(float(height), 1)
-    hubs, counts = places[len(drawing.labels) :], (drawing.graph.n_cliques, graph.n_cliques)
-    return GraphPicture(_names(drawing, places, names), lines, hubs, drawing.font, *size, *counts, kinds)
+    size = {"width": round(float(width), 1), "height": round(float(height), 1), "font": drawing.font}
+    parts = {"names": _names(drawing, places, names), "lines": lines, "hubs": places[len(drawing.labels) :]}
+    return Drawn(n_shown=drawing.graph.n_cliques, n_cliques=graph.n_cliques, kinds=kinds, **size, **parts)
 
 
-def _names(drawing: GraphDrawing, places: list[tuple[float, float]], names: list[str]) -> list[Name]:
+def _names(drawing: GraphDrawing, places: list[tuple[float, float]], names: list[str]) -> list[Drawn]:
     parts = zip(drawing.labels, drawing.texts, places, drawing.boxes.round(1).tolist(), strict=False)
     return [
-        Name(x, y, round(width + _PADDING, 1), height, text, names[label])
+        Drawn(x=x, y=y, width=round(width + _PADDING, 1), height=height, text=text, whole=names[label])
         for label, text, (x, y), (width, height) in parts
     ]
 
 
-def _lines(drawing: GraphDrawing, places: list[tuple[float, float]], names: list[str]) -> list[Line]:
+def _lines(drawing: GraphDrawing, places: list[tuple[float, float]], names: list[str]) -> list[Drawn]:
     graph = drawing.graph
     widths = line_widths(graph).round(1)
     signs = np.zeros(graph.n_cliques, np.int8) if graph.signs is None else graph.signs
@@ -245,41 +143,12 @@ def _lines(drawing: GraphDrawing, places: list[tuple[float, float]], names: list
         words = ", ".join(names[label] for label in graph.cliques[clique])
         if graph.weights is not None:
             words += f": weight {graph.weights[clique]:.3g}"
-        kind = _KINDS[int(signs[clique])]
-        found.append(Line(*places[one], *places[other], float(widths[clique]), kind, words))
+        (x1, y1), (x2, y2), kind = places[one], places[other], _KINDS[int(signs[clique])]
+        found.append(Drawn(x1=x1, y1=y1, x2=x2, y2=y2, width=widths[clique], kind=kind, words=words))
     return found
 
 
-class Cell(NamedTuple):
-    """A node in the picture.
-
-    text: its name, as far as it has room; empty where it has none.
-    words: the whole name and its numbers.
-    missed: the share of what belongs here that was predicted elsewhere, NaN where nothing does.
-    """
-
-    x: float
-    y: float
-    width: float
-    height: float
-    text: str
-    words: str
-    missed: float
-
-
-@dataclass(frozen=True)
-class TreePicture:
-    """The nodes of a taxonomy, in pixels from the upper left corner.
-
-    width, height: the size of the picture.
-    """
-
-    cells: list[Cell]
-    width: float
-    height: float
-
-
-def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> TreePicture | None:
+def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> Drawn | None:
     """Place the nodes; None where there are too many to see any, or no levels."""
     if len(nodes) > _MOST_NODES or max(node.depth for node in nodes) == 0:
         return None
@@ -289,13 +158,14 @@ def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> TreePicture | 
     left, top, tall = places.columns * wide, height * places.top, height * (places.bottom - places.top)
     boxes = np.column_stack([left, top, np.full(len(left), wide), tall])
     cells = [_cell(nodes[node], names[node], box) for node, box in zip(places.nodes, boxes, strict=True)]
-    return TreePicture(cells, _TREE_WIDTH, height)
+    return Drawn(cells=cells, width=_TREE_WIDTH, height=height)
 
 
-def _cell(node: NodeNumbers, name: str, box: Array) -> Cell:
+def _cell(node: NodeNumbers, name: str, box: Array) -> Drawn:
+    """Place a node with its name, as far as it has room, and the share that was predicted elsewhere."""
     text, (x, y, width, height) = "", (round(float(part), 1) for part in box)
     if box[3] >= _LINE:
         letters = int(box[2] / _LETTER * len(name) / max(1.0, letters_across(name))) - 1
         text = shortened(name, max(1, letters))
     words = f"{node.name}: {node.missed:,} of {node.positive:,} predicted elsewhere"
-    return Cell(x, y, width, height, text, words, 1.0 - node.recall)
+    return Drawn(x=x, y=y, width=width, height=height, text=text, words=words, missed=1.0 - node.recall)

@@ -24,7 +24,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.model_files.safe_file import replacing_file
 from labelweave.report.label_numbers import LabelNumbers, label_numbers, node_numbers, weakest_labels
 from labelweave.report.label_structure import LabelStructure
-from labelweave.report.measured import Measured, measure, metric_lines
+from labelweave.report.measured import Measured, measure, metric_line
 from labelweave.report.model_words import model_lines
 from labelweave.report.pictures import correlation_picture, frequency_picture, graph_picture, tree_picture
 from labelweave.report.reported_rows import ReportedRows, read_rows
@@ -177,7 +177,7 @@ def _performance(
     return {
         "has_classes": rows.has_classes,
         "n_rows": len(outcomes.truth),
-        "metrics": metric_lines(measured.metrics),
+        "metrics": [metric_line(key, value) for key, value in measured.metrics.items()],
         "notes": measured.notes,
         "names": names,
         "numbers": numbers,

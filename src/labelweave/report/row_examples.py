@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace as Shown
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,11 +66,14 @@ class LinearScores:
 
     def explain(self, row: Any, label: int) -> Explanation:
         """Take the score of a label of one row (1, d) apart."""
-        column, sign = self._column(label)
+        column, sign = label, 1.0
+        if self.classifier._form.kind == "binary":  # the first class has the second's weights, turned
+            column, sign = 0, 1.0 if label == 1 else -1.0
         places, values = self._features(row)
         amounts = sign * values * self._weights(column, places)
         intercept = sign * float(self.classifier.intercept_[column])
-        threshold = sign * self._threshold(column)
+        limit: Any = getattr(self.classifier, "thresholds_", getattr(self.classifier, "threshold_", 0.0))
+        threshold = sign * float(limit if np.ndim(limit) == 0 else limit[column])
         own = intercept - threshold + float(amounts.sum())
         scores = np.reshape(self.classifier.decision_function(row), (1, -1))
         others = sign * float(scores[0, column]) - own
@@ -77,12 +81,6 @@ class LinearScores:
         order = np.argsort(-np.abs(amounts), kind="stable")
         parts = [Contribution(int(places[k]), float(amounts[k])) for k in order]
         return Explanation(own + others, intercept, threshold, parts, others)
-
-    def _column(self, label: int) -> tuple[int, float]:
-        """Give the weights' row of a label; of two classes the first has the second's, its sign turned."""
-        if self.classifier._form.kind == "binary":
-            return 0, 1.0 if label == 1 else -1.0
-        return label, 1.0
 
     def _features(self, row: Any) -> tuple[Array, Array]:
         """Give the numbers and values of the features that a row has."""
@@ -99,66 +97,15 @@ class LinearScores:
         factor = self.classifier.label_factors_[column].astype(np.float64)
         return np.asarray(self.classifier.feature_factors_[places] @ factor)
 
-    def _threshold(self, column: int) -> float:
-        found: Any = getattr(self.classifier, "thresholds_", getattr(self.classifier, "threshold_", 0.0))
-        return float(found if np.ndim(found) == 0 else found[column])
-
-
-class Part(NamedTuple):
-    """A line of a sum.
-
-    name: the feature, or what else is added.
-    width: its length in a picture, in per cent of the longest.
-    """
-
-    name: str
-    amount: float
-    width: float
-    is_feature: bool
-
-
-class LabelOfRow(NamedTuple):
-    """One label of a row.
-
-    verdict: truth and prediction in a word.
-    total: what the parts add up to.
-    parts: the score as a sum; empty where it cannot be taken apart.
-    """
-
-    name: str
-    verdict: str
-    number: float
-    total: float
-    parts: list[Part]
-
-
-class RowExample(NamedTuple):
-    """A row.
-
-    cells: what a person reads of it: columns, and their text in pieces with "for" or "against" where they
-        pushed a label, else "".
-    true, predicted: its labels, the errors first, with "missed" or "wrong" where they are errors.
-    labels: those that are looked into.
-    """
-
-    name: str
-    cells: list[tuple[str, list[tuple[str, str]]]]
-    true: list[tuple[str, str]]
-    predicted: list[tuple[str, str]]
-    labels: list[LabelOfRow]
-
 
 class RowExamples:
-    """Make examples of rows.
-
-    rows: the model and its rows.
-    """
+    """Make examples of rows, as the page shows them."""
 
     def __init__(self, rows: ReportedRows, outcomes: Outcomes) -> None:
         self.rows, self.outcomes = rows, outcomes
         self.linear = LinearScores(rows.classifier)
 
-    def of_label(self, label: int) -> list[RowExample]:
+    def of_label(self, label: int) -> list[Shown]:
         """Show the row where a label was missed by most, and the one where it was wrong by most."""
         scores, found = self.outcomes.scores[:, label], []
         for errors, sign in ((self.outcomes.missed, 1.0), (self.outcomes.wrong, -1.0)):
@@ -167,7 +114,7 @@ class RowExamples:
                 found.append(self._example(int(places[np.argmin(sign * scores[places])]), [label]))
         return found
 
-    def across(self, count: int) -> list[RowExample]:
+    def across(self, count: int) -> list[Shown]:
         """Show rows from the one with most errors to one with fewest, at even steps."""
         parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
         missed, wrong, hits = (np.diff(part.indptr) for part in parts)
@@ -189,16 +136,20 @@ class RowExamples:
     def _columns(matrix: Any, row: int) -> Array:
         return np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])
 
-    def _example(self, row: int, labels: list[int]) -> RowExample:
-        number = int(self.outcomes.rows[row])
-        explained = [self._explained(number, label) for label in labels]
+    def _example(self, row: int, labels: list[int]) -> Shown:
+        """Show a row: texts in pieces that pushed a single label or not, all labels, and why some."""
+        number, outcomes = int(self.outcomes.rows[row]), self.outcomes
+        explained: list[Explanation | None] = [None] * len(labels)
+        if self.linear.why_not is None:
+            features = self.rows.take(np.array([number]))
+            explained = [self.linear.explain(features, int(outcomes.columns[label])) for label in labels]
         marks = self._marks(explained[0]) if len(explained) == 1 and explained[0] is not None else {}
-        return RowExample(
-            self.rows.names[number],
-            [(column, self._pieces(column, text, marks)) for column, text in self.rows.cells(number)],
-            self._judged(row, self.outcomes.truth.positives, "missed", self.outcomes.missed),
-            self._judged(row, self.outcomes.predicted, "wrong", self.outcomes.wrong),
-            [self._label(row, label, found) for label, found in zip(labels, explained, strict=True)],
+        return Shown(
+            name=self.rows.names[number],
+            cells=[(column, self._pieces(column, text, marks)) for column, text in self.rows.cells(number)],
+            true=self._judged(row, outcomes.truth.positives, "missed", outcomes.missed),
+            predicted=self._judged(row, outcomes.predicted, "wrong", outcomes.wrong),
+            labels=[self._label(row, label, found) for label, found in zip(labels, explained, strict=True)],
         )
 
     def _judged(self, row: int, labels: Any, word: str, errors: Any) -> list[tuple[str, str]]:
@@ -207,26 +158,19 @@ class RowExamples:
         every = sorted(self._columns(labels, row).tolist(), key=lambda label: label not in bad)
         return [(self.outcomes.names[label], word if label in bad else "") for label in every]
 
-    def _explained(self, row: int, label: int) -> Explanation | None:
-        if self.linear.why_not is not None:
-            return None
-        return self.linear.explain(self.rows.take(np.array([row])), int(self.outcomes.columns[label]))
-
-    def _label(self, row: int, label: int, explained: Explanation | None) -> LabelOfRow:
-        return LabelOfRow(
-            self.outcomes.names[label],
-            self._verdict(row, label),
-            float(self.outcomes.scores[row, label]),
-            float("nan") if explained is None else explained.score,
-            [] if explained is None else self._parts(explained),
-        )
-
-    def _verdict(self, row: int, label: int) -> str:
+    def _label(self, row: int, label: int, explained: Explanation | None) -> Shown:
+        """Judge a label of a row, with its score as a sum where that can be taken apart."""
         words = {"found": self.outcomes.hits, "missed": self.outcomes.missed, "wrong": self.outcomes.wrong}
-        return next(word for word, matrix in words.items() if label in self._columns(matrix, row))
+        verdict = next(word for word, matrix in words.items() if label in self._columns(matrix, row))
+        total, parts = (np.nan, []) if explained is None else (explained.score, self._parts(explained))
+        name, number = self.outcomes.names[label], float(self.outcomes.scores[row, label])
+        return Shown(name=name, verdict=verdict, number=number, total=total, parts=parts)
 
-    def _parts(self, explained: Explanation) -> list[Part]:
-        """Write a score as lines: the strongest features for and against, all others, and the constants."""
+    def _parts(self, explained: Explanation) -> list[Shown]:
+        """Write a score as lines: the strongest features for and against, all others, and the constants.
+
+        Their widths are in per cent of the longest.
+        """
         shown = _strongest(explained)
         rest = [part.amount for part in explained.contributions if part.amount and part not in shown]
         together = "1 other feature" if len(rest) == 1 else f"{len(rest)} other features together"
@@ -236,7 +180,10 @@ class RowExamples:
         lines += [("intercept", explained.intercept, False)]
         lines += [("less the threshold", -explained.threshold, False)] if explained.threshold else []
         longest = max(abs(amount) for _, amount, _ in lines) or 1.0
-        return [Part(name, amount, 100 * abs(amount) / longest, kind) for name, amount, kind in lines]
+        return [
+            Shown(name=name, amount=amount, width=100 * abs(amount) / longest, is_feature=is_feature)
+            for name, amount, is_feature in lines
+        ]
 
     def _name(self, part: Contribution) -> str:
         names = self.rows.feature_names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -70,25 +70,10 @@ def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
     return [next(iter(_best(counts[[k]], names, nothing)), None) for k in range(len(names))]
 
 
-@dataclass(frozen=True)
-class WeakLabel:
-    """A label with a low F1 score.
-
-    label: its number in the outcomes.
-    reasons: what seems to be wrong, in sentences.
-    companions: other labels on the rows where it is wrong.
-    """
-
-    label: int
-    name: str
-    reasons: list[str]
-    companions: Companions
-
-
 def weak_labels(
     outcomes: Outcomes, numbers: LabelNumbers, labels: list[int], has_classes: bool
-) -> list[WeakLabel]:
-    """Look into weak labels."""
+) -> list[SimpleNamespace]:
+    """Look into weak labels: their numbers and names, what seems to be wrong, what stands beside errors."""
     if not labels:
         return []
     best = [(np.nan, np.nan)] * len(labels) if has_classes else _best_f1(outcomes, labels)
@@ -97,7 +82,8 @@ def weak_labels(
         reasons = _counts(outcomes, numbers, label, has_classes)
         reasons += _ranking(numbers, label, threshold, f1)
         reasons += _confusions(numbers, label, beside, has_classes)
-        found.append(WeakLabel(label, outcomes.names[label], reasons, beside))
+        name = outcomes.names[label]
+        found.append(SimpleNamespace(label=label, name=name, reasons=reasons, companions=beside))
     return found
 
 

@@ -50,18 +50,15 @@ class LabelThresholds(NamedTuple):
 def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelThresholds:
     """Find the best threshold of every label, and of all."""
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
-    own = np.where(cuts.positives > 0, cuts.thresholds(_best_cuts(cuts, objective)), shared)
+    if objective.name in ("micro_f1", "example_f1"):  # for the rows' F1 scores they are starts
+        chosen = _micro_f1_cuts(cuts)
+    else:
+        values = objective.of_counts(cuts.hits, cuts.predicted, cuts.positives[cuts.label])
+        chosen = cuts.best(values, objective.of_nothing)
+    own = np.where(cuts.positives > 0, cuts.thresholds(chosen), shared)
     if objective.name == "example_f1":
         own = best_for_example_f1(table, (own, np.full(table.shape[1], shared)))
     return LabelThresholds(own, shared, cuts.positives)
-
-
-def _best_cuts(cuts: LabelCuts, objective: Objective) -> Array:
-    """Find the best cut of every label; for the rows' F1 score, that of micro-averaged F1."""
-    if objective.name in ("micro_f1", "example_f1"):
-        return _micro_f1_cuts(cuts)
-    values = objective.of_counts(cuts.hits, cuts.predicted, cuts.positives[cuts.label])
-    return cuts.best(values, objective.of_nothing)
 
 
 def _micro_f1_cuts(cuts: LabelCuts) -> Array:
