@@ -98,23 +98,19 @@ class CalibrationCurveDisplay:
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
         """Draw the curves of a fitted model on some rows.
 
+        For the rows and further errors see :meth:`LabelQualityDisplay.from_estimator`.
+
         Parameters
         ----------
         estimator : estimator or Pipeline
             Fitted, with ``predict_proba``.
-        X : {array-like, sparse matrix, DataFrame} of n rows
-            The rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Their labels, NaN where not observed, or classes.
         **options : dict
             Further options: see :meth:`from_predictions`.
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         TypeError
-            If it has no ``predict_proba``.
+            If the model has no ``predict_proba``.
         """
         model = fitted_model(estimator)
         if not hasattr(estimator, "predict_proba"):
@@ -133,18 +129,14 @@ class CalibrationCurveDisplay:
     ) -> Self:  # fmt: skip
         """Draw the curves of given probabilities.
 
+        For true labels, their choice and names see :meth:`ThresholdCurveDisplay.from_predictions`.
+
         Parameters
         ----------
-        Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-            True labels, 0/1 or -1/1, NaN where not observed.
         probabilities : DataFrame, sparse matrix or array-like of shape (n, L)
             Of the labels, each from 0 to 1.
-        labels : sequence of str or int, or one of them, default=None
-            Names or numbers of the labels to draw; by default all are taken together.
         n_bins : int, default=10
             The number of bins.
-        label_names : sequence of str or None, default=None
-            One name a label, by default those of ``Y_true`` or the columns of ``probabilities``.
         **options : dict
             Further options: see :meth:`plot`.
 
@@ -178,11 +170,6 @@ class CalibrationCurveDisplay:
             Whether to draw the numbers of entries below.
         **options : dict
             Such as ``color``: see :meth:`matplotlib.axes.Axes.plot`.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         self.ax_ = axes_of_size(*_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure

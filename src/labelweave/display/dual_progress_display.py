@@ -203,8 +203,6 @@ class DualProgressDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If a choice is not one of those above, or axes are not one a panel.
         """

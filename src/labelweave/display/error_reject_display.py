@@ -146,8 +146,6 @@ class ErrorRejectDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If ``max_rejected`` is not in its range.
         """

@@ -236,7 +236,7 @@ class LabelCovarianceDisplay:
     def plot(
         self, ax: Any = None, *, cmap: Any = "RdBu_r", limit: float | None = None, colorbar: bool = True
     ) -> Self:
-        """Draw the picture.
+        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
@@ -249,16 +249,6 @@ class LabelCovarianceDisplay:
             1 for correlations, less if all are weak, and the largest covariance.
         colorbar : bool, default=True
             Whether to explain the colours.
-
-        Returns
-        -------
-        LabelCovarianceDisplay
-            This display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         owned = ax is None
         self.ax_ = new_axes(len(self.matrix)) if ax is None else ax

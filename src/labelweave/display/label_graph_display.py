@@ -130,7 +130,7 @@ class LabelGraphDisplay:
         return cls.from_graph(graph, **options)
 
     def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
-        """Draw the picture.
+        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
@@ -139,16 +139,6 @@ class LabelGraphDisplay:
             are too small for all names show the strongest cliques alone, and say so.
         legend : bool, default=True
             Whether to explain lines and widths.
-
-        Returns
-        -------
-        LabelGraphDisplay
-            This display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib or networkx is not installed.
         """
         if ax is None:
             drawing = graph_drawing(self.graph, self.label_names)

@@ -89,22 +89,12 @@ class LabelGraphPathDisplay:
         return cls(rounds, graph.shown_labels(), graph.n_cliques).plot(**options)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture.
+        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; by default a new figure.
-
-        Returns
-        -------
-        LabelGraphPathDisplay
-            This display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         width = min(_MOST_WIDTH, max(_LEAST_WIDTH, 2.5 + _WIDTH_A_ROUND * len(self.rounds)))
         self.ax_ = axes_of_size(width, _HEIGHT) if ax is None else ax

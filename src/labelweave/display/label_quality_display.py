@@ -118,7 +118,7 @@ class LabelQualityDisplay:
         NotFittedError
             If the model is not fitted.
         ValueError
-            If the labels cannot be read.
+            If there are no scores as asked for, or the labels cannot be read.
         """
         fitted_model(estimator)
         truth = model_truth(estimator, y)
@@ -178,10 +178,15 @@ class LabelQualityDisplay:
         **point_options : dict
             Such as ``color``: see :meth:`matplotlib.axes.Axes.scatter`.
 
+        Returns
+        -------
+        Self
+            The display itself.
+
         Raises
         ------
         ImportError
-            If matplotlib is not installed.
+            If matplotlib is not installed, or for label graphs networkx.
         ValueError
             If a measure is something else, or axes are not one a measure.
         """

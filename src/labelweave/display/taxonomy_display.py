@@ -178,7 +178,7 @@ class TaxonomyDisplay:
         max_levels: int | None = None, cmap: Any = "YlOrRd", limit: float | None = None,
         colorbar: bool = True,
     ) -> Self:  # fmt: skip
-        """Draw the picture.
+        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
@@ -196,15 +196,8 @@ class TaxonomyDisplay:
         colorbar : bool, default=True
             Whether to explain the colours.
 
-        Returns
-        -------
-        TaxonomyDisplay
-            This display.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If ``leaf_height`` is something else, or ``max_levels`` is below 1.
         """

@@ -166,26 +166,17 @@ class ThresholdCurveDisplay:
     ) -> Self:
         """Draw the curves of a fitted model on some rows.
 
+        For the rows and errors see :meth:`LabelQualityDisplay.from_estimator`.
+
         Parameters
         ----------
         estimator : estimator or Pipeline
             Fitted, with ``decision_function`` or ``predict_proba``.
-        X : {array-like, sparse matrix, DataFrame} of n rows
-            The rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Their labels, NaN where not observed, or classes.
         response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
             The scores; "auto" prefers the first.  To scores of models that have ``thresholds_`` these are
             added back, so that the axis shows what thresholds were chosen from.
         **options : dict
             Further options, ``thresholds`` excepted: see :meth:`from_predictions`.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If it has no such scores, or the labels cannot be read.
         """
         fitted_model(estimator)
         truth = model_truth(estimator, y)
@@ -253,8 +244,6 @@ class ThresholdCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If a measure is something else.
         """
