@@ -59,13 +59,7 @@ def test_ten_thousand_problems_agree_with_enumeration():
 
 @pytest.mark.parametrize(
     "budget",
-    [
-        {},
-        {"width": 2},
-        {"states": 0},
-        {"states": 0, "dead_ends": 0, "sweeps": 3},
-        {"width": 0, "sweeps": 1},
-    ],
+    [{}, {"width": 2}, {"states": 0}, {"states": 0, "dead_ends": 0, "sweeps": 3}, {"width": 0, "sweeps": 1}],
     ids=str,
 )
 def test_the_search_agrees_with_enumeration(budget):

@@ -100,10 +100,7 @@ def test_networkx_and_back():
 
 
 def test_a_model_file_keeps_it(tmp_path):
-    for graph in (
-        CliqueGraph(4, [(0, 3), (0, 1, 2)], _NAMES, [0.5, 2.0], [1, -1]),
-        CliqueGraph.empty(2),
-    ):
+    for graph in (CliqueGraph(4, [(0, 3), (0, 1, 2)], _NAMES, [0.5, 2.0], [1, -1]), CliqueGraph.empty(2)):
         save_object(tmp_path / "graph.lw", graph)
         assert load_object(tmp_path / "graph.lw") == graph
 

@@ -114,11 +114,7 @@ def test_a_class_of_no_weight_adds_no_rank():
     [
         (SIGNATURES * 2, None, "class 'bear' at label 'fur' is 2; signatures are 0/1 or -1/1"),
         (SIGNATURES.reindex(["bear", "dog", "cow"]), None, "class 'cow' at label 'fur' is nan"),
-        (
-            SIGNATURES.to_numpy() - np.eye(3, 4),
-            None,
-            "class 1 at label 1 is -1 while other",
-        ),
+        (SIGNATURES.to_numpy() - np.eye(3, 4), None, "class 1 at label 1 is -1 while other"),
         (SIGNATURES.astype(str).replace("1", "yes"), None, "not numbers"),
         (np.ones(3), None, r"shape \(3,\)"),
         (np.ones((0, 3)), None, "at least one class"),
