@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelweave.arrays import Workers
 from labelweave.problems.memory_plan import plan_gram
+from labelweave.problems.resources import Resources
 
 PLENTY = 1e12
 
 
 def _plan(n, budget=PLENTY, dtype=np.float32, *, is_diagonal=True, factorization="auto"):
-    return plan_gram(n, dtype, budget, is_diagonal=is_diagonal, factorization=factorization)
+    return plan_gram(n, Resources(Workers(), dtype, budget, factorization), is_diagonal, 1500)
 
 
 def test_independent_labels_get_a_cholesky_factor_if_it_fits():

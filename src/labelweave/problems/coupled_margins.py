@@ -50,21 +50,9 @@ class CoupledMargins(MarginDual):
         dense[: len(order), : len(order)] = covariance.to_dense()
         return sweep_dense_covariance, (dense,)
 
-    def _at_zero(self) -> MarginPoint:
-        n_slabs = len(self.label_blocks)
-        return MarginPoint(
-            np.zeros((n_slabs, self.n_rows, WIDTH), self.dtype),
-            np.zeros((n_slabs, self.data.features.shape[1], WIDTH), self.dtype),
-            np.zeros((1, self.n_rows), self.dtype),
-            np.zeros((n_slabs, WIDTH), self.dtype),
-        )
-
     def follow(self, point: MarginPoint) -> None:
         for slab, (wide, constants) in enumerate(self._weights(list(point.beta))):
             point.weights[slab], point.intercepts[slab] = wide, constants
-
-    def _begin_intercepts(self, point: MarginPoint) -> None:
-        """Do nothing: they are weights like the others."""
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
         return float(
@@ -74,9 +62,6 @@ class CoupledMargins(MarginDual):
                 threshold,
             )
         )  # fmt: skip
-
-    def gains(self, point: MarginPoint, block: int) -> Array:
-        return np.asarray(point.gains[0])
 
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
         return self._values(self.label_blocks, point.beta, zip(point.weights, point.intercepts, strict=True))

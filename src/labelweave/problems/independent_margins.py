@@ -17,7 +17,7 @@ Any b and any feasible beta give a valid duality gap, so the certificate does no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -83,16 +83,8 @@ class IndependentMargins(MarginDual):
         return len(self.label_blocks)
 
     def _at_zero(self) -> MarginPoint:
-        shape = (self.n_blocks, self.n_rows, WIDTH)
-        d = self.data.features.shape[1]
-        return MarginPoint(
-            np.zeros(shape, self.dtype),
-            # one allocation, large enough for the system's large pages
-            np.zeros((self.n_blocks, d, WIDTH), self.dtype),
-            np.zeros(shape[:2], self.dtype),
-            np.zeros((self.n_blocks, WIDTH), self.dtype),
-            _Moves.at_zero(self.n_blocks, self.data.intercept, self.dtype),
-        )
+        moves = _Moves.at_zero(self.n_blocks, self.data.intercept, self.dtype)
+        return replace(super()._at_zero(), moves=moves)
 
     def follow(self, point: MarginPoint) -> None:
         for block, beta in enumerate(point.beta):
@@ -143,9 +135,6 @@ class IndependentMargins(MarginDual):
         moves.stiffness[block] = np.where(worse, moves.stiffness[block] * 2, moves.stiffness[block])
         moves.given_up[block] |= moves.stiffness[block] > _LARGEST_STIFFNESS
         moves.gradient[block] = gradient
-
-    def gains(self, point: MarginPoint, block: int) -> Array:
-        return np.asarray(point.gains[block])
 
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
         value = point.intercepts[block]

@@ -280,14 +280,8 @@ class FactorStep:
     ) -> None:
         self.entries, self.map, self.fixed = entries, factor_map, fixed
         self.penalty, self.blocks, self.workers = penalty, blocks, workers
+        self.is_quadratic, self.image = entries.is_quadratic, factor_map.image
         self.spread = column_inner(fixed, weighted_rows(fixed, entries.column_weights), workers)
-
-    @property
-    def is_quadratic(self) -> bool:
-        return self.entries.is_quadratic
-
-    def image(self, factor: Array) -> Array:
-        return self.map.image(factor)
 
     def evaluate(self, factor: Array, image: Array) -> StepPoint:
         found = self.entries.at(image, self.fixed)

@@ -62,31 +62,23 @@ def kernel_margins(
     Raises ValueError if the memory budget is too small.
     """
     dtype, workers = resources.dtype, resources.workers
-    if resources.factorization == "cholesky":
-        _require_identity(covariance)
-    plan = plan_gram(
-        source.n_rows,
-        dtype,
-        resources.budget,
-        is_diagonal=covariance.is_diagonal,
-        factorization=resources.factorization,
-        n_labels=box.targets.shape[1],
-    )
-    if not plan.is_stored:
-        streamed = StreamedGram(source, constant, dtype, workers, plan.panel_bytes)
-        spectrum = leading_spectrum(streamed, plan.rank, workers, resources.seed)
-        near = SpectralSolves(spectrum, covariance, workers)
-        return GramMargins(box, _one_term(streamed, covariance, workers), near, dtype)
-    gram = gram or StoredGram.from_source(source, constant, dtype, workers)
+    if resources.factorization == "cholesky" and not covariance.is_diagonal:
+        raise ValueError(
+            "factorization='cholesky' serves independent labels only; with a label covariance use "
+            "'eigenvalues' or 'incomplete_cholesky'."
+        )
+    plan = plan_gram(source.n_rows, resources, covariance.is_diagonal, box.targets.shape[1])
+    stored = (gram or StoredGram.from_source(source, constant, dtype, workers)) if plan.is_stored else None
+    held: Gram = stored or StreamedGram(source, constant, dtype, workers, plan.panel_bytes)
     solves: ShiftedSolves
-    if plan.factorization == "cholesky":
-        solves = CholeskySolves(gram, workers)
-    elif plan.factorization == "eigenvalues":
-        solves = SpectralSolves(_of_type(full_spectrum(gram), dtype), covariance, workers)
+    if stored and plan.factorization == "cholesky":
+        solves = CholeskySolves(stored, workers)
+    elif stored and plan.factorization == "eigenvalues":
+        solves = SpectralSolves(_of_type(full_spectrum(stored), dtype), covariance, workers)
     else:
-        spectrum = leading_spectrum(gram, plan.rank, workers, resources.seed)
+        spectrum = leading_spectrum(held, plan.rank, workers, resources.seed)
         solves = SpectralSolves(spectrum, covariance, workers)
-    return GramMargins(box, _one_term(gram, covariance, workers), solves, dtype)
+    return GramMargins(box, _one_term(held, covariance, workers), solves, dtype)
 
 
 def sum_margins(
@@ -133,14 +125,6 @@ def _nearest_product(tables: list[Array], covariances: list[LabelCovariance]) ->
 
 def _one_term(gram: Gram, covariance: LabelCovariance, workers: Workers) -> CoupledGram:
     return CoupledGram([GramTerm(gram, covariance)], 0.0, workers)
-
-
-def _require_identity(covariance: LabelCovariance) -> None:
-    if not covariance.is_diagonal:
-        raise ValueError(
-            "factorization='cholesky' serves independent labels only; with a label covariance use "
-            "'eigenvalues' or 'incomplete_cholesky'."
-        )
 
 
 def _of_type(spectrum: GramSpectrum, dtype: npt.DTypeLike) -> GramSpectrum:

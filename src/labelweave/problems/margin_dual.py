@@ -27,6 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -129,28 +130,27 @@ class MarginDual(ABC):
         # an empty row has no curvature of its own; a tiny one keeps its step finite
         self.squared_norms = np.maximum(norms, 1e-9).astype(self.dtype)
         self.n_rows = len(data.features)
-        self.label_blocks = self._label_blocks(self.dtype)
+        self.label_order = np.argsort(-data.labels.positive_counts(), kind="stable")
+        self._groups = [self.label_order[s : s + WIDTH] for s in range(0, len(self.label_order), WIDTH)]
+        self.signs = np.zeros((len(self._groups), self.n_rows, WIDTH), np.int8)
+        for signs, labels in zip(self.signs, self._groups, strict=True):
+            signs[:, : len(labels)] = data.labels.select_labels(labels).to_signs()
+        self.margins, self.upper, self.label_blocks = self._blocks_of(self.dtype)
         self.certified: dict[int, tuple[Array, Array]] = {}
 
-    def _label_blocks(self, dtype: npt.DTypeLike) -> list[LabelBlock]:
-        data = self.data
-        self.label_order = np.argsort(-data.labels.positive_counts(), kind="stable")
-        groups = [self.label_order[s : s + WIDTH] for s in range(0, len(self.label_order), WIDTH)]
-        self.signs = np.zeros((len(groups), self.n_rows, WIDTH), np.int8)
-        self.margins = np.zeros((len(groups), 2, WIDTH), dtype)
-        by_entry = data.upper.ndim == 2
-        self.upper = (
-            np.zeros((len(groups), self.n_rows, WIDTH), dtype) if by_entry else data.upper.astype(dtype)
-        )
-        for number, labels in enumerate(groups):
-            self.signs[number, :, : len(labels)] = data.labels.select_labels(labels).to_signs()
-            self.margins[number, :, : len(labels)] = data.margins[:, labels]
-            if by_entry:
-                self.upper[number, :, : len(labels)] = data.upper[:, labels]
-        return [
-            LabelBlock(labels, self.signs[k], self.margins[k], self.upper[k] if by_entry else self.upper)
-            for k, labels in enumerate(groups)
-        ]
+    def _blocks_of(self, dtype: npt.DTypeLike) -> tuple[Array, Array, list[LabelBlock]]:
+        """Lay out margins and weights in a precision: as tables of all blocks, and by block."""
+        margins, by_entry = self._padded(self.data.margins, dtype), self.data.upper.ndim == 2
+        upper = self._padded(self.data.upper, dtype) if by_entry else self.data.upper.astype(dtype)
+        uppers = upper if by_entry else repeat(upper)
+        return margins, upper, list(map(LabelBlock, self._groups, self.signs, margins, uppers))
+
+    def _padded(self, table: Array, dtype: npt.DTypeLike) -> Array:
+        """Cut a table (rows, L) into blocks of labels (blocks, rows, WIDTH)."""
+        padded = np.zeros((len(self._groups), len(table), WIDTH), dtype)
+        for part, labels in zip(padded, self._groups, strict=True):
+            part[:, : len(labels)] = table[:, labels]
+        return padded
 
     def start(self, dual: RowsByLabels | None = None) -> MarginPoint:
         """Give the point 0, or that of dual variables, clipped to their bounds.
@@ -186,25 +186,26 @@ class MarginDual(ABC):
             return [of_block(block) for block in blocks]
         return self.workers.map(of_block, list(blocks))
 
-    @abstractmethod
     def _at_zero(self) -> MarginPoint:
-        """Give the point 0."""
+        """Give the point 0; one allocation a table, large enough for the system's large pages."""
+        slabs, d = len(self.label_blocks), self.data.features.shape[1]
+        shapes = (slabs, self.n_rows, WIDTH), (slabs, d, WIDTH), (self.n_blocks, self.n_rows), (slabs, WIDTH)
+        return MarginPoint(*(np.zeros(shape, self.dtype) for shape in shapes))
 
     @abstractmethod
     def follow(self, point: MarginPoint) -> None:
         """Make the weights of a point follow its variables, in the precision of solving."""
 
-    @abstractmethod
-    def _begin_intercepts(self, point: MarginPoint) -> None:
+    def _begin_intercepts(self, point: MarginPoint) -> None:  # noqa: B027
         """Set what the intercepts of a point begin with, where its variables do not decide it."""
 
     @abstractmethod
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
         """Visit rows of one block; see :meth:`labelweave.solvers.BoxDual.sweep`."""
 
-    @abstractmethod
     def gains(self, point: MarginPoint, block: int) -> Array:
         """Give the gains; see :meth:`labelweave.solvers.BoxDual.gains`."""
+        return np.asarray(point.gains[block])
 
     @abstractmethod
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
@@ -233,17 +234,7 @@ class MarginDual(ABC):
     @cached_property
     def exact_blocks(self) -> list[LabelBlock]:
         """The label blocks in double precision."""
-        blocks = []
-        for block in self.label_blocks:
-            k = len(block.labels)
-            margins = np.zeros(block.margins.shape)
-            margins[:, :k] = self.data.margins[:, block.labels]
-            upper = self.data.upper
-            if upper.ndim == 2:
-                upper = np.zeros(block.signs.shape)
-                upper[:, :k] = self.data.upper[:, block.labels]
-            blocks.append(replace(block, margins=margins, upper=upper))
-        return blocks
+        return self._blocks_of(np.float64)[2]
 
     def exact_beta(self, point: MarginPoint, block: int) -> Array:
         """Give variables in double precision, within their bounds to the last bit, as a copy.

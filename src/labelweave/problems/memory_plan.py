@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from labelweave.problems.resources import Resources
 
 _LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
 _LARGEST_RANK = 1500
@@ -36,24 +37,15 @@ class GramPlan:
     panel_bytes: float
 
 
-def plan_gram(
-    n_rows: int,
-    dtype: npt.DTypeLike,
-    budget: float,
-    *,
-    is_diagonal: bool,
-    factorization: str = "auto",
-    n_labels: int = _LARGEST_RANK,
-) -> GramPlan:
+def plan_gram(n_rows: int, resources: Resources, is_diagonal: bool, n_labels: int) -> GramPlan:
     """Choose what fits.
 
-    dtype: the precision of its entries.
     is_diagonal: whether labels are independent, so that a Cholesky factor serves.
-    factorization: one of those of :class:`GramPlan`, or "auto".
     n_labels: labels, since making a factor of rank r costs as much as r / L rounds.
     Raises ValueError if the budget is too small, with the smallest that is not.
     """
-    size = np.dtype(dtype).itemsize
+    size, budget = np.dtype(resources.dtype).itemsize, resources.budget
+    factorization = resources.factorization
     table = float(n_rows) ** 2 * size
     needed = {"cholesky": 2 * table, "eigenvalues": table + 4 * float(n_rows) ** 2 * 8}
     if factorization == "auto":

@@ -22,11 +22,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
-from labelweave.arrays import CholeskyFactor, Workers, panels
-from labelweave.arrays.linear_algebra import add_to_diagonal, contiguous, copied, eigh
+from labelweave.arrays import Workers, panels
+from labelweave.arrays.linear_algebra import contiguous, copied, eigh
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource
+from labelweave.problems.shifted_solves import shifted_factor
 
 # what alternating minimisation takes: rounds times conjugate gradient iterations, each with one product
 _ITERATIONS = 100
@@ -180,14 +181,7 @@ class ReducedRankRidge:
     def _solve(self, regularization: float) -> tuple[Array, Array, Array]:
         """Give Z* or A*, and the eigenvalues and eigenvectors of M, the largest first."""
         matrix = copied(self.normal) if self.is_kept else self.normal
-        add_to_diagonal(matrix, regularization)
-        try:
-            solution = CholeskyFactor(matrix, self.workers).solve(self.right)
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                "The kernel is not positive semi-definite: its matrix has an eigenvalue below "
-                f"{-regularization:.3g}; clip its negative eigenvalues, or use another kernel."
-            ) from None
+        solution = shifted_factor(matrix, regularization, self.workers).solve(self.right)
         other = self.right - regularization * solution if self.by_rows else solution
         values, vectors = eigh(self.workers.inner(self.right, other))  # reads one triangle
         return solution, np.maximum(values[::-1], 0.0), vectors[:, ::-1]

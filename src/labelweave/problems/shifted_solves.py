@@ -40,6 +40,18 @@ class ShiftedSolves(Protocol):
         """Compute ``(I (x) R) variables``."""
 
 
+def shifted_factor(matrix: Array, penalty: float, workers: Workers) -> CholeskyFactor:
+    """Factorise a kernel matrix plus ``penalty I``, in its place."""
+    add_to_diagonal(matrix, penalty)
+    try:
+        return CholeskyFactor(matrix, workers)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "The kernel is not positive semi-definite: its matrix has an eigenvalue below "
+            f"{-penalty:.3g}; clip its negative eigenvalues, or use another kernel."
+        ) from None
+
+
 class CholeskySolves:
     """Exact solves with R the identity.
 
@@ -66,14 +78,7 @@ class CholeskySolves:
     def _factorize(self, penalty: float) -> None:
         self._at = None  # the factor takes the place of the last one
         self.buffer[...] = self.gram.table
-        add_to_diagonal(self.buffer, penalty)
-        try:
-            self.factor = CholeskyFactor(self.buffer, self.workers)
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                "The kernel is not positive semi-definite: its matrix has an eigenvalue below "
-                f"{-penalty:.3g}; clip its negative eigenvalues, or use another kernel."
-            ) from None
+        self.factor = shifted_factor(self.buffer, penalty, self.workers)
         self._at = penalty
 
     def near_product(self, variables: Array) -> Array:

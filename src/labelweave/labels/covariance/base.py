@@ -31,15 +31,13 @@ class LabelCovariance(CovarianceConstructors, ABC):
         The number of labels L.
     label_names : ndarray of str, shape (L,), or None
         Their names, where known.
+    is_diagonal : bool
+        Whether labels are independent a priori.
     """
 
     n_labels: int
     label_names: Array | None = None
-
-    @property
-    def is_diagonal(self) -> bool:
-        """Whether labels are independent a priori."""
-        return False
+    is_diagonal = False
 
     @property
     def ties_labels(self) -> bool:
@@ -286,22 +284,14 @@ class LabelCovariance(CovarianceConstructors, ABC):
 class IdentityCovariance(LabelCovariance):
     """Independent labels, one-versus-all."""
 
+    is_diagonal, kind = True, "independent"
+
     def __init__(self, n_labels: int, label_names: Sequence[str] | Array | None = None) -> None:
         self.n_labels = int(n_labels)
         self.label_names = checked_names(label_names, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
         return {"n_labels": self.n_labels, **self._names_state()}
-
-    @property
-    def is_diagonal(self) -> bool:
-        """Whether labels are independent a priori."""
-        return True
-
-    @property
-    def kind(self) -> str:
-        """The structure in a few words."""
-        return "independent"
 
     def columns(self, labels: Array) -> LabelCovariance:
         return IdentityCovariance(len(labels))._named(self._names_of(labels))

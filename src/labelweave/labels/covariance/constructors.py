@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+# the kinds are subclasses of what these functions belong to, so they are named when one is made
+import labelweave.labels.covariance as kinds
 from labelweave.array_types import Array
 from labelweave.labels.covariance.sources import matrix_and_names, mean_outer_product, signature_factor
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from labelweave.labels.covariance.base import IdentityCovariance
-    from labelweave.labels.covariance.dense import DenseCovariance
-    from labelweave.labels.covariance.factor import FactorCovariance
+    from labelweave.labels.covariance import DenseCovariance, FactorCovariance, IdentityCovariance
 
 
 class CovarianceConstructors:
     """The part of ``LabelCovariance`` that makes new ones."""
-
-    _kinds: ClassVar[dict[str, Any]] = {}
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        CovarianceConstructors._kinds[cls.__name__] = cls
 
     @staticmethod
     def identity(n_labels: int, label_names: Sequence[str] | Array | None = None) -> IdentityCovariance:
@@ -44,8 +38,7 @@ class CovarianceConstructors:
         IdentityCovariance
             The identity.
         """
-        made: IdentityCovariance = _kind("IdentityCovariance")(n_labels, label_names)
-        return made
+        return kinds.IdentityCovariance(n_labels, label_names)
 
     @staticmethod
     def dense(matrix: Any, label_names: Sequence[str] | Array | None = None) -> DenseCovariance:
@@ -71,8 +64,7 @@ class CovarianceConstructors:
             of a frame have other names than its columns.
         """
         table, names = matrix_and_names(matrix)
-        made: DenseCovariance = _kind("DenseCovariance")(table, names if label_names is None else label_names)
-        return made
+        return kinds.DenseCovariance(table, names if label_names is None else label_names)
 
     @staticmethod
     def low_rank(
@@ -94,8 +86,7 @@ class CovarianceConstructors:
         FactorCovariance
             The covariance.
         """
-        made: FactorCovariance = _kind("FactorCovariance")(factor, diagonal, label_names)
-        return made
+        return kinds.FactorCovariance(factor, diagonal, label_names)
 
     @staticmethod
     def from_taxonomy(
@@ -126,8 +117,7 @@ class CovarianceConstructors:
         _check_node_variances(given, taxonomy)
         roots = np.sqrt([given.get(node, 1.0) for node in taxonomy.nodes])
         factor = taxonomy.membership(label_names) @ sp.diags_array(roots)
-        made: FactorCovariance = _kind("FactorCovariance")(factor, label_names=label_names)
-        return made
+        return kinds.FactorCovariance(factor, label_names=label_names)
 
     @staticmethod
     def from_signatures(signatures: Any, class_prior: Any = None) -> FactorCovariance:
@@ -162,8 +152,7 @@ class CovarianceConstructors:
         LabelCovariance(3 labels, rank 2, variances 1, 0 ~ 1 +1.00, 0 ~ 2 -1.00)
         """
         factor, names = signature_factor(signatures, class_prior)
-        made: FactorCovariance = _kind("FactorCovariance")(factor, label_names=names)
-        return made
+        return kinds.FactorCovariance(factor, label_names=names)
 
     @staticmethod
     def from_labels(Y: Any) -> DenseCovariance:
@@ -203,10 +192,7 @@ class CovarianceConstructors:
                [-0.5,  0. ,  1. ]])
         """
         labels = LabelMatrix.from_any(Y)
-        made: DenseCovariance = _kind("DenseCovariance").from_semidefinite(
-            mean_outer_product(labels), labels.names
-        )
-        return made
+        return kinds.DenseCovariance.from_semidefinite(mean_outer_product(labels), labels.names)
 
 
 def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:
@@ -217,8 +203,3 @@ def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> Non
             raise ValueError(f"A variance was given for {node!r}, which is no node of the taxonomy.")
         if not variance >= 0 or not np.isfinite(variance):
             raise ValueError(f"The variance of node {node!r} is {variance}; it must be a number >= 0.")
-
-
-def _kind(name: str) -> Any:
-    """Find a kind of covariance; they are subclasses of what these functions belong to, so not imported."""
-    return CovarianceConstructors._kinds[name]

@@ -23,6 +23,8 @@ class DenseCovariance(LabelCovariance):
     Shapes: matrix (L, L).
     """
 
+    kind = "dense"
+
     def __init__(self, matrix: Any, label_names: Sequence[str] | Array | None = None) -> None:
         self.matrix = _checked_semidefinite(np.asarray(matrix, dtype=np.float64))
         self.n_labels = len(self.matrix)
@@ -40,11 +42,6 @@ class DenseCovariance(LabelCovariance):
 
     def to_state(self) -> dict[str, Any]:
         return {"matrix": self.matrix, **self._names_state()}
-
-    @property
-    def kind(self) -> str:
-        """The structure in a few words."""
-        return "dense"
 
     def columns(self, labels: Array) -> LabelCovariance:
         return self.from_semidefinite(self.matrix[np.ix_(labels, labels)], self._names_of(labels))

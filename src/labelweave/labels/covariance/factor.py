@@ -33,7 +33,7 @@ class FactorCovariance(LabelCovariance):
         self.factor: Any = _checked_factor(factor)
         self.n_labels = int(self.factor.shape[0])
         self.own_variance = _checked_own_variance(diagonal, self.n_labels)
-        self.label_names = None if label_names is None else checked_names(label_names, self.n_labels)
+        self.label_names = checked_names(label_names, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
         return {"factor": self.factor, "diagonal": self.own_variance, **self._names_state()}
@@ -59,9 +59,13 @@ class FactorCovariance(LabelCovariance):
     @cached_property
     def ties_labels(self) -> bool:
         """Whether two labels covary: only a column of the factor that two labels share ties them."""
+        return bool((self._holders > 1).any())
+
+    @cached_property
+    def _holders(self) -> Array:
+        """How many labels have a share in each column of the factor."""
         is_sparse = sp.issparse(self.factor)
-        holders = np.bincount(self.factor.indices) if is_sparse else np.count_nonzero(self.factor, axis=0)
-        return bool((holders > 1).any())
+        return np.bincount(self.factor.indices) if is_sparse else np.count_nonzero(self.factor, axis=0)
 
     @cached_property
     def _root(self) -> Any:
@@ -69,17 +73,13 @@ class FactorCovariance(LabelCovariance):
 
         They are few, or sparse and wider than there are labels, as a tree has them.
         """
-        is_sparse = sp.issparse(self.factor)
-        used = np.unique(self.factor.indices) if is_sparse else np.flatnonzero(self.factor.any(axis=0))
-        if len(used) < self.n_labels:
-            return self.factor[:, used]
-        is_cheap = is_sparse and _SPARSE_WORK * self.factor.nnz <= self.n_labels**2
-        return self.factor[:, used] if is_cheap else None
+        used = np.flatnonzero(self._holders)
+        is_cheap = sp.issparse(self.factor) and _SPARSE_WORK * self.factor.nnz <= self.n_labels**2
+        return self.factor[:, used] if is_cheap or len(used) < self.n_labels else None
 
     @cached_property
     def _matrix(self) -> Array:
-        every = np.arange(self.n_labels)
-        return self.block(every, every)
+        return self.to_dense()
 
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
         xp = namespace(vectors)
@@ -143,9 +143,8 @@ class FactorCovariance(LabelCovariance):
         return FactorCovariance(self.factor * np.sqrt(1.0 - amount), own)._named(self.label_names)
 
     def scaled(self, scale: float) -> FactorCovariance:
-        return FactorCovariance(self.factor * np.sqrt(scale), self.own_variance * scale)._named(
-            self.label_names
-        )
+        scaled = FactorCovariance(self.factor * np.sqrt(scale), self.own_variance * scale)
+        return scaled._named(self.label_names)
 
     def spectrum(self) -> tuple[Array, Array]:
         """Compute eigenvalues and eigenvectors; see :meth:`LabelCovariance.spectrum`.

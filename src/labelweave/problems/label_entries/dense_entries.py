@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,11 @@ class DenseEntries:
         self.shape, self.is_quadratic = table.shape, loss.is_quadratic
         self.column_weights = table.column_weights
         self.blocks = panels(self.shape[0], max(8, _BLOCK_ENTRIES // max(1, self.shape[1])))
-        self._transposed: DenseEntries | None = None
 
-    @property
+    @cached_property
     def transposed(self) -> DenseEntries:
         """The same entries, rows and columns exchanged."""
-        if self._transposed is None:
-            self._transposed = DenseEntries(self.loss, self.table.turned(), self.workers, self.budget)
-        return self._transposed
+        return DenseEntries(self.loss, self.table.turned(), self.workers, self.budget)
 
     def _block(self, block: slice, image: Array) -> tuple[Array, Array]:
         """Write out signs and weights of some rows in the library of an image."""

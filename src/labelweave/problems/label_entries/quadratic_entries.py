@@ -11,6 +11,8 @@ is made.  b < 1 is for labels of which only positive ones are known (absent mean
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -45,7 +47,6 @@ class QuadraticEntries:
         self.background, self.workers = background, workers
         self.positives = positives.with_values(np.ones(positives.nnz, row_weights.dtype))
         self.weighted = positives.with_values(column_weights[positives.indices])
-        self._transposed: QuadraticEntries | None = None
         self._constants = 0.5 * self.weighted.matmul(np.ones((self.shape[1], 1), row_weights.dtype))[:, 0]
         self.has_uniform_curvature = background == 1.0 and bool((column_weights == 1).all())
 
@@ -57,14 +58,11 @@ class QuadraticEntries:
         products = SparseProducts(positives, weights.dtype, workers)
         return cls(products, weights, np.ones(positives.shape[1], weights.dtype), background, workers)
 
-    @property
+    @cached_property
     def transposed(self) -> QuadraticEntries:
         """The same entries, rows and columns exchanged."""
-        if self._transposed is None:
-            weights = self.column_weights, self.row_weights
-            turned = self.positives.transposed
-            self._transposed = QuadraticEntries(turned, *weights, self.background, self.workers)
-        return self._transposed
+        weights, turned = (self.column_weights, self.row_weights), self.positives.transposed
+        return QuadraticEntries(turned, *weights, self.background, self.workers)
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         gram = self._gram(fixed)

@@ -6,6 +6,8 @@ entry by entry, and sums of the fixed factor by sparse products.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -33,7 +35,6 @@ class SampledEntries:
         sums = np.bincount(signs.indices, weights, minlength=self.shape[1])
         self.column_weights: Array = sums.astype(weights.dtype)
         self._total = max(float(sums.sum()), 1e-30)
-        self._transposed: SampledEntries | None = None
 
     @classmethod
     def from_signs(
@@ -53,23 +54,21 @@ class SampledEntries:
             weights *= factors.of_listed(signs).astype(weights.dtype)
         return cls(loss, products, weights)
 
-    @property
+    @cached_property
     def transposed(self) -> SampledEntries:
         """The same entries, rows and columns exchanged."""
-        if self._transposed is None:
-            weights = self.signs.with_values(self.weights).transposed.values
-            self._transposed = SampledEntries(self.loss, self.signs.transposed, weights)
-        return self._transposed
+        weights = self.signs.with_values(self.weights).transposed.values
+        return SampledEntries(self.loss, self.signs.transposed, weights)
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         scores = self.signs.sampled(image, fixed)
-        gradients = self._with(self.weights * self.loss.gradient(self.signs.values, scores))
+        gradients = self.signs.with_values(self.weights * self.loss.gradient(self.signs.values, scores))
         curvature = self.weights * self.loss.curvature(self.signs.values, scores)
 
         def curve(direction: Array) -> Array:
             moved = self.signs.sampled(direction, fixed)
             moved *= curvature
-            return self._with(moved).matmul(fixed)
+            return self.signs.with_values(moved).matmul(fixed)
 
         weights = self._row_sums(curvature) / self._total
         return EntryPoint(self._values(scores), gradients.matmul(fixed), curve, weights.astype(image.dtype))
@@ -80,16 +79,13 @@ class SampledEntries:
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         signs = self.signs.values
         gradients = self.loss.gradient(signs, self.signs.sampled(image, fixed))
-        matrix = self._with(self.weights * gradients)
+        matrix = self.signs.with_values(self.weights * gradients)
 
         def conjugate(share: float) -> float:
             values = self.weights * self.loss.conjugate(signs, share * gradients)
             return float(values.sum(dtype=np.float64))
 
         return GradientOperator(matrix.matmul, matrix.adjoint, conjugate)
-
-    def _with(self, values: Array) -> SparseProducts:
-        return self.signs.with_values(values)
 
     def _values(self, scores: Array) -> npt.NDArray[np.float64]:
         return self._row_sums(self.weights * self.loss.value(self.signs.values, scores))
