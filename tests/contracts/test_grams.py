@@ -96,9 +96,7 @@ def _dense(form, features, constant):
     single=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_products_columns_and_diagonal_are_the_dense_matrixs(
-    form, n, width, sparse, constant, single, seed
-):  # fmt: skip
+def test_products_columns_and_diagonal_are_the_dense_matrixs(form, n, width, sparse, constant, single, seed):
     dtype = np.float32 if single else np.float64
     close = {"rtol": 1e-4, "atol": 1e-3} if single else {"rtol": 1e-10, "atol": 1e-10}
     features = _features(n, sparse=sparse, seed=seed)

@@ -40,7 +40,7 @@ def test_independent_sweeps_are_their_slow_twin(intercept):
         gap = dual.sweep(point, 0, rows, threshold)
         gains, met, _ = margin_twins.sweep_independent(
             rows, X, block.signs, beta, upper, block.margins, weights, value, share, threshold, intercept
-        )  # fmt: skip
+        )
         np.testing.assert_allclose(point.beta[0], beta, atol=1e-12)
         np.testing.assert_allclose(point.weights[0], weights, atol=1e-12)
         np.testing.assert_allclose(moves.totals[0], beta.sum(axis=0), atol=1e-12)

@@ -47,7 +47,7 @@ def test_what_is_asked_for_is_done(factorization):
 )
 def test_a_plan_keeps_within_the_budget_or_names_a_budget_that_is_enough(
     n, budget, dtype, is_diagonal, factorization
-):  # fmt: skip
+):
     size = np.dtype(dtype).itemsize
     try:
         plan = _plan(n, budget, dtype, is_diagonal=is_diagonal, factorization=factorization)

@@ -23,7 +23,7 @@ _SMALLEST = 1e-30  # stands for a curvature of 0, where the dual is linear and a
 
 
 @njit(**LOOP)
-def row_shares(targets, scores, beta, lower, upper, shares):  # type: ignore[no-untyped-def]
+def row_shares(targets, scores, beta, lower, upper, shares):
     """Write every row's share of the duality gap; return <T, B>, <B, S> and the losses.
 
     A share is ``sum_l max(lower (T - S), upper (T - S)) - B (T - S)``.
@@ -45,7 +45,7 @@ def row_shares(targets, scores, beta, lower, upper, shares):  # type: ignore[no-
 
 
 @njit(**LOOP)
-def _take(source, first, group):  # type: ignore[no-untyped-def]
+def _take(source, first, group):
     """Copy a group of labels; what is beyond the last label becomes 0."""
     wide = min(WIDTH, source.shape[1] - first)
     for row in range(len(source)):
@@ -56,16 +56,14 @@ def _take(source, first, group):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _give(group, first, target):  # type: ignore[no-untyped-def]
+def _give(group, first, target):
     for row in range(len(target)):
         for place in range(min(WIDTH, target.shape[1] - first)):
             target[row, first + place] = group[row, place]
 
 
 @njit(**LOOP)
-def _sweep_group(  # type: ignore[no-untyped-def]
-    kernel, every, inverses, slopes, beta, lower, upper, moved, total
-):
+def _sweep_group(kernel, every, inverses, slopes, beta, lower, upper, moved, total):
     """Take the best step of every variable of a group once; return the gain.
 
     ``slopes`` are those at the start of the visit, ``total`` is scratch.
@@ -87,9 +85,7 @@ def _sweep_group(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def ascend_block(  # type: ignore[no-untyped-def]
-    kernel, targets, scores, beta, lower, upper, moved, most_sweeps
-):
+def ascend_block(kernel, targets, scores, beta, lower, upper, moved, most_sweeps):
     """Sweep over a block with R the identity; changes ``beta``, writes ``moved`` and returns the steps' gain.
 
     Every group of labels is swept until little more is gained, ``most_sweeps`` times at most.
@@ -114,7 +110,7 @@ def ascend_block(  # type: ignore[no-untyped-def]
         for _ in range(most_sweeps):
             gain = _sweep_group(
                 kernel, every, inverses, slopes, group_beta, group_lower, group_upper, group_moved, total
-            )  # fmt: skip
+            )
             first_gain = max(first_gain, gain)
             if gain <= _SETTLED * first_gain:
                 break
@@ -123,9 +119,7 @@ def ascend_block(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _visit_coupled_row(  # type: ignore[no-untyped-def]
-    norm, covariance, slopes, beta, lower, upper, spread
-):
+def _visit_coupled_row(norm, covariance, slopes, beta, lower, upper, spread):
     """Take the steps of one row, label by label; write R times them to ``spread``, return the gain."""
     spread[:] = 0
     gain = 0.0
@@ -143,9 +137,7 @@ def _visit_coupled_row(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def ascend_coupled_block(  # type: ignore[no-untyped-def]
-    kernel, targets, scores, beta, lower, upper, moved, most_sweeps, covariance
-):
+def ascend_coupled_block(kernel, targets, scores, beta, lower, upper, moved, most_sweeps, covariance):
     """Sweep over a block with a dense R; changes ``beta`` and writes ``moved``, the change of B R.
 
     Sweeps go on until little more is gained, ``most_sweeps`` times at most.
@@ -168,7 +160,7 @@ def ascend_coupled_block(  # type: ignore[no-untyped-def]
                 slopes[label] = targets[row, label] - scores[row, label] - total[label]
             gain += _visit_coupled_row(
                 kernel[row, row], covariance, slopes, beta[row], lower[row], upper[row], spread
-            )  # fmt: skip
+            )
             for label in range(n_labels):
                 groups[label // WIDTH, row, label % WIDTH] += spread[label]
         first_gain = max(first_gain, gain)

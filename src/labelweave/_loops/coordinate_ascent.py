@@ -26,14 +26,14 @@ LOOP = {"nogil": True, "cache": True, "fastmath": True, "error_model": "numpy"}
 
 
 @njit(**LOOP)
-def prefetch_example(indptr, indices, values, row):  # type: ignore[no-untyped-def]
+def prefetch_example(indptr, indices, values, row):
     for position in range(indptr[row], indptr[row + 1], 16):
         prefetch(indices, position)
         prefetch(values, position)
 
 
 @njit(**LOOP)
-def sweep_independent(  # type: ignore[no-untyped-def]
+def sweep_independent(
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
     intercept, intercept_share, has_intercept, totals, free, gains, threshold,
 ):  # fmt: skip
@@ -72,7 +72,7 @@ def sweep_independent(  # type: ignore[no-untyped-def]
         counted = uncounted if is_small else free
         gain, gap = box_step(
             scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, counted
-        )  # fmt: skip
+        )
         gains[row] = gain
         total_gap += gap
         if gain > threshold:
@@ -85,7 +85,7 @@ def sweep_independent(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def scatter_block(indptr, indices, values, beta, weights):  # type: ignore[no-untyped-def]
+def scatter_block(indptr, indices, values, beta, weights):
     """Add X^T beta to the weights, skipping rows whose variables are all zero."""
     change = np.empty(WIDTH, weights.dtype)
     for row in range(len(indptr) - 1):
@@ -98,9 +98,7 @@ def scatter_block(indptr, indices, values, beta, weights):  # type: ignore[no-un
 
 
 @njit(**LOOP)
-def label_sums(  # type: ignore[no-untyped-def]
-    indptr, indices, values, signs, beta, upper, margins, weights, intercept, sums
-):
+def label_sums(indptr, indices, values, signs, beta, upper, margins, weights, intercept, sums):
     """Add up, label by label, the hinge losses, beta * target and beta * score into the rows of ``sums``."""
     scores = np.empty(WIDTH, weights.dtype)
     for row in range(len(indptr) - 1):

@@ -21,7 +21,7 @@ from labelweave._loops.vector_code import WIDTH
 
 
 @njit(**LOOP)
-def _score_example(indptr, indices, values, row, weights, intercept, scores):  # type: ignore[no-untyped-def]
+def _score_example(indptr, indices, values, row, weights, intercept, scores):
     for block in range(len(weights)):
         first = block * WIDTH
         part = scores[first : first + WIDTH]
@@ -31,7 +31,7 @@ def _score_example(indptr, indices, values, row, weights, intercept, scores):  #
 
 
 @njit(**LOOP)
-def _move_weights(indptr, indices, values, row, weights, intercept, bias, spread):  # type: ignore[no-untyped-def]
+def _move_weights(indptr, indices, values, row, weights, intercept, bias, spread):
     for block in range(len(weights)):
         first = block * WIDTH
         part = spread[first : first + WIDTH]
@@ -41,7 +41,7 @@ def _move_weights(indptr, indices, values, row, weights, intercept, bias, spread
 
 
 @njit(**LOOP)
-def _best_step(score, sign, beta, upper, positive_margin, negative_margin, curvature):  # type: ignore[no-untyped-def]
+def _best_step(score, sign, beta, upper, positive_margin, negative_margin, curvature):
     """Return the step of one variable alone, and the gradient there."""
     zero = score * 0
     target = positive_margin * max(sign, zero) + negative_margin * min(sign, zero)
@@ -55,7 +55,7 @@ def _best_step(score, sign, beta, upper, positive_margin, negative_margin, curva
 
 
 @njit(**LOOP)
-def sweep_dense_covariance(  # type: ignore[no-untyped-def]
+def sweep_dense_covariance(
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
     intercept, bias, covariance, gains, threshold,
 ):  # fmt: skip
@@ -105,7 +105,7 @@ def sweep_dense_covariance(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def sweep_factor_covariance(  # type: ignore[no-untyped-def]
+def sweep_factor_covariance(
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
     intercept, bias, own, factor_indptr, factor_indices, factor_values, rank, gains, threshold,
 ):  # fmt: skip

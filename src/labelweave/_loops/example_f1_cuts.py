@@ -6,9 +6,7 @@ from labelweave._loops.compiling import njit
 
 
 @njit(nogil=True, cache=True)
-def move_cuts(  # type: ignore[no-untyped-def]
-    starts, rows, scores, is_positive, positives, above, hits, labels, weights
-):
+def move_cuts(starts, rows, scores, is_positive, positives, above, hits, labels, weights):
     """Move labels to cuts that raise the weighted sum of the rows' F1 scores; the others stay fixed.
 
     Label l has ``rows[starts[l]:starts[l + 1]]``, of falling ``scores``, the first ``above[l]`` of these

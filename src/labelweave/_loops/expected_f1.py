@@ -17,7 +17,7 @@ LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
 @njit(**LOOP)
-def _fill_counts(probabilities, counts):  # type: ignore[no-untyped-def]
+def _fill_counts(probabilities, counts):
     """Write C_k(j) into counts[k, j]."""
     counts[0, 0] = 1.0
     for k in range(1, len(probabilities) + 1):
@@ -29,7 +29,7 @@ def _fill_counts(probabilities, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _best_size(probabilities, rest, counts, inverse, empty_value):  # type: ignore[no-untyped-def]
+def _best_size(probabilities, rest, counts, inverse, empty_value):
     """Return the best k and its expected F1 score; ties go to the smaller set."""
     m = len(probabilities)
     _fill_counts(probabilities, counts)
@@ -49,7 +49,7 @@ def _best_size(probabilities, rest, counts, inverse, empty_value):  # type: igno
 
 
 @njit(**LOOP)
-def best_sizes(ranked, used, rest, empty_value, sizes, values):  # type: ignore[no-untyped-def]
+def best_sizes(ranked, used, rest, empty_value, sizes, values):
     """Find the best k of every row.
 
     ranked (n, m): the greatest probabilities of every row, descending, of which ``used`` (n,) count.

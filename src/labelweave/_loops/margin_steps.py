@@ -33,7 +33,7 @@ def _weights(code: Code, kind: Any, upper: Any) -> Vector:
 
 
 @intrinsic
-def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms, change, free):  # type: ignore[no-untyped-def]
+def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms, change, free):
     """Take the best step of each variable alone within its box, as if the others stood still.
 
     Writes the step to ``change`` and adds the inverse norm of every variable that ends between
@@ -43,9 +43,7 @@ def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms,
     require_one_type(scores, margins, beta, upper, inverse_norms, change, free)
     require_signs(signs)
     number = scores.dtype
-    signature = types.UniTuple(number, 2)(
-        scores, signs, margins, beta, upper, inverse_norms, change, free
-    )  # fmt: skip
+    signature = types.UniTuple(number, 2)(scores, signs, margins, beta, upper, inverse_norms, change, free)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = Code(context, builder, number)
@@ -68,7 +66,7 @@ def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms,
 
 
 @intrinsic
-def add_entry_sums(typing_context, scores, signs, margins, beta, upper, sums):  # type: ignore[no-untyped-def]
+def add_entry_sums(typing_context, scores, signs, margins, beta, upper, sums):
     """Add upper * hinge, beta * target and beta * score of each label to the three rows of ``sums``."""
     require_one_type(scores, margins, beta, upper)
     require_signs(signs)

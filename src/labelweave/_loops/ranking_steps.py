@@ -24,7 +24,7 @@ LOOP = {"nogil": True, "cache": True, "fastmath": {"reassoc", "contract"}, "erro
 
 
 @njit(**LOOP)
-def _draw(state, below):  # type: ignore[no-untyped-def]
+def _draw(state, below):
     """Return a number from 0 to below - 1; ``state`` holds one uint64 (the generator is SplitMix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     bits = state[0]
@@ -35,7 +35,7 @@ def _draw(state, below):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _outside(members, start, stop, place):  # type: ignore[no-untyped-def]
+def _outside(members, start, stop, place):
     """Return the number ``place`` (from 0) of those that are not among the sorted members start to stop."""
     low, high = start, stop
     while low < high:
@@ -48,7 +48,7 @@ def _outside(members, start, stop, place):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _embed(indices, values, start, stop, feature_factors, embedding):  # type: ignore[no-untyped-def]
+def _embed(indices, values, start, stop, feature_factors, embedding):
     embedding[:] = 0
     for position in range(start, stop):
         factor, value = feature_factors[indices[position]], values[position]
@@ -57,7 +57,7 @@ def _embed(indices, values, start, stop, feature_factors, embedding):  # type: i
 
 
 @njit(**LOOP)
-def _score(factor, embedding):  # type: ignore[no-untyped-def]
+def _score(factor, embedding):
     total = 0.0
     for k in range(len(embedding)):
         total += factor[k] * embedding[k]
@@ -65,7 +65,7 @@ def _score(factor, embedding):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _move(factor, direction, gradient, rate, adapts, max_norm):  # type: ignore[no-untyped-def]
+def _move(factor, direction, gradient, rate, adapts, max_norm):
     """Add rate * gradient * direction, the rate divided by AdaGrad's root if asked; keep the norm."""
     rank = len(direction)
     if adapts:
@@ -87,7 +87,7 @@ def _move(factor, direction, gradient, rate, adapts, max_norm):  # type: ignore[
 
 
 @njit(**LOOP)
-def rank_pairs(  # type: ignore[no-untyped-def]
+def rank_pairs(
     pairs, rows, labels, positive_indptr, negative_indptr, negatives, all_observed,
     indptr, indices, values, weights, feature_factors, label_factors,
     harmonic, rate, adapts, margin, max_norm, max_trials, scratch, state,

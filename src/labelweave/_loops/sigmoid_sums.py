@@ -10,7 +10,7 @@ LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
 @njit(**LOOP)
-def _line_sums(scores, signs, weights, curve, targets):  # type: ignore[no-untyped-def]
+def _line_sums(scores, signs, weights, curve, targets):
     """Return the loss of a curve, its gradient and its second derivatives."""
     slope, intercept = curve
     loss = g_slope = g_intercept = h_slope = h_both = h_intercept = 0.0
@@ -34,7 +34,7 @@ def _line_sums(scores, signs, weights, curve, targets):  # type: ignore[no-untyp
 
 
 @njit(**LOOP)
-def sigmoid_sums(scores, signs, weights, curves, targets, sums):  # type: ignore[no-untyped-def]
+def sigmoid_sums(scores, signs, weights, curves, targets, sums):
     """Add up loss, gradient and second derivatives of the curve of every label.
 
     signs (b, n): +1, -1 and, for what is unobserved, whose scores (b, n) are not read, 0.

@@ -151,7 +151,7 @@ class _ColumnSums(_TableRows):
 
 
 @intrinsic
-def add_rows(typing_context, table, indices, values, start, stop, total):  # type: ignore[no-untyped-def]
+def add_rows(typing_context, table, indices, values, start, stop, total):
     """Compute total += sum over p in [start, stop) of values[p] * table[indices[p], :], of WIDTH columns."""
     require_one_type(table, values, total)
     signature = types.void(table, indices, values, types.int64, types.int64, total)
@@ -165,7 +165,7 @@ def add_rows(typing_context, table, indices, values, start, stop, total):  # typ
 
 
 @intrinsic
-def add_to_rows(typing_context, table, indices, values, start, stop, change):  # type: ignore[no-untyped-def]
+def add_to_rows(typing_context, table, indices, values, start, stop, change):
     """Compute table[indices[p], :] += values[p] * change for every p in [start, stop), of WIDTH columns."""
     require_one_type(table, values, change)
     signature = types.void(table, indices, values, types.int64, types.int64, change)
@@ -182,7 +182,7 @@ def add_to_rows(typing_context, table, indices, values, start, stop, change):  #
 
 
 @intrinsic
-def prefetch(typing_context, array, position):  # type: ignore[no-untyped-def]
+def prefetch(typing_context, array, position):
     """Ask for the cache line of array[position]; no more than a hint."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -194,7 +194,7 @@ def prefetch(typing_context, array, position):  # type: ignore[no-untyped-def]
 
 
 @intrinsic(prefer_literal=True)
-def sum_columns(typing_context, table, indices, values, start, stop, sums, column, count, vectors, far, adds):  # type: ignore[no-untyped-def]
+def sum_columns(typing_context, table, indices, values, start, stop, sums, column, count, vectors, far, adds):
     """Compute sums[c] = sum over p in [start, stop) of values[p] * table[indices[p], c] for a few columns.
 
     These are ``vectors`` (a literal: 1, 2, 3, 4 or 8) times ``WIDTH`` columns from ``column`` on; where
@@ -250,7 +250,7 @@ class _EntryDots(_TableRows):
 
 
 @intrinsic
-def entry_dots(typing_context, left, table, indices, start, stop, dots, far):  # type: ignore[no-untyped-def]
+def entry_dots(typing_context, left, table, indices, start, stop, dots, far):
     """Compute dots[p] = left @ table[indices[p], :len(left)] for every p in [start, stop).
 
     ``far`` tells whether to ask for rows ahead.
@@ -276,7 +276,7 @@ def entry_dots(typing_context, left, table, indices, start, stop, dots, far):  #
 
 
 @njit(nogil=True, cache=True)
-def multiply_table(starts, stops, indices, values, table, products, far, adds):  # type: ignore[no-untyped-def]
+def multiply_table(starts, stops, indices, values, table, products, far, adds):
     """Compute ``products[i, c] = sum of values[p] * table[indices[p], c]`` over p in [starts[i], stops[i]).
 
     i are the sparse rows; the columns c are those of the products.  With ``adds`` the sums are added to
@@ -311,7 +311,7 @@ def multiply_table(starts, stops, indices, values, table, products, far, adds): 
 
 
 @njit(nogil=True, cache=True)
-def cut_rows(indptr, indices, size, cuts):  # type: ignore[no-untyped-def]
+def cut_rows(indptr, indices, size, cuts):
     """Find where the indices of every row pass the multiples of a size.
 
     ``cuts[b, i]`` becomes the first entry of row i with an index of at least ``b * size``.  The answer is
@@ -332,7 +332,7 @@ def cut_rows(indptr, indices, size, cuts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def sample_dots(indptr, indices, left, right, dots, far):  # type: ignore[no-untyped-def]
+def sample_dots(indptr, indices, left, right, dots, far):
     """Compute ``dots[p] = left[i] @ right[indices[p]]`` for every entry p of every sparse row i.
 
     Only as many columns of ``right`` count as ``left`` has.

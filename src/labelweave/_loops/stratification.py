@@ -18,7 +18,7 @@ _NOWHERE = -1  # the place of a label that has left the heap, and the part of a 
 
 
 @njit(nogil=True, cache=True)
-def pair_codes(indptr, indices, n_labels, starts, codes):  # type: ignore[no-untyped-def]
+def pair_codes(indptr, indices, n_labels, starts, codes):
     """Write ``i * n_labels + j`` for all labels i < j of a row; row r's begin at ``starts[r]``."""
     for row in range(len(indptr) - 1):
         filled = starts[row]
@@ -52,9 +52,7 @@ def spread_rows(
 
 
 @njit(nogil=True, cache=True)
-def _share_out(  # type: ignore[no-untyped-def]
-    indptr, indices, starts, rows, shares, draws, heap, keys, places, taken, room, tied, parts
-):
+def _share_out(indptr, indices, starts, rows, shares, draws, heap, keys, places, taken, room, tied, parts):
     n_rows, n_labels = len(indptr) - 1, len(starts) - 1
     for size in range(n_labels, 0, -1):
         label = heap[0]
@@ -73,7 +71,7 @@ def _share_out(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _best_part(label, own, starts, taken, shares, room, draw, tied):  # type: ignore[no-untyped-def]
+def _best_part(label, own, starts, taken, shares, room, draw, tied):
     """Choose the part with room whose share of the label the row exceeds least.
 
     Ties go on to what it has of all labels of the row, in proportion, then of rows, then to the draw.
@@ -103,7 +101,7 @@ def _best_part(label, own, starts, taken, shares, room, draw, tied):  # type: ig
 
 
 @njit(nogil=True, cache=True)
-def _fullness(own, part, starts, taken, share):  # type: ignore[no-untyped-def]
+def _fullness(own, part, starts, taken, share):
     """Add up what a part has of a row's labels, each relative to its share of the rows that have it."""
     total = 0.0
     for label in own:
@@ -112,7 +110,7 @@ def _fullness(own, part, starts, taken, share):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _hand_over(own, part, taken, room):  # type: ignore[no-untyped-def]
+def _hand_over(own, part, taken, room):
     """Note that a part has got a row with these labels."""
     room[-1] -= room[part] == 0
     room[part] -= 1
@@ -122,7 +120,7 @@ def _hand_over(own, part, taken, room):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _leave(heap, size, keys, places):  # type: ignore[no-untyped-def]
+def _leave(heap, size, keys, places):
     """Take the label with the least key off a heap of this size."""
     places[heap[0]] = _NOWHERE
     last = size - 1
@@ -139,7 +137,7 @@ def _leave(heap, size, keys, places):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _lower(own, heap, keys, places):  # type: ignore[no-untyped-def]
+def _lower(own, heap, keys, places):
     """Note that these labels have one row less to share out, and move them up to where they belong."""
     for label in own:
         place = places[label]
@@ -154,6 +152,6 @@ def _lower(own, heap, keys, places):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _put(label, place, heap, places):  # type: ignore[no-untyped-def]
+def _put(label, place, heap, places):
     heap[place] = label
     places[label] = place

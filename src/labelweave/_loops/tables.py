@@ -8,7 +8,7 @@ from labelweave._loops.compiling import njit
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def add_multiples(target, factors, vector):  # type: ignore[no-untyped-def]
+def add_multiples(target, factors, vector):
     """Compute ``target += factors * vector``; factors have the shape (1, k), or (m, 1)."""
     for i in range(target.shape[0]):
         if factors.shape[1] == 1:
@@ -21,7 +21,7 @@ def add_multiples(target, factors, vector):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def multiply_and_add_rows(target, factors, vector):  # type: ignore[no-untyped-def]
+def multiply_and_add_rows(target, factors, vector):
     """Compute ``target = factors * target + vector``; factors as in :func:`add_multiples`."""
     for i in range(target.shape[0]):
         if factors.shape[1] == 1:
@@ -34,7 +34,7 @@ def multiply_and_add_rows(target, factors, vector):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, cache=True)
-def add_column_products(left, right, sums):  # type: ignore[no-untyped-def]
+def add_column_products(left, right, sums):
     """Compute ``sums[j] += sum over i of left[i, j] * right[i, j]``."""
     for i in range(left.shape[0]):
         for j in range(left.shape[1]):
@@ -43,7 +43,7 @@ def add_column_products(left, right, sums):  # type: ignore[no-untyped-def]
 
 # sums may be split into lanes; NaN and infinity keep their meaning
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-def row_product_sums(left, right, sums):  # type: ignore[no-untyped-def]
+def row_product_sums(left, right, sums):
     """Compute ``sums[i] = sum over j of left[i, j] * right[i, j]``."""
     for i in range(left.shape[0]):
         total = 0.0

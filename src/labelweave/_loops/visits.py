@@ -8,7 +8,7 @@ from labelweave._loops.compiling import njit
 
 
 @njit(nogil=True, cache=True)
-def in_runs(rows, runs, length):  # type: ignore[no-untyped-def]
+def in_runs(rows, runs, length):
     """Return the rows run by run: run r is ``rows[r * length : (r + 1) * length]``."""
     ordered = np.empty_like(rows)
     filled = 0
@@ -20,7 +20,7 @@ def in_runs(rows, runs, length):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def rows_above(gains, threshold):  # type: ignore[no-untyped-def]
+def rows_above(gains, threshold):
     """Return the rows whose gain is above the threshold, in order."""
     rows = np.empty(len(gains), np.int64)
     found = 0

@@ -28,7 +28,7 @@ _BLOCK = 512  # rows whose largest number is found before its place is looked fo
 
 
 @intrinsic
-def _larger(typing_context, first, second):  # type: ignore[no-untyped-def]
+def _larger(typing_context, first, second):
     """Return the larger number, in a form that LLVM vectorises; Numba's own ``max`` is a branch."""
     signature = types.float64(types.float64, types.float64)
 
@@ -40,7 +40,7 @@ def _larger(typing_context, first, second):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _place_of(magnitude, values, block):  # type: ignore[no-untyped-def]
+def _place_of(magnitude, values, block):
     """Return the first place of a magnitude, known to be in the block that begins at ``block``."""
     place = block
     while place < len(values) - 1 and abs(values[place]) != magnitude:
@@ -49,14 +49,14 @@ def _place_of(magnitude, values, block):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _projected(gradient, beta, lower, upper):  # type: ignore[no-untyped-def]
+def _projected(gradient, beta, lower, upper):
     upward = max(gradient, 0.0) if beta < upper else 0.0
     downward = min(gradient, 0.0) if beta > lower else 0.0
     return upward + downward
 
 
 @njit(**LOOP)
-def _project_block(start, moved, variance, beta, lower, upper, gradients):  # type: ignore[no-untyped-def]
+def _project_block(start, moved, variance, beta, lower, upper, gradients):
     largest = 0.0
     for row in range(len(start)):
         gradient = _projected(start[row] - variance * moved[row], beta[row], lower[row], upper[row])
@@ -66,21 +66,21 @@ def _project_block(start, moved, variance, beta, lower, upper, gradients):  # ty
 
 
 @njit(**LOOP)
-def _project_all(start, moved, variance, beta, lower, upper, gradients):  # type: ignore[no-untyped-def]
+def _project_all(start, moved, variance, beta, lower, upper, gradients):
     """Write the projected gradients of a label; return the largest magnitude and its first row."""
     largest, place = 0.0, 0
     for begin in range(0, len(start), _BLOCK):
         some = slice(begin, min(begin + _BLOCK, len(start)))
         part = _project_block(
             start[some], moved[some], variance, beta[some], lower[some], upper[some], gradients[some]
-        )  # fmt: skip
+        )
         if part > largest:
             largest, place = part, begin
     return largest, _place_of(largest, gradients, place)
 
 
 @njit(**LOOP)
-def begin_visit(targets, scores, beta, lower, upper, start, moved, gradients):  # type: ignore[no-untyped-def]
+def begin_visit(targets, scores, beta, lower, upper, start, moved, gradients):
     """Write ``start``, ``moved``, ``gradients`` of one label; return the largest |gradient| and its row."""
     for row in range(len(start)):
         start[row] = targets[row] - scores[row]
@@ -89,7 +89,7 @@ def begin_visit(targets, scores, beta, lower, upper, start, moved, gradients):  
 
 
 @njit(**LOOP)
-def _bound_block(gradient_p, diagonal_p, kernel_row, diagonal, gradients, bounds):  # type: ignore[no-untyped-def]
+def _bound_block(gradient_p, diagonal_p, kernel_row, diagonal, gradients, bounds):
     largest = 0.0
     for row in range(len(gradients)):
         gradient, covariance = gradients[row], kernel_row[row]
@@ -105,7 +105,7 @@ def _bound_block(gradient_p, diagonal_p, kernel_row, diagonal, gradients, bounds
 
 
 @njit(**LOOP)
-def choose_second(first, kernel_row, diagonal, gradients, bounds):  # type: ignore[no-untyped-def]
+def choose_second(first, kernel_row, diagonal, gradients, bounds):
     """Return the row q that maximises equation 30 with the given first row, or -1 if there is none.
 
     Only rows that can move and whose 2 x 2 matrix with the first is safely positive definite count.
@@ -116,14 +116,14 @@ def choose_second(first, kernel_row, diagonal, gradients, bounds):  # type: igno
         some = slice(begin, min(begin + _BLOCK, len(gradients)))
         part = _bound_block(
             gradients[first], diagonal[first], kernel_row[some], diagonal[some], gradients[some], bounds[some]
-        )  # fmt: skip
+        )
         if part > largest:
             largest, place = part, begin
     return _place_of(largest, bounds, place) if largest > 0.0 else -1
 
 
 @njit(**LOOP)
-def _solve_one_variable(curvature, gradient, old, lower, upper):  # type: ignore[no-untyped-def]
+def _solve_one_variable(curvature, gradient, old, lower, upper):
     """Return the new value of one variable."""
     if curvature > 0.0:
         return min(max(old + gradient / curvature, lower), upper)
@@ -132,13 +132,13 @@ def _solve_one_variable(curvature, gradient, old, lower, upper):  # type: ignore
 
 
 @njit(**LOOP)
-def _gain(curvatures, gradients, steps):  # type: ignore[no-untyped-def]
+def _gain(curvatures, gradients, steps):
     (a, b, c), (x, y) = curvatures, steps
     return gradients[0] * x + gradients[1] * y - 0.5 * (a * x * x + 2 * b * x * y + c * y * y)
 
 
 @njit(**LOOP)
-def solve_two_variables(curvatures, gradients, old, lower, upper):  # type: ignore[no-untyped-def]
+def solve_two_variables(curvatures, gradients, old, lower, upper):
     """Return the new values of two variables that maximise the dual between their bounds (algorithm 2).
 
     ``curvatures`` holds Q_11, Q_12, Q_22 of a positive definite Q; the others are pairs.  The
@@ -165,9 +165,7 @@ def solve_two_variables(curvatures, gradients, old, lower, upper):  # type: igno
 
 
 @njit(**LOOP)
-def take_step(  # type: ignore[no-untyped-def]
-    first, second, first_row, second_row, variance, start, beta, lower, upper, moved, gradients
-):
+def take_step(first, second, first_row, second_row, variance, start, beta, lower, upper, moved, gradients):
     """Move one variable (``second`` < 0) or two along a label whose R_ll is ``variance``.
 
     Changes ``beta``, ``moved`` and ``gradients``, unless the step is lost in rounding.  Returns whether
@@ -198,7 +196,7 @@ def take_step(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def _largest_gradient(targets, scores, beta, lower, upper):  # type: ignore[no-untyped-def]
+def _largest_gradient(targets, scores, beta, lower, upper):
     largest = 0.0
     for row in range(len(targets)):
         gradient = _projected(targets[row] - scores[row], beta[row], lower[row], upper[row])
@@ -207,18 +205,16 @@ def _largest_gradient(targets, scores, beta, lower, upper):  # type: ignore[no-u
 
 
 @njit(**LOOP)
-def largest_gradients(targets, scores, beta, lower, upper, maxima):  # type: ignore[no-untyped-def]
+def largest_gradients(targets, scores, beta, lower, upper, maxima):
     """Write the largest |projected gradient| of every label."""
     for label in range(len(maxima)):
         maxima[label] = _largest_gradient(
             targets[label], scores[label], beta[label], lower[label], upper[label]
-        )  # fmt: skip
+        )
 
 
 @njit(**LOOP)
-def spread_scores(  # type: ignore[no-untyped-def]
-    moved, covariances, targets, scores, beta, lower, upper, maxima
-):
+def spread_scores(moved, covariances, targets, scores, beta, lower, upper, maxima):
     """Add R_kl moved to the scores of every label k (equation 35), and renew those labels' maxima.
 
     Labels without covariance with l are not read.
@@ -230,4 +226,4 @@ def spread_scores(  # type: ignore[no-untyped-def]
                 scores[label, row] += covariance * moved[row]
             maxima[label] = _largest_gradient(
                 targets[label], scores[label], beta[label], lower[label], upper[label]
-            )  # fmt: skip
+            )

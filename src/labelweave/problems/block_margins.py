@@ -6,8 +6,6 @@ matrix is needed: a visit takes the kernel rows of its block, and only those.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -55,16 +53,11 @@ class BlockMargins:
         self.dtype, self.n_rows = np.dtype(resources.dtype), source.n_rows
         self.drifts = self.dtype != np.float64
         self.block_rows = self._block_rows(resources.budget)
-        self.rows: CachedRows | StoredRows = (
-            CachedRows(source, constant, resources.budget, self.dtype, self.block_rows, self.workers)
-            if gram is None
-            else StoredRows(gram)
-        )
-        self.cache_content: Any = self.rows.content
-        self.refill: Any = self.rows.refill
+        cache = constant, resources.budget, self.dtype, self.block_rows, self.workers
+        self.rows = CachedRows(source, *cache) if gram is None else StoredRows(gram)
+        self.cache_content, self.refill = self.rows.content, self.rows.refill
         self.exact = StreamedGram(source, constant, np.float64, self.workers)
-        low = box.astype(self.dtype)
-        self.targets, self.lower, self.upper = low.targets, low.lower, low.upper
+        self.targets, self.lower, self.upper = box.parts(self.dtype)
         self.table = None if covariance.is_diagonal else covariance.to_dense().astype(self.dtype)
 
     def _block_rows(self, budget: float) -> int:
@@ -125,7 +118,7 @@ class BlockMargins:
         box = self.box
         exact = np.clip(beta.astype(np.float64), box.lower, box.upper)
         scores = np.ascontiguousarray(self.covariance.matmul(self.exact.product(exact)))
-        return SettledMargins(box.targets, box.lower, box.upper, exact, scores, exact, scores)
+        return SettledMargins(*box.parts(), exact, scores, exact, scores)
 
 
 def holds_matrix(n_rows: int, dtype: npt.DTypeLike, budget: float) -> bool:

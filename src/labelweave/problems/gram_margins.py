@@ -57,10 +57,9 @@ class MarginBox:
         bound = weights if weights.ndim == 2 else weights[:, None]
         return cls(targets, -bound * negative, bound * positive)
 
-    def astype(self, dtype: npt.DTypeLike) -> MarginBox:
-        """Give the box in another precision."""
-        parts = (self.targets, self.lower, self.upper)
-        return MarginBox(*(as_type(part, dtype) for part in parts))
+    def parts(self, dtype: npt.DTypeLike = np.float64) -> tuple[Array, Array, Array]:
+        """Give targets and bounds in a precision."""
+        return as_type(self.targets, dtype), as_type(self.lower, dtype), as_type(self.upper, dtype)
 
 
 @dataclass(frozen=True)
@@ -106,14 +105,16 @@ class GramMargins:
         self.only = operator.terms[0] if len(operator.terms) == 1 else None
         self.is_coupled = not all(term.covariance.is_diagonal for term in operator.terms)
         self.dtype = np.dtype(dtype)
-        low = box.astype(dtype)
-        self.targets, self.lower, self.upper = low.targets, low.lower, low.upper
+        self.targets, self.lower, self.upper = box.parts(dtype)
         self.is_exact = solves.is_exact
         self.steps_a_round = 1 if solves.is_exact else 3
         self.penalty_changes_are_cheap = solves.penalty_changes_are_cheap
         self.smallest_penalty, self.first_rest = solves.smallest_penalty, solves.first_rest
-        self.solve, self.near_product = solves.solve, solves.near_product
-        self.rest_product = solves.rest_product
+        self.solve, self.near_product, self.rest_product = (
+            solves.solve,
+            solves.near_product,
+            solves.rest_product,
+        )
         self._last: tuple[Array, Array, SettledMargins] | None = None
 
     def first_penalty(self) -> float:
@@ -192,9 +193,9 @@ class GramMargins:
         return result
 
     def _with_scores(self, kept: Array, dual: Array) -> SettledMargins:
-        kept, box = as_type(kept, np.float64), self.box
+        kept = as_type(kept, np.float64)
         kept_scores, dual_scores = self.scores(kept, dual)
-        return SettledMargins(box.targets, box.lower, box.upper, kept, kept_scores, dual, dual_scores)
+        return SettledMargins(*self.box.parts(), kept, kept_scores, dual, dual_scores)
 
 
 def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLabels:

@@ -56,7 +56,14 @@ def plan_gram(n_rows: int, resources: Resources, is_diagonal: bool, n_labels: in
         _require(needed[factorization], budget, f"factorization={factorization!r} of {n_rows} rows")
         return GramPlan(factorization, is_stored=True, rank=n_rows, panel_bytes=0)
     wanted = max(_USUAL_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK, _LABELS_A_RANK * n_labels))
-    return _incomplete(n_rows, size, budget, min(n_rows, wanted))
+    wanted, a_rank = min(n_rows, wanted), float(_FACTOR_COPIES * n_rows * size)
+    if table + wanted * a_rank <= budget:
+        return GramPlan("incomplete_cholesky", is_stored=True, rank=wanted, panel_bytes=0)
+    what = f"blocks and a factor of the kernel matrix of {n_rows} rows"
+    _require(_SMALLEST_RANK * a_rank + _SMALLEST_PANEL_BYTES, budget, what)
+    panel_bytes = max(_SMALLEST_PANEL_BYTES, min(_PANEL_BYTES, budget / 4))
+    rank = int(min(wanted, (budget - panel_bytes) / a_rank))
+    return GramPlan("incomplete_cholesky", is_stored=False, rank=rank, panel_bytes=panel_bytes)
 
 
 def feature_bytes(n_rows: int, n_features: int) -> float:
@@ -71,19 +78,6 @@ def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
     """
     what = f"the factor of {n_rows} rows of {n_features} features"
     _require(feature_bytes(n_rows, n_features), budget, what)
-
-
-def _incomplete(n_rows: int, size: int, budget: float, wanted: int) -> GramPlan:
-    table = float(n_rows) ** 2 * size
-    a_rank = float(_FACTOR_COPIES * n_rows * size)
-    is_stored = table + wanted * a_rank <= budget
-    if is_stored:
-        return GramPlan("incomplete_cholesky", True, wanted, 0)
-    what = f"blocks and a factor of the kernel matrix of {n_rows} rows"
-    _require(_SMALLEST_RANK * a_rank + _SMALLEST_PANEL_BYTES, budget, what)
-    panel_bytes = max(_SMALLEST_PANEL_BYTES, min(_PANEL_BYTES, budget / 4))
-    rank = int(min(wanted, (budget - panel_bytes) / a_rank))
-    return GramPlan("incomplete_cholesky", False, rank, panel_bytes)
 
 
 def _require(needed: float, budget: float, what: str) -> None:

@@ -44,13 +44,9 @@ class WorkingSetMargins:
             table = StoredGram.from_source(source, constant, np.float64, resources.workers).table
             self.kernel_row = table.__getitem__
         else:
-            self.rows = CachedRows(
-                source, constant, resources.budget, np.float64, workers=resources.workers
-            )  # fmt: skip
+            self.rows = CachedRows(source, constant, resources.budget, np.float64, workers=resources.workers)
             self.kernel_row = self.rows.row
-        self.targets, self.lower, self.upper = (
-            np.asfortranarray(part, dtype=np.float64) for part in (box.targets, box.lower, box.upper)
-        )
+        self.targets, self.lower, self.upper = map(np.asfortranarray, box.parts())
         self.kernel_diagonal = source.diagonal() + constant
 
     def start(self, dual: RowsByLabels | None = None) -> tuple[Array, Array]:

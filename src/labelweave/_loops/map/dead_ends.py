@@ -13,7 +13,7 @@ from labelweave._loops.map.arrays import INNER, SINGLE
 
 
 @njit(**INNER)
-def queue_label(label, search):  # type: ignore[no-untyped-def]
+def queue_label(label, search):
     """Put a free label behind the labels to look at, unless it is there."""
     counts, n_labels = search.counts, len(search.fixed)
     if search.fixed[label] < 0 and not search.labels[label].queued:
@@ -24,7 +24,7 @@ def queue_label(label, search):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def fix_label(label, is_on, cliques, search):  # type: ignore[no-untyped-def]
+def fix_label(label, is_on, cliques, search):
     """Fix a free label, note it on the trail, and queue its neighbors."""
     search.fixed[label] = is_on
     search.lists[search.counts.trail].trail = label
@@ -36,7 +36,7 @@ def fix_label(label, is_on, cliques, search):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def release(length, search):  # type: ignore[no-untyped-def]
+def release(length, search):
     """Free the labels that were fixed since the trail had this length."""
     for place in range(length, search.counts.trail):
         search.fixed[search.lists[place].trail] = -1
@@ -44,7 +44,7 @@ def release(length, search):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _pair_range(own, other, tables, start):  # type: ignore[no-untyped-def]
+def _pair_range(own, other, tables, start):
     """Return the least and largest gain of bit ``own`` in a table of four states; ``other`` is -1 if free."""
     step, side = (1, 2) if own == 0 else (2, 1)
     gain_zero = tables[start + step] - tables[start]
@@ -57,7 +57,7 @@ def _pair_range(own, other, tables, start):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _clique_range(own, first, end, labels, tables, start, fixed):  # type: ignore[no-untyped-def]
+def _clique_range(own, first, end, labels, tables, start, fixed):
     """Return the least and largest gain of bit ``own`` over the states that agree with what is fixed."""
     mask, bits = 1 << own, 0
     for slot in range(first, end):
@@ -76,7 +76,7 @@ def _clique_range(own, first, end, labels, tables, start, fixed):  # type: ignor
 
 
 @njit(**SINGLE)
-def _advantage(label, cliques, unary, tables, fixed):  # type: ignore[no-untyped-def]
+def _advantage(label, cliques, unary, tables, fixed):
     least, largest = unary[label], unary[label]
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
         clique, own = cliques.places[place].clique, cliques.places[place].bit
@@ -91,7 +91,7 @@ def _advantage(label, cliques, unary, tables, fixed):  # type: ignore[no-untyped
 
 
 @njit(**INNER)
-def decide(cliques, unary, tables, search):  # type: ignore[no-untyped-def]
+def decide(cliques, unary, tables, search):
     """Look at the queued labels, fix those that are decided, until the queue is empty."""
     counts = search.counts
     while counts.queue > 0:

@@ -15,7 +15,7 @@ from labelweave._loops.map.arrays import INNER, SINGLE
 
 
 @njit(**SINGLE)
-def _send_up(beliefs, belief, messages, message, size, clamped):  # type: ignore[no-untyped-def]
+def _send_up(beliefs, belief, messages, message, size, clamped):
     for state in range(size):
         zero, one = beliefs[belief + 2 * state], beliefs[belief + 2 * state + 1]
         if clamped >= 0:
@@ -25,7 +25,7 @@ def _send_up(beliefs, belief, messages, message, size, clamped):  # type: ignore
 
 
 @njit(**INNER)
-def pass_up(buckets, first, end, unary, tables, clamp, beliefs, messages):  # type: ignore[no-untyped-def]
+def pass_up(buckets, first, end, unary, tables, clamp, beliefs, messages):
     """Write beliefs and messages of the buckets ``first`` to ``end``."""
     rows, factors, maps = buckets.rows, buckets.factors, buckets.maps
     for bucket in range(first, end):
@@ -43,7 +43,7 @@ def pass_up(buckets, first, end, unary, tables, clamp, beliefs, messages):  # ty
 
 
 @njit(**INNER)
-def choose_states(buckets, first, end, clamp, beliefs, labels):  # type: ignore[no-untyped-def]
+def choose_states(buckets, first, end, clamp, beliefs, labels):
     """Write the labels of a maximum, last bucket first; of equal states the lower one is taken."""
     rows, separators = buckets.rows, buckets.separators
     for bucket in range(end - 1, first - 1, -1):
@@ -58,7 +58,7 @@ def choose_states(buckets, first, end, clamp, beliefs, labels):  # type: ignore[
 
 
 @njit(**SINGLE)
-def _add_downward(buckets, bucket, beliefs, messages, downward):  # type: ignore[no-untyped-def]
+def _add_downward(buckets, bucket, beliefs, messages, downward):
     """Add to a bucket's belief what its parent knows apart from it, as a function of the separator."""
     rows, factors, maps = buckets.rows, buckets.factors, buckets.maps
     factor, size = rows[bucket].parent_factor, 1 << rows[bucket].width
@@ -76,9 +76,7 @@ def _add_downward(buckets, bucket, beliefs, messages, downward):  # type: ignore
 
 
 @njit(**INNER)
-def pass_down(  # type: ignore[no-untyped-def]
-    buckets, first, end, clamp, beliefs, messages, downward, margins
-):
+def pass_down(buckets, first, end, clamp, beliefs, messages, downward, margins):
     """Write max-marginal differences after :func:`pass_up`, in the place of its beliefs.
 
     The states that a clamp forbids are worth -inf, and so the margin of a clamped label is infinite.

@@ -9,7 +9,7 @@ from labelweave._loops.map.arrays import INNER
 
 
 @njit(**INNER)
-def table_entry(clique, cliques, tables, labels):  # type: ignore[no-untyped-def]
+def table_entry(clique, cliques, tables, labels):
     """Return a clique's score; NaN if a label is free (-1)."""
     state, first = 0, cliques.starts[clique]
     for slot in range(first, cliques.starts[clique + 1]):
@@ -21,7 +21,7 @@ def table_entry(clique, cliques, tables, labels):  # type: ignore[no-untyped-def
 
 
 @njit(**INNER)
-def _flip_gain(label, cliques, unary, tables, labels):  # type: ignore[no-untyped-def]
+def _flip_gain(label, cliques, unary, tables, labels):
     """Return what turning a label gains; 0 if that may be rounding, which would be taken back and again."""
     old, size = labels[label], abs(unary[label])
     gain = unary[label] if old == 0 else -unary[label]
@@ -37,7 +37,7 @@ def _flip_gain(label, cliques, unary, tables, labels):  # type: ignore[no-untype
 
 
 @njit(**INNER)
-def improve_part(cliques, unary, tables, labels, residual):  # type: ignore[no-untyped-def]
+def improve_part(cliques, unary, tables, labels, residual):
     """Turn single labels of the part last listed while that raises the score."""
     is_better = True
     while is_better:
@@ -50,7 +50,7 @@ def improve_part(cliques, unary, tables, labels, residual):  # type: ignore[no-u
 
 
 @njit(**INNER)
-def score_labels(cliques, unary, tables, labels):  # type: ignore[no-untyped-def]
+def score_labels(cliques, unary, tables, labels):
     """Score all labels."""
     score = 0.0
     for label in range(len(labels)):

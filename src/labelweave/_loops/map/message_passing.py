@@ -23,7 +23,7 @@ _STALLED = 1e-3  # of the gap to close: a sweep that brings less is the last
 
 
 @njit(**SINGLE)
-def _pass_pair(begin, start, members, tables, shifts, beliefs):  # type: ignore[no-untyped-def]
+def _pass_pair(begin, start, members, tables, shifts, beliefs):
     """Renew the messages of a clique of two labels; return its term of the bound."""
     first, second = members[begin].member, members[begin + 1].member
     first_slot, second_slot = members[begin].slot, members[begin + 1].slot
@@ -40,7 +40,7 @@ def _pass_pair(begin, start, members, tables, shifts, beliefs):  # type: ignore[
 
 
 @njit(**INNER)
-def _write_totals(size, start, tables, scratch):  # type: ignore[no-untyped-def]
+def _write_totals(size, start, tables, scratch):
     """Write the totals of a clique's table and the changes of those of its ``size`` members that are 1."""
     scratch[0].total = tables[start]
     for bit in range(size):
@@ -51,7 +51,7 @@ def _write_totals(size, start, tables, scratch):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def _best_totals(bit, size, scratch):  # type: ignore[no-untyped-def]
+def _best_totals(bit, size, scratch):
     """Return the largest totals of the states of ``size`` members in which one is 0, and is 1."""
     zero = one = -np.inf
     for state in range(1 << size):
@@ -63,7 +63,7 @@ def _best_totals(bit, size, scratch):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
+def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):
     """Renew the messages of a clique; return its term of the bound."""
     bound = 0.0
     for bit in range(size):
@@ -80,7 +80,7 @@ def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):
 
 
 @njit(**SINGLE)
-def _sweep(residual, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
+def _sweep(residual, shifts, beliefs, scratch):
     """Renew all messages once; return the bound without its constant."""
     members, tables, bound = residual.members, residual.tables, 0.0
     for factor in range(residual.counts.cliques):
@@ -96,7 +96,7 @@ def _sweep(residual, shifts, beliefs, scratch):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def pass_messages(residual, constant, goal, sweeps, search):  # type: ignore[no-untyped-def]
+def pass_messages(residual, constant, goal, sweeps, search):
     """Sweep until the bound is at most ``goal``, hardly falls, or sweeps are spent; return the bound."""
     beliefs, bound = search.beliefs, np.inf
     for label in range(residual.counts.labels):
@@ -112,7 +112,7 @@ def pass_messages(residual, constant, goal, sweeps, search):  # type: ignore[no-
 
 
 @njit(**INNER)
-def write_drops(residual, search):  # type: ignore[no-untyped-def]
+def write_drops(residual, search):
     """Write how much the bound falls at least when a label is set to 0, and when to 1.
 
     All terms of D that know the label are maximised with it held; those of other labels stay.

@@ -11,7 +11,7 @@ from labelweave._loops.map.run_order import eliminate_residual, order_residual
 
 
 @njit(**INNER)
-def _score_part(residual, constant, labels):  # type: ignore[no-untyped-def]
+def _score_part(residual, constant, labels):
     """Score the labels of the part, ``constant`` included."""
     score = constant
     for number in range(residual.counts.labels):
@@ -26,7 +26,7 @@ def _score_part(residual, constant, labels):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _keep_rounded(cliques, unary, tables, constant, best, search, residual):  # type: ignore[no-untyped-def]
+def _keep_rounded(cliques, unary, tables, constant, best, search, residual):
     """Round the beliefs, improve the labels so found, keep them if they score above ``best``."""
     candidate = search.candidate
     for number in range(residual.counts.labels):
@@ -43,7 +43,7 @@ def _keep_rounded(cliques, unary, tables, constant, best, search, residual):  # 
 
 
 @njit(**SINGLE)
-def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, residual):  # type: ignore[no-untyped-def]
+def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, residual):
     """Bound a part and write labels for it; return the bound and whether the labels are short of it."""
     candidate = search.candidate
     for number in range(residual.counts.labels):
@@ -62,7 +62,7 @@ def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, res
 
 
 @njit(**INNER)
-def settle_part(cliques, unary, tables, limits, tolerance, workspace):  # type: ignore[no-untyped-def]
+def settle_part(cliques, unary, tables, limits, tolerance, workspace):
     """Write candidate labels of the part last listed; return its bound and whether it stays open.
 
     With a negative ``tolerance`` a part that is too wide is left alone.

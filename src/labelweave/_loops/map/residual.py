@@ -7,7 +7,7 @@ from labelweave._loops.map.arrays import INNER, SINGLE
 
 
 @njit(**INNER)
-def take_connected(start, cliques, search, residual):  # type: ignore[no-untyped-def]
+def take_connected(start, cliques, search, residual):
     """List the free labels that are connected to ``start`` and mark them with the current stamp."""
     stamp, labels = search.counts.stamp, residual.labels
     labels[0] = start
@@ -29,7 +29,7 @@ def take_connected(start, cliques, search, residual):  # type: ignore[no-untyped
 
 
 @njit(**SINGLE)
-def _list_free(clique, cliques, search, residual):  # type: ignore[no-untyped-def]
+def _list_free(clique, cliques, search, residual):
     """Write the free labels of a clique behind the members; return their number and the others' state."""
     first, begin = cliques.starts[clique], residual.counts.members
     n_free, base = 0, 0
@@ -46,7 +46,7 @@ def _list_free(clique, cliques, search, residual):  # type: ignore[no-untyped-de
 
 
 @njit(**SINGLE)
-def _copy_entries(first, n_free, source, tables, residual):  # type: ignore[no-untyped-def]
+def _copy_entries(first, n_free, source, tables, residual):
     """Copy the entries of a table that agree with what is fixed; ``source`` is that of state 0."""
     begin, entry = residual.counts.members, residual.counts.entries
     for state in range(1 << n_free):
@@ -58,7 +58,7 @@ def _copy_entries(first, n_free, source, tables, residual):  # type: ignore[no-u
 
 
 @njit(**SINGLE)
-def _add_clique(clique, cliques, tables, search, residual):  # type: ignore[no-untyped-def]
+def _add_clique(clique, cliques, tables, search, residual):
     """Add a clique with free labels; return the constant that it leaves."""
     counts, first = residual.counts, cliques.starts[clique]
     n_free, base = _list_free(clique, cliques, search, residual)
@@ -79,7 +79,7 @@ def _add_clique(clique, cliques, tables, search, residual):  # type: ignore[no-u
 
 
 @njit(**INNER)
-def gather_residual(cliques, unary, tables, search, residual):  # type: ignore[no-untyped-def]
+def gather_residual(cliques, unary, tables, search, residual):
     """Write out the problem of the labels that :func:`take_connected` listed; return its constant."""
     counts, stamp, constant = residual.counts, search.counts.stamp, 0.0
     counts.factors, counts.members, counts.entries = 0, 0, 0

@@ -10,7 +10,7 @@ from labelweave._loops.map.arrays import INNER, SINGLE, WORD_BITS
 
 
 @njit(**INNER)
-def _popcount(word):  # type: ignore[no-untyped-def]
+def _popcount(word):
     """Count the bits of a number below 2^32."""
     word -= (word >> 1) & 0x55555555
     word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
@@ -19,7 +19,7 @@ def _popcount(word):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _write_neighbors(residual, neighbors, labels, n_words):  # type: ignore[no-untyped-def]
+def _write_neighbors(residual, neighbors, labels, n_words):
     for label in range(residual.counts.labels):
         for word in range(n_words):
             neighbors[label, word] = 0
@@ -37,7 +37,7 @@ def _write_neighbors(residual, neighbors, labels, n_words):  # type: ignore[no-u
 
 
 @njit(**SINGLE)
-def _least_degree(labels, n_labels):  # type: ignore[no-untyped-def]
+def _least_degree(labels, n_labels):
     """Return the label that is left with the fewest neighbors; those that are gone have degree -1."""
     best = -1
     for label in range(n_labels):
@@ -50,7 +50,7 @@ def _least_degree(labels, n_labels):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _list_bits(label, neighbors, n_words, target, start):  # type: ignore[no-untyped-def]
+def _list_bits(label, neighbors, n_words, target, start):
     """Write the neighbors of a label, ascending, from ``start`` on; return where they end."""
     for word in range(n_words):
         rest = neighbors[label, word]
@@ -63,7 +63,7 @@ def _list_bits(label, neighbors, n_words, target, start):  # type: ignore[no-unt
 
 
 @njit(**SINGLE)
-def _connect(gone, begin, end, separators, neighbors, labels, n_words):  # type: ignore[no-untyped-def]
+def _connect(gone, begin, end, separators, neighbors, labels, n_words):
     """Make the neighbors of an eliminated label neighbors of each other."""
     for place in range(begin, end):
         label, degree = separators[place], 0
@@ -77,7 +77,7 @@ def _connect(gone, begin, end, separators, neighbors, labels, n_words):  # type:
 
 
 @njit(**INNER)
-def order_residual(residual, order, width, most_states):  # type: ignore[no-untyped-def]
+def order_residual(residual, order, width, most_states):
     """Choose an order; return whether its separators have at most ``width`` labels each.
 
     Their messages together may have at most ``most_states`` entries.
@@ -102,7 +102,7 @@ def order_residual(residual, order, width, most_states):  # type: ignore[no-unty
 
 
 @njit(**INNER)
-def _give_to_first(factor, residual, rows):  # type: ignore[no-untyped-def]
+def _give_to_first(factor, residual, rows):
     """Hand a factor to the bucket of the member that is eliminated first."""
     first = residual.counts.labels
     for place in range(residual.factors[factor].member_start, residual.factors[factor + 1].member_start):
@@ -112,7 +112,7 @@ def _give_to_first(factor, residual, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _add_factor(factor, residual, order, n_bits):  # type: ignore[no-untyped-def]
+def _add_factor(factor, residual, order, n_bits):
     """Add a factor to the belief; ``place`` says which bit of the bucket a label is."""
     states, belief, tables = order.states, order.belief, residual.tables
     for bit in range(n_bits):
@@ -132,7 +132,7 @@ def _add_factor(factor, residual, order, n_bits):  # type: ignore[no-untyped-def
 
 
 @njit(**SINGLE)
-def _fill_belief(step, residual, order):  # type: ignore[no-untyped-def]
+def _fill_belief(step, residual, order):
     rows, belief = order.labels, order.belief
     label, begin, end = rows[step].label, rows[step].separator_start, rows[step + 1].separator_start
     rows[label].place = 0
@@ -148,7 +148,7 @@ def _fill_belief(step, residual, order):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _append_message(step, residual, order):  # type: ignore[no-untyped-def]
+def _append_message(step, residual, order):
     """Maximise the belief over its label; append the message as a factor; return what is a constant."""
     counts, belief, tables, rows = residual.counts, order.belief, residual.tables, order.labels
     begin, end = rows[step].separator_start, rows[step + 1].separator_start
@@ -171,7 +171,7 @@ def _append_message(step, residual, order):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _read_choices(residual, order):  # type: ignore[no-untyped-def]
+def _read_choices(residual, order):
     rows, values = order.labels, residual.values
     for step in range(residual.counts.labels - 1, -1, -1):
         begin, state = rows[step].separator_start, 0
@@ -181,7 +181,7 @@ def _read_choices(residual, order):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def eliminate_residual(residual, order):  # type: ignore[no-untyped-def]
+def eliminate_residual(residual, order):
     """Write the values of a maximum in the order of :func:`order_residual`; return its score."""
     n_labels, rows, value = residual.counts.labels, order.labels, 0.0
     for step in range(n_labels):

@@ -20,7 +20,7 @@ _ROUNDING = 1e-12  # of the size of all scores: bounds that are closer are equal
 
 
 @njit(**INNER)
-def _core_score(cliques, unary, tables, labels, search):  # type: ignore[no-untyped-def]
+def _core_score(cliques, unary, tables, labels, search):
     """Score the core's labels and cliques; what is free (-1) counts for nothing."""
     score = 0.0
     for place in range(search.counts.core):
@@ -35,7 +35,7 @@ def _core_score(cliques, unary, tables, labels, search):  # type: ignore[no-unty
 
 
 @njit(**SINGLE)
-def _add_core_clique(clique, cliques, tables, search):  # type: ignore[no-untyped-def]
+def _add_core_clique(clique, cliques, tables, search):
     """Keep a clique of the core and the values around it; return the size of its table."""
     search.cliques[search.counts.core_cliques].core = clique
     search.counts.core_cliques += 1
@@ -50,7 +50,7 @@ def _add_core_clique(clique, cliques, tables, search):  # type: ignore[no-untype
 
 
 @njit(**SINGLE)
-def _list_core(cliques, unary, tables, search, residual):  # type: ignore[no-untyped-def]
+def _list_core(cliques, unary, tables, search, residual):
     """Keep the labels last listed as the core, with their cliques; return the size of their scores."""
     counts, size = search.counts, 0.0
     counts.core, counts.core_cliques = residual.counts.labels, 0
@@ -68,7 +68,7 @@ def _list_core(cliques, unary, tables, search, residual):  # type: ignore[no-unt
 
 
 @njit(**SINGLE)
-def _settle_parts(cliques, unary, tables, limits, tolerance, workspace):  # type: ignore[no-untyped-def]
+def _settle_parts(cliques, unary, tables, limits, tolerance, workspace):
     """Settle each connected part of the core's free labels; return the bound and whether one is open."""
     search = workspace.search
     bound = _core_score(cliques, unary, tables, search.fixed, search)
@@ -89,7 +89,7 @@ def _settle_parts(cliques, unary, tables, limits, tolerance, workspace):  # type
 
 
 @njit(**SINGLE)
-def _keep_candidate(cliques, unary, tables, best, search):  # type: ignore[no-untyped-def]
+def _keep_candidate(cliques, unary, tables, best, search):
     score = _core_score(cliques, unary, tables, search.candidate, search)
     if score <= best:
         return best
@@ -100,7 +100,7 @@ def _keep_candidate(cliques, unary, tables, best, search):  # type: ignore[no-un
 
 
 @njit(**SINGLE)
-def _fix_by_bounds(cliques, slack, search):  # type: ignore[no-untyped-def]
+def _fix_by_bounds(cliques, slack, search):
     """Fix labels of open parts whose other value costs at least ``slack``; return the least such cost."""
     least = np.inf
     for place in range(search.counts.core):
@@ -113,7 +113,7 @@ def _fix_by_bounds(cliques, slack, search):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _explore(cliques, unary, tables, limits, tolerance, best, workspace):  # type: ignore[no-untyped-def]
+def _explore(cliques, unary, tables, limits, tolerance, best, workspace):
     """Bound a node and improve the best labels.
 
     Returns its bound, the best score, the largest bound of what was cut off, and whether the node is open.
@@ -134,7 +134,7 @@ def _explore(cliques, unary, tables, limits, tolerance, best, workspace):  # typ
 
 
 @njit(**SINGLE)
-def _open_cliques(label, cliques, search):  # type: ignore[no-untyped-def]
+def _open_cliques(label, cliques, search):
     """Count the cliques that a label shares with other free labels."""
     count = 0
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
@@ -147,7 +147,7 @@ def _open_cliques(label, cliques, search):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _choose_label(cliques, search):  # type: ignore[no-untyped-def]
+def _choose_label(cliques, search):
     """Choose the label of an open part with the most open cliques, of those the least decided one."""
     chosen, most, least = -1, -1, np.inf
     for place in range(search.counts.core):
@@ -161,7 +161,7 @@ def _choose_label(cliques, search):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _descend(cliques, depth, bound, search):  # type: ignore[no-untyped-def]
+def _descend(cliques, depth, bound, search):
     """Split on a label and take its likelier value."""
     label = _choose_label(cliques, search)
     zero, one = search.labels[label].drop_zero, search.labels[label].drop_one
@@ -175,7 +175,7 @@ def _descend(cliques, depth, bound, search):  # type: ignore[no-untyped-def]
 
 
 @njit(**SINGLE)
-def _climb(cliques, depth, limit, is_spent, search):  # type: ignore[no-untyped-def]
+def _climb(cliques, depth, limit, is_spent, search):
     """Go back to the last untried value whose bound exceeds ``limit``, and take it.
 
     Returns the new depth, 0 when nothing is left, and the largest bound of what was left untried.
@@ -197,7 +197,7 @@ def _climb(cliques, depth, limit, is_spent, search):  # type: ignore[no-untyped-
 
 
 @njit(**INNER)
-def search_core(cliques, unary, tables, limits, workspace):  # type: ignore[no-untyped-def]
+def search_core(cliques, unary, tables, limits, workspace):
     """Maximise over the labels last listed and fix them; return the gap to the bound.
 
     All labels around them are fixed.  ``search.incumbent`` has labels to start from.

@@ -20,7 +20,7 @@ from labelweave._loops.map.search import search_core
 
 
 @njit(**SINGLE)
-def _begin_component(first, end, plan, unary, clamp, search):  # type: ignore[no-untyped-def]
+def _begin_component(first, end, plan, unary, clamp, search):
     """Free the component's labels but for what is clamped, and queue them."""
     cliques = plan.cliques
     search.counts.trail = 0
@@ -35,7 +35,7 @@ def _begin_component(first, end, plan, unary, clamp, search):  # type: ignore[no
 
 
 @njit(**SINGLE)
-def _search_component(first, end, has_order, plan, workspace, unary, tables, clamp):  # type: ignore[no-untyped-def]
+def _search_component(first, end, has_order, plan, workspace, unary, tables, clamp):
     """Fix the labels of a component; return the gap, NaN if it should be eliminated with what is fixed."""
     cliques, search, residual, gap = plan.cliques, workspace.search, workspace.residual, 0.0
     _begin_component(first, end, plan, unary, clamp, search)
@@ -58,14 +58,14 @@ def _search_component(first, end, has_order, plan, workspace, unary, tables, cla
 
 
 @njit(**INNER)
-def _begin_labels(unary, clamp, labels):  # type: ignore[no-untyped-def]
+def _begin_labels(unary, clamp, labels):
     """Write what every label would be without cliques."""
     for label in range(len(labels)):
         labels[label] = clamp[label] if clamp[label] >= 0 else unary[label] > 0.0
 
 
 @njit(**INNER)
-def _eliminate(component, plan, workspace, unary, tables, clamp, labels):  # type: ignore[no-untyped-def]
+def _eliminate(component, plan, workspace, unary, tables, clamp, labels):
     """Write the labels of a component by elimination in its order."""
     starts = plan.components.bucket_starts
     first, end = starts[component], starts[component + 1]
@@ -74,7 +74,7 @@ def _eliminate(component, plan, workspace, unary, tables, clamp, labels):  # typ
 
 
 @njit(**SINGLE)
-def _solve_component(component, plan, workspace, unary, tables, clamp, labels):  # type: ignore[no-untyped-def]
+def _solve_component(component, plan, workspace, unary, tables, clamp, labels):
     """Write the labels of a component; return its gap."""
     components, fixed = plan.components, workspace.search.fixed
     first, end = components.starts[component], components.starts[component + 1]
@@ -92,7 +92,7 @@ def _solve_component(component, plan, workspace, unary, tables, clamp, labels): 
 
 
 @njit(**SINGLE)
-def solve_one(plan, workspace, unary, tables, clamp, labels):  # type: ignore[no-untyped-def]
+def solve_one(plan, workspace, unary, tables, clamp, labels):
     """Write the best labels of an example; return their score and an upper bound of the maximum.
 
     ``clamp`` is -1 for a label that is free, else its value.  The bound is the score itself
@@ -107,9 +107,7 @@ def solve_one(plan, workspace, unary, tables, clamp, labels):  # type: ignore[no
 
 
 @njit(**LOOP)
-def solve_rows(  # type: ignore[no-untyped-def]
-    plan, workspace, begin, end, unary, tables, clamp, labels, values, bounds
-):
+def solve_rows(plan, workspace, begin, end, unary, tables, clamp, labels, values, bounds):
     """Solve some rows; tables and clamp have one row for all, or one each."""
     for row in range(begin, end):
         values[row], bounds[row] = solve_one(
@@ -119,9 +117,7 @@ def solve_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def eliminate_rows(  # type: ignore[no-untyped-def]
-    plan, workspace, begin, end, unary, tables, clamp, labels, values, bounds
-):
+def eliminate_rows(plan, workspace, begin, end, unary, tables, clamp, labels, values, bounds):
     """Do what :func:`solve_rows` does where all components have little work; this is soon compiled."""
     for row in range(begin, end):
         own_tables, own_clamp = tables[min(row, len(tables) - 1)], clamp[min(row, len(clamp) - 1)]
@@ -133,9 +129,7 @@ def eliminate_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def margins_of_rows(  # type: ignore[no-untyped-def]
-    plan, workspace, begin, end, unary, tables, clamp, margins
-):
+def margins_of_rows(plan, workspace, begin, end, unary, tables, clamp, margins):
     """Write the max-marginal differences of labels whose component has an order, or that have no cliques."""
     buckets, beliefs, messages = plan.buckets, workspace.beliefs, workspace.messages
     for row in range(begin, end):
@@ -148,6 +142,4 @@ def margins_of_rows(  # type: ignore[no-untyped-def]
             first = plan.components.bucket_starts[component]
             last = plan.components.bucket_starts[component + 1]
             pass_up(buckets, first, last, own_unary, own_tables, own_clamp, beliefs, messages)
-            pass_down(
-                buckets, first, last, own_clamp, beliefs, messages, workspace.downward, own_margins
-            )  # fmt: skip
+            pass_down(buckets, first, last, own_clamp, beliefs, messages, workspace.downward, own_margins)

@@ -15,7 +15,7 @@ from labelweave._loops.structured.rows import pass_on, state_of
 
 
 @njit(**LOOP)
-def group_multipliers(squares, smoothness, multipliers):  # type: ignore[no-untyped-def]
+def group_multipliers(squares, smoothness, multipliers):
     """Write what the groups of z are multiplied by to give the weights (Algorithm 3).
 
     ``smoothness`` is s = lambda / sigma and ``squares`` has the squared norms of the groups of z.
@@ -38,7 +38,7 @@ def group_multipliers(squares, smoothness, multipliers):  # type: ignore[no-unty
 
 
 @njit(**INNER)
-def _write_difference(place, data, layout, block, scales):  # type: ignore[no-untyped-def]
+def _write_difference(place, data, layout, block, scales):
     """Write the true statistics less those of a labeling; return their squared norm, and the hinge loss."""
     row, labels = block.rows[place], block.labelings[place]
     targets, change, products = data.targets[row], block.changes[place], block.products[place]
@@ -61,7 +61,7 @@ def _write_difference(place, data, layout, block, scales):  # type: ignore[no-un
 
 
 @njit(**INNER)
-def _rescale(place, step, square, groups, smoothness, block, squares, scales):  # type: ignore[no-untyped-def]
+def _rescale(place, step, square, groups, smoothness, block, squares, scales):
     """Update the groups' squared norms for a step along a row's change, and the scales of their columns."""
     for column in range(len(groups)):
         change = step * block.changes[place, column]
@@ -75,7 +75,7 @@ def _rescale(place, step, square, groups, smoothness, block, squares, scales):  
 
 
 @njit(**LOOP)
-def ascend_proximally(  # type: ignore[no-untyped-def]
+def ascend_proximally(
     block, data, layout, scales, groups, squares, smoothness, regularization, damping, floor, steps
 ):
     """Visit the rows of a block, each with its worst labeling; return the weighted loss that they had.

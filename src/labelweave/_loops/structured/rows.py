@@ -17,7 +17,7 @@ from labelweave._loops.structured.arrays import INNER, LOOP
 
 
 @njit(**INNER)
-def state_of(layout, clique, labels):  # type: ignore[no-untyped-def]
+def state_of(layout, clique, labels):
     """Give the state of a clique."""
     state, first = 0, layout.cliques[clique].members
     for slot in range(first, layout.cliques[clique + 1].members):
@@ -26,7 +26,7 @@ def state_of(layout, clique, labels):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def multiply_rows(rows, starts, indices, values, sums, products):  # type: ignore[no-untyped-def]
+def multiply_rows(rows, starts, indices, values, sums, products):
     """Write the products of some sparse rows with the sums."""
     for place in range(len(rows)):
         row, product = rows[place], products[place]
@@ -38,7 +38,7 @@ def multiply_rows(rows, starts, indices, values, sums, products):  # type: ignor
 
 
 @njit(**LOOP)
-def add_rows(rows, starts, indices, values, changes, sums):  # type: ignore[no-untyped-def]
+def add_rows(rows, starts, indices, values, changes, sums):
     """Add some sparse rows times their changes, most of which are zero, to the sums."""
     columns = np.empty(changes.shape[1], np.int64)
     for place in range(len(rows)):
@@ -54,7 +54,7 @@ def add_rows(rows, starts, indices, values, changes, sums):  # type: ignore[no-u
 
 
 @njit(**INNER)
-def pass_on(place, factor, block):  # type: ignore[no-untyped-def]
+def pass_on(place, factor, block):
     """Multiply a row's change by a factor, and bring the products of the rows after it up to date."""
     change = block.changes[place]
     for column in range(len(change)):
@@ -65,7 +65,7 @@ def pass_on(place, factor, block):  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def add_costs(rows, data, layout, scores, unary, rest):  # type: ignore[no-untyped-def]
+def add_costs(rows, data, layout, scores, unary, rest):
     """Add the costs of errors to the unaries of some rows.
 
     ``rest`` is what to add to the largest of the scores with costs for the hinge loss: the cost of all zeros
@@ -93,7 +93,7 @@ def add_costs(rows, data, layout, scores, unary, rest):  # type: ignore[no-untyp
 
 
 @njit(**INNER)
-def _expected_product(row, one, other, home, dual):  # type: ignore[no-untyped-def]
+def _expected_product(row, one, other, home, dual):
     """Expect the product of the signs of two labels of one component."""
     total = 0.0
     for vertex in range(dual.shares.shape[1]):
@@ -103,7 +103,7 @@ def _expected_product(row, one, other, home, dual):  # type: ignore[no-untyped-d
 
 
 @njit(**LOOP)
-def pair_moments(label, others, homes, targets, dual, moments):  # type: ignore[no-untyped-def]
+def pair_moments(label, others, homes, targets, dual, moments):
     """Write the product of two labels' true signs less the expected one, for every row and other label."""
     for row in range(len(targets)):
         sign = 2.0 * targets[row, label] - 1.0
@@ -122,7 +122,7 @@ _TINY = 1e-12  # shares below are rounding
 
 
 @njit(**INNER)
-def _step_lone(row, data, layout, dual, scores, scales, curvature, change):  # type: ignore[no-untyped-def]
+def _step_lone(row, data, layout, dual, scores, scales, curvature, change):
     """Move the means of labels alone to their best; return the gap that they had."""
     gap = 0.0
     for place in range(layout.components[-1].labels, len(layout.labels)):
@@ -140,7 +140,7 @@ def _step_lone(row, data, layout, dual, scores, scales, curvature, change):  # t
 
 
 @njit(**INNER)
-def _value(component, layout, scores, labels):  # type: ignore[no-untyped-def]
+def _value(component, layout, scores, labels):
     """Score a labeling of one component."""
     value = 0.0
     for place in range(layout.components[component].labels, layout.components[component + 1].labels):
@@ -153,7 +153,7 @@ def _value(component, layout, scores, labels):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def _bend(component, layout, scales, one, other):  # type: ignore[no-untyped-def]
+def _bend(component, layout, scales, one, other):
     """Give the scaled squared distance of two labelings' statistics."""
     bend = 0.0
     for place in range(layout.components[component].labels, layout.components[component + 1].labels):
@@ -167,7 +167,7 @@ def _bend(component, layout, scales, one, other):  # type: ignore[no-untyped-def
 
 
 @njit(**INNER)
-def _shift(component, layout, away, toward, step, change):  # type: ignore[no-untyped-def]
+def _shift(component, layout, away, toward, step, change):
     """Note that probability went from one labeling to another."""
     for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
@@ -180,7 +180,7 @@ def _shift(component, layout, away, toward, step, change):  # type: ignore[no-un
 
 
 @njit(**INNER)
-def _survey(row, component, layout, dual, scores):  # type: ignore[no-untyped-def]
+def _survey(row, component, layout, dual, scores):
     """Value the vertices of a block: mean, best, worst, and the one of smallest share; give a free place."""
     mean, best, worst, small, free = 0.0, -1, -1, -1, -1
     top, bottom, least = 0.0, 0.0, 0.0
@@ -201,9 +201,7 @@ def _survey(row, component, layout, dual, scores):  # type: ignore[no-untyped-de
 
 
 @njit(**INNER)
-def _step_component(  # type: ignore[no-untyped-def]
-    row, component, layout, dual, scores, scales, curvature, labelings, place, change
-):
+def _step_component(row, component, layout, dual, scores, scales, curvature, labelings, place, change):
     """Move probability from the worst vertex to the best labeling; return the gap that the block had.
 
     A labeling that finds no free place takes that of the smallest share, with the share, if the dual gains.
@@ -236,7 +234,7 @@ def _step_component(  # type: ignore[no-untyped-def]
 
 
 @njit(**LOOP)
-def ascend_rows(block, data, layout, dual, scales, regularization, gaps):  # type: ignore[no-untyped-def]
+def ascend_rows(block, data, layout, dual, scales, regularization, gaps):
     """Visit the rows of a block; write the gaps that they had, each when it was visited.
 
     Labelings may be those of slightly older weights: the steps are exact at the present ones.  Without

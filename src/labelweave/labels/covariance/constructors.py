@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-# the kinds are subclasses of what these functions belong to, so they are named when one is made
-import labelweave.labels.covariance as kinds
 from labelweave.array_types import Array
 from labelweave.labels.covariance.sources import matrix_and_names, mean_outer_product, signature_factor
 from labelweave.labels.label_matrix import LabelMatrix
@@ -19,8 +17,20 @@ if TYPE_CHECKING:
     from labelweave.labels.covariance import DenseCovariance, FactorCovariance, IdentityCovariance
 
 
+class _Kinds:
+    """The kinds, entered when they are defined: subclasses of what makes them, they are not imported."""
+
+    identity: type[IdentityCovariance]
+    dense: type[DenseCovariance]
+    factor: type[FactorCovariance]
+
+
 class CovarianceConstructors:
     """The part of ``LabelCovariance`` that makes new ones."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        setattr(_Kinds, cls.__name__.removesuffix("Covariance").lower(), cls)
 
     @staticmethod
     def identity(n_labels: int, label_names: Sequence[str] | Array | None = None) -> IdentityCovariance:
@@ -38,7 +48,7 @@ class CovarianceConstructors:
         IdentityCovariance
             The identity.
         """
-        return kinds.IdentityCovariance(n_labels, label_names)
+        return _Kinds.identity(n_labels, label_names)
 
     @staticmethod
     def dense(matrix: Any, label_names: Sequence[str] | Array | None = None) -> DenseCovariance:
@@ -64,7 +74,7 @@ class CovarianceConstructors:
             of a frame have other names than its columns.
         """
         table, names = matrix_and_names(matrix)
-        return kinds.DenseCovariance(table, names if label_names is None else label_names)
+        return _Kinds.dense(table, names if label_names is None else label_names)
 
     @staticmethod
     def low_rank(
@@ -86,7 +96,7 @@ class CovarianceConstructors:
         FactorCovariance
             The covariance.
         """
-        return kinds.FactorCovariance(factor, diagonal, label_names)
+        return _Kinds.factor(factor, diagonal, label_names)
 
     @staticmethod
     def from_taxonomy(
@@ -117,7 +127,7 @@ class CovarianceConstructors:
         _check_node_variances(given, taxonomy)
         roots = np.sqrt([given.get(node, 1.0) for node in taxonomy.nodes])
         factor = taxonomy.membership(label_names) @ sp.diags_array(roots)
-        return kinds.FactorCovariance(factor, label_names=label_names)
+        return _Kinds.factor(factor, label_names=label_names)
 
     @staticmethod
     def from_signatures(signatures: Any, class_prior: Any = None) -> FactorCovariance:
@@ -152,7 +162,7 @@ class CovarianceConstructors:
         LabelCovariance(3 labels, rank 2, variances 1, 0 ~ 1 +1.00, 0 ~ 2 -1.00)
         """
         factor, names = signature_factor(signatures, class_prior)
-        return kinds.FactorCovariance(factor, label_names=names)
+        return _Kinds.factor(factor, label_names=names)
 
     @staticmethod
     def from_labels(Y: Any) -> DenseCovariance:
@@ -192,7 +202,7 @@ class CovarianceConstructors:
                [-0.5,  0. ,  1. ]])
         """
         labels = LabelMatrix.from_any(Y)
-        return kinds.DenseCovariance.from_semidefinite(mean_outer_product(labels), labels.names)
+        return _Kinds.dense.from_semidefinite(mean_outer_product(labels), labels.names)
 
 
 def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:

@@ -7,9 +7,6 @@ from typing import Any, Literal, Self
 
 from labelweave.labels.taxonomy.forest import Forest, node_name
 
-# pairs of parent and child, and all nodes in the order given
-Edges = tuple[list[tuple[str, str]], list[str]]
-
 
 class TaxonomyConstructors(Forest):
     """The part of ``Taxonomy`` that makes new ones; see :class:`Forest`."""
@@ -91,7 +88,23 @@ class TaxonomyConstructors(Forest):
           cat
         plant
         """
-        return cls(*edges_of_nested(mapping))
+        pairs, places = list[tuple[str, str]](), dict[str, tuple[str, ...]]()
+        waiting: list[tuple[Any, Any, tuple[str, ...]]] = [
+            (*branch, ()) for branch in _branches(mapping, ())[::-1]
+        ]
+        while waiting:
+            given, below, above = waiting.pop()
+            name = node_name(given, f"{_shown(above)} of the nested taxonomy" if above else "the top")
+            path = (*above, name)
+            if name in places:
+                raise ValueError(
+                    f"The name {name!r} occurs twice, at {_shown(places[name])} and at {_shown(path)}; names "
+                    "must be distinct, so rename one (Taxonomy.from_paths names each node by its whole path)."
+                )
+            places[name] = path
+            pairs.extend((parent, name) for parent in above[-1:])
+            waiting.extend((*branch, path) for branch in _branches(below, path)[::-1])
+        return cls(pairs, places)
 
     @classmethod
     def from_paths(
@@ -124,7 +137,25 @@ class TaxonomyConstructors(Forest):
         >>> Taxonomy.from_paths(["animal/dog", "animal/cat"]).nodes
         ['animal', 'animal/dog', 'animal/cat']
         """
-        return cls(*edges_of_paths(paths, separator, ancestors))
+        if isinstance(paths, str):
+            raise ValueError(f"paths is the text {paths!r}; give a list of paths.")
+        if ancestors not in ("add", "require") or not separator:
+            raise ValueError(
+                f"ancestors={ancestors!r}, separator={separator!r}; the first is 'add' or 'require', "
+                "the second is not empty."
+            )
+        listed = dict[str, tuple[str, ...]]()
+        for position, path in enumerate(paths):
+            name = node_name(path, f"path {position}")
+            if name in listed:
+                raise ValueError(
+                    f"The path {name!r} is listed twice, again at position {position}; list it once."
+                )
+            listed[name] = _upwards(name, separator)
+        if ancestors == "require":
+            _refuse_orphans(listed)
+        nodes = list(dict.fromkeys(node for path in listed.values() for node in path))
+        return cls([(name.rpartition(separator)[0], name) for name in nodes if separator in name], nodes)
 
     @classmethod
     def from_networkx(cls, graph: Any, root: Any | None = None) -> Self:
@@ -154,28 +185,21 @@ class TaxonomyConstructors(Forest):
         >>> Taxonomy.from_networkx(networkx.DiGraph([("animal", "dog"), ("animal", "cat")])).leaves
         ['dog', 'cat']
         """
-        return cls(*edges_of_graph(graph), root=root)
-
-
-def edges_of_nested(mapping: Any) -> Edges:
-    """Read nested dicts, as :meth:`Taxonomy.from_nested` takes them."""
-    pairs, places = list[tuple[str, str]](), dict[str, tuple[str, ...]]()
-    waiting: list[tuple[Any, Any, tuple[str, ...]]] = [
-        (*branch, ()) for branch in _branches(mapping, ())[::-1]
-    ]
-    while waiting:
-        given, below, above = waiting.pop()
-        name = node_name(given, f"{_shown(above)} of the nested taxonomy" if above else "the top")
-        path = (*above, name)
-        if name in places:
+        if not graph.is_directed():
             raise ValueError(
-                f"The name {name!r} occurs twice, at {_shown(places[name])} and at {_shown(path)}; names "
-                "must be distinct, so rename one (Taxonomy.from_paths names each node by its whole path)."
+                "The graph is undirected; give a DiGraph whose edges run from parent to child, such as "
+                "networkx.bfs_tree(graph, root)."
             )
-        places[name] = path
-        pairs.extend((parent, name) for parent in above[-1:])
-        waiting.extend((*branch, path) for branch in _branches(below, path)[::-1])
-    return pairs, list(places)
+        names = {node: node_name(node, "a node of the graph") for node in graph.nodes}
+        written = dict[str, Any]()
+        for node, name in names.items():
+            if name in written:
+                raise ValueError(
+                    f"Two nodes of the graph, {written[name]!r} and {node!r}, are both written {name!r}; "
+                    "names must be distinct as text."
+                )
+            written[name] = node
+        return cls([(names[above], names[below]) for above, below in graph.edges()], names.values(), root)
 
 
 def _branches(below: Any, path: tuple[str, ...]) -> list[tuple[Any, Any]]:
@@ -206,31 +230,6 @@ def _shown(path: tuple[str, ...]) -> str:
     return repr(" > ".join(path)) if path else "the top"
 
 
-def edges_of_paths(
-    paths: Iterable[Any], separator: str = "/", ancestors: Literal["add", "require"] = "add"
-) -> Edges:
-    """Read path strings, as :meth:`Taxonomy.from_paths` takes them; nodes come after their parents."""
-    if isinstance(paths, str):
-        raise ValueError(f"paths is the text {paths!r}; give a list of paths.")
-    if ancestors not in ("add", "require") or not separator:
-        raise ValueError(
-            f"ancestors={ancestors!r}, separator={separator!r}; the first is 'add' or 'require', "
-            "the second is not empty."
-        )
-    listed = dict[str, tuple[str, ...]]()
-    for position, path in enumerate(paths):
-        name = node_name(path, f"path {position}")
-        if name in listed:
-            raise ValueError(
-                f"The path {name!r} is listed twice, again at position {position}; list it once."
-            )
-        listed[name] = _upwards(name, separator)
-    if ancestors == "require":
-        _refuse_orphans(listed)
-    nodes = list(dict.fromkeys(node for path in listed.values() for node in path))
-    return [(name.rpartition(separator)[0], name) for name in nodes if separator in name], nodes
-
-
 def _upwards(path: str, separator: str) -> tuple[str, ...]:
     """List the nodes on a path from the root down, each by its whole path."""
     parts = path.split(separator)
@@ -249,22 +248,3 @@ def _refuse_orphans(listed: Mapping[str, tuple[str, ...]]) -> None:
             f"The path {orphans[0]!r} is listed without its parent {listed[orphans[0]][-2]!r} "
             f"({len(orphans)} of {len(listed)} lack theirs); list the parent, or pass ancestors='add'."
         )
-
-
-def edges_of_graph(graph: Any) -> Edges:
-    """Read a directed graph of networkx, as :meth:`Taxonomy.from_networkx` takes it."""
-    if not graph.is_directed():
-        raise ValueError(
-            "The graph is undirected; give a DiGraph whose edges run from parent to child, such as "
-            "networkx.bfs_tree(graph, root)."
-        )
-    names = {node: node_name(node, "a node of the graph") for node in graph.nodes}
-    written = dict[str, Any]()
-    for node, name in names.items():
-        if name in written:
-            raise ValueError(
-                f"Two nodes of the graph, {written[name]!r} and {node!r}, are both written {name!r}; "
-                "names must be distinct as text."
-            )
-        written[name] = node
-    return [(names[above], names[below]) for above, below in graph.edges()], list(names.values())

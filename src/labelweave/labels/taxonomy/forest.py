@@ -31,20 +31,16 @@ class Forest:
     def __init__(self, pairs: Iterable[Any], nodes: Iterable[Any] = (), root: Any | None = None) -> None:
         self.nodes, self.parent = ordered_forest(pairs, nodes, root)
         self._number = {name: k for k, name in enumerate(self.nodes)}
-        self._above = np.array(
-            [self._number.get(self.parent.get(name, ""), -1) for name in self.nodes], np.int64
-        )
+        above = [self._number.get(self.parent.get(name, ""), -1) for name in self.nodes]
+        self._above = np.array(above, np.int64)
         self._depths = np.zeros(len(self.nodes), np.int64)
         # the nodes below node k are k + 1, ..., end[k] - 1, since the order is depth first
         self._ends = np.arange(1, len(self.nodes) + 1)
-        self._measure()
-
-    def _measure(self) -> None:
-        for k, above in enumerate(self._above.tolist()):
-            self._depths[k] = 0 if above < 0 else self._depths[above] + 1
-        for k in range(len(self.nodes) - 1, -1, -1):
-            if self._above[k] >= 0:
-                self._ends[self._above[k]] = max(self._ends[self._above[k]], self._ends[k])
+        for k, up in enumerate(above):
+            self._depths[k] = 0 if up < 0 else self._depths[up] + 1
+        for k, up in reversed([*enumerate(above)]):
+            if up >= 0:
+                self._ends[up] = max(self._ends[up], self._ends[k])
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -241,9 +237,8 @@ def _checked_pair(position: int, pair: Any) -> tuple[str, str]:
             f"The edge at position {position} is {pair!r}; give a pair (parent, child), and list nodes "
             "without edges in nodes=."
         )
-    return node_name(parts[0], f"pair {position}, {pair!r}"), node_name(
-        parts[1], f"pair {position}, {pair!r}"
-    )
+    where = f"pair {position}, {pair!r}"
+    return node_name(parts[0], where), node_name(parts[1], where)
 
 
 def _distinct(nodes: Iterable[Any]) -> list[str]:

@@ -40,10 +40,8 @@ class EntryWeights:
 
     def rows(self, kept: npt.NDArray[np.intp] | slice) -> EntryWeights:
         """Keep some rows."""
-        positive, negative = (
-            part[kept] if len(part) > 1 else part for part in (self.positive, self.negative)
-        )
-        return EntryWeights(positive, negative, None if self.entries is None else self.entries[kept])
+        of_sign = [part[kept] if len(part) > 1 else part for part in (self.positive, self.negative)]
+        return EntryWeights(of_sign[0], of_sign[1], None if self.entries is None else self.entries[kept])
 
     def of_table(self, is_positive: npt.NDArray[np.bool_]) -> Array:
         """Write out the factors of all entries, of shape (rows, columns)."""

@@ -7,8 +7,7 @@ derivatives are kept from one evaluation for all products that follow if they fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -50,14 +49,9 @@ class EntryTable:
 
     def turned(self) -> EntryTable:
         """Exchange rows and columns."""
-        signs = sp.csr_array(self.signs.T)
-        return replace(
-            self,
-            signs=signs,
-            row_weights=self.column_weights,
-            column_weights=self.row_weights,
-            factors=None if self.factors is None else self.factors.turned(),
-        )
+        signs, factors = sp.csr_array(self.signs.T), self.factors and self.factors.turned()
+        weights = self.column_weights, self.row_weights, self.negative_weight
+        return EntryTable(signs, self.lists_all, *weights, factors)
 
     def block(self, rows: slice) -> tuple[Array, Array]:
         """Write out some rows.
@@ -126,8 +120,17 @@ class DenseEntries:
             signs, weights = self._block(block, image)
             return weights * self.loss.curvature(signs, image[block, ...] @ across)
 
+        def curve(direction: Array) -> Array:
+            bent: Array = namespace(direction).empty_like(direction)
+
+            def bend(block: slice) -> None:
+                bent[block, ...] = (curvature(block) * (direction[block, ...] @ across)) @ fixed
+
+            self.workers.each(bend, self.blocks)
+            return bent
+
         self.workers.each(one, self.blocks)
-        return EntryPoint(values, gradients, self._curve(curvature, fixed, across), means)
+        return EntryPoint(values, gradients, curve, means)
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
         values = np.empty(image.shape[0])
@@ -170,22 +173,6 @@ class DenseEntries:
             return float(sum(self.workers.map(part, self.blocks)))
 
         return GradientOperator(matmul, adjoint, conjugate)
-
-    def _curve(
-        self, curvature: Callable[[slice], Array], fixed: Array, across: Array
-    ) -> Callable[[Array], Array]:
-        """Make the product with second derivatives from those of a block."""
-
-        def curve(direction: Array) -> Array:
-            bent: Array = namespace(direction).empty_like(direction)
-
-            def one(block: slice) -> None:
-                bent[block, ...] = (curvature(block) * (direction[block, ...] @ across)) @ fixed
-
-            self.workers.each(one, self.blocks)
-            return bent
-
-        return curve
 
 
 def _row_sums(table: Array, dtype: Any = None) -> Array:

@@ -176,9 +176,7 @@ class StructuredMargin(MarginModel):
             labelings, missed = worst.labels, worst.missed
         block = RowBlock(rows, labelings, products, data.gram(rows), np.zeros_like(products))
         arrays = data.arrays_with(point.targets)
-        ascend_rows(
-            block, arrays, self.layout, point.dual, point.scales, self.regularization, point.gaps
-        )  # fmt: skip
+        ascend_rows(block, arrays, self.layout, point.dual, point.scales, self.regularization, point.gaps)
         point.gaps[rows] += missed
         data.add(rows, block.changes, point.sums)
 
