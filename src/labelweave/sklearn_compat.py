@@ -5,13 +5,14 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils._missing import is_pandas_na
-from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import HasMethods, Hidden, Interval, InvalidParameterError, StrOptions
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
+    "Hidden",
     "Interval",
     "InvalidParameterError",
     "StrOptions",

@@ -150,7 +150,7 @@ def test_many_labels_with_probabilities(run, matrix_files):
         ["--coupling", 2, "--learning-rows", 30, "--max-learning-iter", 1],
         ["--learning-rows", 25, "--learning-blocks", 2, "--max-learning-iter", 1],
         ["--coupling", "full", "--kernel", "linear", "--max-learning-iter", 1],
-        ["--low-rank", 20, "--kernel", "laplacian", "--gamma", 0.1, "--hyperparameters", "fixed"],
+        ["--kernel-rank", 20, "--kernel", "laplacian", "--gamma", 0.1, "--hyperparameters", "fixed"],
         ["--intercept-variance", 0, "--kernel", "polynomial", "--degree", 2, "--jobs", 2, "--seed", 3],
         ["--covariance-from", "things.csv", "--shrink", 0.2],
     ],

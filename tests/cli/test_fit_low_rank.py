@@ -52,7 +52,7 @@ def test_matrix_files_give_the_classifier_itself(run, matrix_files, format):
         ["--rank", 100, "--negative-weight", 0.25, "--start", "random", "--seed", 3, "--jobs", 2],
         ["--rank", 4, "--intercept-scaling", 5.0, "--precision", "float32", "--threshold", 0.25],
         ["--rank", 3, "--threshold", "macro_f1", "--validation-fraction", 0.3],
-        ["--rank", 3, "--kernel", "rbf", "--gamma", 0.5, "--low-rank", 20, "--memory-budget", 10.0],
+        ["--rank", 3, "--kernel", "rbf", "--gamma", 0.5, "--kernel-rank", 20, "--memory-budget", 10.0],
         ["--penalty", "ridge", "--kernel", "polynomial", "--degree", 2, "--coef0", 0.5],
         ["--penalty", "ridge", "--hyperparameters", "learn", "--cv", 3, "--learning-rows", 40,
          "--max-learning-iter", 4],
@@ -198,7 +198,18 @@ def test_inspect_describes_a_label(run, matrix_files):
     assert "no label 'x'" in run("inspect", "m.lw", "--label", "x", code=2).err
 
 
-@pytest.mark.parametrize("words", [["--low-rank", 25], []])
+def test_a_flag_is_taken_by_its_earlier_name(run, matrix_files):
+    words = ["fit", "d.txt", *LOW_RANK, "--rank", 3, "--kernel", "rbf", "--gamma", 0.3]
+    said = run(*words, "--low-rank", 25, "-q").err
+    assert said == (
+        "labelweave: --low-rank is now called --kernel-rank, and the old name goes in version 0.2.\n"
+    )
+    assert labelweave.load("m.lw").kernel_rank == 25
+    assert "--low-rank" not in run("fit", "--help").out
+    assert "0 is not in the range" in run(*words, "--low-rank", 0, code=2).err
+
+
+@pytest.mark.parametrize("words", [["--kernel-rank", 25], []])
 def test_inspect_of_a_kernel_measures_in_its_space(run, matrix_files, words):
     run("fit", "d.txt", *LOW_RANK, "--rank", 3, "--kernel", "rbf", "--gamma", 0.3, *words, "-q")
     model = _classifier()
@@ -319,7 +330,7 @@ def test_what_low_rank_learning_is_compared_with(run, matrix_files, name, words,
         (["--threshold", "inf"], "'inf' is neither a number"),
         (["--validation-fraction", 0.2], "--validation-fraction goes with --threshold and one of f1,"),
         (["--intercept-scaling", 2, "--no-intercept"], "--intercept-scaling has no intercept to scale"),
-        (["--low-rank", 5], "--low-rank stands for a kernel matrix, and --kernel linear needs none"),
+        (["--kernel-rank", 5], "--kernel-rank stands for a kernel matrix; --kernel linear needs none"),
         (["--precision", "auto"], "--precision auto goes with --model max-margin; give float32 or float64."),
         (["--gamma", 1], "--gamma goes with --kernel rbf, polynomial or laplacian, not with linear."),
         (["--hyperparameters", "learn"], "--hyperparameters learn goes with --loss squared and"),

@@ -15,6 +15,7 @@ from labelweave.features.gram import (
     SparseFeatureGram,
     StoredGram,
     StreamedGram,
+    incomplete_cholesky,
 )
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 
@@ -51,7 +52,7 @@ def _sparse_feature(kernel, features, constant, dtype, workers):
 def _full_rank(order):
     def make(kernel, features, constant, dtype, workers):
         source, pivoting = KernelSource(kernel, features), Pivoting(len(features), order)
-        return LowRankGram.from_source(source, constant, dtype, workers, pivoting)
+        return LowRankGram(incomplete_cholesky(source, pivoting, workers), constant, dtype, workers)
 
     return make
 

@@ -120,12 +120,12 @@ class TestReductions:
     @pytest.mark.parametrize("options", [{}, {"taxonomy": TREE, "tie": "level"}, {"tie": "class"}])
     def test_low_rank_of_all_rows_is_exact(self, options):
         X, y = data()
-        low, whole = exact(low_rank=len(X), **options).fit(X, y), exact(**options).fit(X, y)
+        low, whole = exact(kernel_rank=len(X), **options).fit(X, y), exact(**options).fit(X, y)
         np.testing.assert_allclose(low.predict_proba(X), whole.predict_proba(X), atol=1e-4)
 
     def test_low_rank_keeps_few_rows(self):
         X, y = data(n=200)
-        low, whole = exact(low_rank=30, tol=1e-6).fit(X, y), exact(tol=1e-6).fit(X, y)
+        low, whole = exact(kernel_rank=30, tol=1e-6).fit(X, y), exact(tol=1e-6).fit(X, y)
         assert len(low.support_) == 30
         assert np.mean(low.predict(X) == whole.predict(X)) > 0.8
 
@@ -176,7 +176,7 @@ class TestLearning:
             {"coupling": "full"},
             {"kernel": RBFKernel() + LinearKernel()},
             {"kernel": "linear"},
-            {"low_rank": 30},
+            {"kernel_rank": 30},
         ],
         ids=str,
     )

@@ -155,7 +155,7 @@ def test_refuses(case):
         {"gamma": 0}, {"gamma": "wide"}, {"degree": 0}, {"coef0": -1}, {"tie": "all"}, {"tie": 3},
         {"coupling": 0}, {"coupling": "half"}, {"hyperparameters": "guess"}, {"cv": "five"},
         {"learning_rows": 1}, {"learning_blocks": 0}, {"learning_blocks": 1.5}, {"learning_blocks": None},
-        {"max_learning_iter": 0}, {"decision": "best"}, {"low_rank": 0}, {"tol": 0}, {"max_iter": 0},
+        {"max_learning_iter": 0}, {"decision": "best"}, {"kernel_rank": 0}, {"tol": 0}, {"max_iter": 0},
         {"memory_budget": 0}, {"n_jobs": 1.5}, {"random_state": "now"}, {"kernel": "gauss"}, {"kernel": None},
         {"label_covariance": "equal"},
     ],
@@ -227,7 +227,7 @@ def test_says_that_it_stopped_early():
 
 
 def test_a_rank_beyond_the_rows_is_all_rows():
-    model = KernelLogisticClassifier(low_rank=50, hyperparameters="fixed").fit(X, Y)
+    model = KernelLogisticClassifier(kernel_rank=50, hyperparameters="fixed").fit(X, Y)
     assert len(model.support_) <= 12
 
 

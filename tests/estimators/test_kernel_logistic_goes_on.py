@@ -20,7 +20,7 @@ FITS = {
     "learned, apart": {"max_learning_iter": 9, "tie": "class", "intercept_variance": "learn"},
     "learned, tree": {"max_learning_iter": 7, "taxonomy": TREE, "tie": "level"},
     "learned, widths": {"max_learning_iter": 7, "feature_widths": True},
-    "learned, low rank": {"max_learning_iter": 7, "low_rank": 30},
+    "learned, low rank": {"max_learning_iter": 7, "kernel_rank": 30},
     "labels": {"max_learning_iter": 7},
     "labels, coupled": {"max_learning_iter": 7, "coupling": 2},
     "labels, thresholds": {"max_learning_iter": 6, "threshold": "macro_f1"},

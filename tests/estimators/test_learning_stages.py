@@ -6,7 +6,8 @@ import pytest
 from labelweave import KernelLogisticClassifier, load
 from labelweave.estimators.folds import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
-from labelweave.hyperparameters import StagedSearch
+from labelweave.hyperparameters import search
+from labelweave.hyperparameters.search import learn
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(None, [4, 3, 3]), (3, [3, 3, 3]), (2, [2, 2, 2])])
@@ -43,14 +44,14 @@ def test_a_single_block():
 def test_stages(blocks, first, expected, monkeypatch):
     """Every stage has so many blocks of so many rows together, and so many hyper-parameters."""
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", first)
-    search, met = StagedSearch._search, []
+    met = []
 
-    def noted(stages, criterion, start, *others):
+    def noted(criterion, start, *others, **retreat):
         rows = sum(len(part.data.weights) for part in criterion.parts)
         met.append((len(criterion.parts), rows, len(start) + 1))
-        return search(stages, criterion, start, *others)
+        return learn(criterion, start, *others, **retreat)
 
-    monkeypatch.setattr(StagedSearch, "_search", noted)
+    monkeypatch.setattr(search, "learn", noted)
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 3))
     y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)

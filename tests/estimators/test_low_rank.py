@@ -83,7 +83,7 @@ def test_a_rank_above_what_the_data_allow_is_lowered(problem, rank, expected):
     assert model.feature_factors_.shape == (8, expected)
     assert model.label_factors_.shape == (5, expected)
     assert LowRankClassifier(rank).fit(X[:, :1], Y).rank_ == min(2, expected)
-    assert LowRankClassifier(rank, kernel="rbf", low_rank=2).fit(X, Y).rank_ <= min(3, expected)
+    assert LowRankClassifier(rank, kernel="rbf", kernel_rank=2).fit(X, Y).rank_ <= min(3, expected)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -169,12 +169,12 @@ def test_threads_change_no_bit(kernel, loss, missing):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("low_rank", [None, 10])
+@pytest.mark.parametrize("kernel_rank", [None, 10])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_a_model_file_gives_the_same_model(problem, tmp_path, kernel, low_rank, precision):
+def test_a_model_file_gives_the_same_model(problem, tmp_path, kernel, kernel_rank, precision):
     X, Y = problem
     X = X @ X.T if kernel == "precomputed" else X
-    model = LowRankClassifier(3, kernel=kernel, low_rank=low_rank, precision=precision).fit(X, _hide(Y))
+    model = LowRankClassifier(3, kernel=kernel, kernel_rank=kernel_rank, precision=precision).fit(X, _hide(Y))
     model.save(tmp_path / "model.lw")
     again = labelweave.load(tmp_path / "model.lw")
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))

@@ -101,7 +101,7 @@ def test_other_losses(loss):
     np.testing.assert_allclose(_column(model, 6, 1.0), expected, rtol=1e-3)
 
 
-@pytest.mark.parametrize("choice", [{"kernel": "precomputed"}, {"kernel": "rbf", "low_rank": 15}])
+@pytest.mark.parametrize("choice", [{"kernel": "precomputed"}, {"kernel": "rbf", "kernel_rank": 15}])
 def test_given_kernel_matrices_and_low_rank_kernels(choice):
     X, Y = _drawn()
     rows = X @ X.T if choice["kernel"] == "precomputed" else X

@@ -20,7 +20,7 @@ FITS = {
     "trace norm": {"rank": 3},
     "logistic": {"rank": 3, "loss": "logistic"},
     "kernel": {"rank": 3, "kernel": "rbf", "threshold": "f1"},
-    "low-rank kernel": {"rank": 3, "kernel": "rbf", "low_rank": 20, "loss": "squared_hinge"},
+    "low-rank kernel": {"rank": 3, "kernel": "rbf", "kernel_rank": 20, "loss": "squared_hinge"},
     "ridge, learned": {
         "rank": 3, "penalty": "ridge", "kernel": "rbf", "hyperparameters": "learn", "max_learning_iter": 6,
     },

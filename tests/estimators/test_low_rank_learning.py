@@ -29,9 +29,9 @@ def iterates(monkeypatch):
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed", "low rank"])
 def test_exact_fits_are_those_of_alternating_minimisation(kernel, rank, request):
     X, Y = _drawn()
-    choice = {"kernel": kernel, "low_rank": None}
+    choice = {"kernel": kernel, "kernel_rank": None}
     if kernel == "low rank":
-        choice = {"kernel": "rbf", "low_rank": 20}
+        choice = {"kernel": "rbf", "kernel_rank": 20}
     if kernel == "precomputed":
         X = X @ X.T
     weights = np.random.default_rng(1).uniform(0.0, 2.0, len(X))
@@ -138,7 +138,7 @@ def test_learning_needs_the_squared_loss_and_the_ridge_penalty(choice):
 
 
 def test_an_interrupt_in_the_search_keeps_the_best_so_far(monkeypatch):
-    from labelweave.hyperparameters import RidgeCrossValidation
+    from labelweave.hyperparameters.ridge_cross_validation import RidgeCrossValidation
 
     calls, original = [], RidgeCrossValidation.__call__
 

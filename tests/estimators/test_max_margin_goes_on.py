@@ -21,6 +21,7 @@ from labelweave import (
     datasets,
 )
 from labelweave.estimators import journal
+from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood
 from labelweave.solvers import DualCoordinateAscent
 
 R = 0.6 * np.eye(6) + 0.4
@@ -80,6 +81,7 @@ sys.path.insert(0, {here!r})
 from test_max_margin_goes_on import FITS, _data
 from labelweave import MaxMarginClassifier
 from labelweave.estimators import journal
+from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood
 
 journal._SECONDS = 0.0
 write, calls = journal.Journal.write, []
@@ -115,6 +117,43 @@ def test_a_fit_that_was_killed_goes_on_with_the_same_bits(fit, tmp_path):
     assert not os.path.exists(path)
     assert [record[2:] for record in model.trace_] == [record[2:] for record in whole.trace_]
     np.testing.assert_array_equal(model.decision_function(X), whole.decision_function(X))
+
+
+def test_learned_hyperparameters_are_part_of_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "_SECONDS", 0.0)
+    X, Y = _data()
+    path, write, evaluated = tmp_path / "fit.lwc", journal.Journal.write, []
+    options = {"kernel": "rbf", "hyperparameters": "learn", "coupling": 2, "tol": 1e-5}
+    evaluate = CrossValidationLikelihood.__call__
+
+    def counted(criterion, theta):
+        evaluated.append(theta)
+        return evaluate(criterion, theta)
+
+    monkeypatch.setattr(CrossValidationLikelihood, "__call__", counted)
+    whole = MaxMarginClassifier(**options).fit(X, Y)
+    needed = len(evaluated)
+    for states in (6, needed + 1, needed + 4):  # within the search, the surrogate's fit and the last one
+        evaluated.clear()
+        calls = []
+
+        def killed(self, calls=calls, states=states):
+            write(self)
+            calls.append(1)
+            if len(calls) == states:
+                raise SystemExit
+
+        model = MaxMarginClassifier(**options, checkpoint=path)
+        monkeypatch.setattr(journal.Journal, "write", killed)
+        with pytest.raises(SystemExit):
+            model.fit(X, Y)
+        monkeypatch.setattr(journal.Journal, "write", write)
+        assert path.exists()
+        model.fit(X, Y)
+        assert not path.exists()
+        assert len(evaluated) == needed  # none was made twice
+        assert model.C_ == whole.C_
+        np.testing.assert_array_equal(model.decision_function(X), whole.decision_function(X))
 
 
 def test_thresholds_are_part_of_a_checkpoint(tmp_path, monkeypatch):

@@ -20,7 +20,8 @@ def _features(n, d=3, seed=0, copies=1):
 
 def _low_rank(features, pivoting, *, kernel=None, constant=0.0, dtype=np.float64, workers=None):
     source = KernelSource(kernel or RBFKernel(0.5), features)
-    return LowRankGram.from_source(source, constant, dtype, workers or Workers(), pivoting)
+    workers = workers or Workers()
+    return LowRankGram(incomplete_cholesky(source, pivoting, workers), constant, dtype, workers)
 
 
 def _written_out(gram):
@@ -160,8 +161,11 @@ def test_training_scores_are_those_of_new_points_but_for_the_diagonal():
 
 
 def test_a_matrix_of_zeros_has_no_active_rows():
-    gram = LowRankGram.from_source(
-        PrecomputedSource(np.zeros((5, 5))), 1.0, np.float64, Workers(), Pivoting(3)
+    gram = LowRankGram(
+        incomplete_cholesky(PrecomputedSource(np.zeros((5, 5))), Pivoting(3), Workers()),
+        1.0,
+        np.float64,
+        Workers(),
     )
     assert gram.active_rows.shape == (0,)
     np.testing.assert_array_equal(_written_out(gram), np.ones((5, 5)))
@@ -179,7 +183,9 @@ def test_rows_of_very_different_size():
 def test_an_entry_of_single_precision_that_is_not_quite_positive_does_no_harm():
     features = _features(200)
     K = RBFKernel(0.05).block(features, features).astype(np.float32)
-    gram = LowRankGram.from_source(PrecomputedSource(K), 0.0, np.float64, Workers(), Pivoting(200))
+    gram = LowRankGram(
+        incomplete_cholesky(PrecomputedSource(K), Pivoting(200), Workers()), 0.0, np.float64, Workers()
+    )
     np.testing.assert_allclose(_written_out(gram), K, atol=1e-4)
     np.testing.assert_allclose(gram.diagonal(), 1, atol=1e-4)
 

@@ -10,7 +10,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from labelweave.arrays import Workers
 from labelweave.features import CosineKernel, LaplacianKernel, LinearKernel, PolynomialKernel, RBFKernel
-from labelweave.hyperparameters import InnerSettings, LearnedIntercepts
+from labelweave.hyperparameters.cross_validation import InnerSettings
+from labelweave.hyperparameters.priors import LearnedIntercepts
 from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
 
 KINDS = pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])

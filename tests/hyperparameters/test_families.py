@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelweave.features import LinearKernel, PolynomialKernel, RBFKernel
-from labelweave.hyperparameters import LearnedIntercepts
+from labelweave.hyperparameters.priors import LearnedIntercepts
 from reference.cross_validation_twin import CLASSES, FAMILIES, family, tree
 
 KERNELS = [

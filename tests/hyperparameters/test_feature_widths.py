@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from labelweave.arrays import Workers
 from labelweave.features import ARDKernel, FeatureMatrix, RBFKernel
-from labelweave.hyperparameters import FeatureWidths, LearnedIntercepts, MeanCriterion
+from labelweave.hyperparameters.cross_validation import MeanCriterion
+from labelweave.hyperparameters.priors import FeatureWidths, LearnedIntercepts
 from reference.cross_validation_twin import FAMILIES, Problem, family, slope_along
 
 NAMES = ["x0", "x1", "x2"]

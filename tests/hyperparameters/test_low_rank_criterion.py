@@ -8,7 +8,7 @@ from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, PolynomialKernel, RBFKernel
 from labelweave.features.gram import LowRankGram, StoredGram
 from labelweave.features.gram.sources import KernelSource
-from labelweave.hyperparameters import CrossValidationLikelihood
+from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood
 from reference.cross_validation_twin import TIGHT, Problem, family, slope_along
 
 ACTIVE = np.array([3, 0, 11, 7, 15])
@@ -102,6 +102,6 @@ def test_a_learned_model_of_low_rank_makes_no_exact_matrix(monkeypatch):
         raise AssertionError("an exact kernel matrix was made")
 
     monkeypatch.setattr(StoredGram, "from_source", refuse)
-    model = KernelLogisticClassifier(low_rank=60, max_learning_iter=20).fit(X, y)
+    model = KernelLogisticClassifier(kernel_rank=60, max_learning_iter=20).fit(X, y)
     assert model.cross_validation_loss_ == pytest.approx(exact.cross_validation_loss_, rel=0.05)
     assert model.score(X, y) > 0.85

@@ -7,7 +7,8 @@ import pytest
 
 from labelweave.arrays import Workers
 from labelweave.features import RBFKernel
-from labelweave.hyperparameters import InnerSettings, MeanCriterion, SearchSettings, learn
+from labelweave.hyperparameters.cross_validation import InnerSettings, MeanCriterion
+from labelweave.hyperparameters.search import SearchSettings, learn
 from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
 
 KINDS = pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from labelweave.hyperparameters import Evaluation, SearchSettings, learn
+from labelweave.hyperparameters.cross_validation import Evaluation
+from labelweave.hyperparameters.search import SearchSettings, learn
 
-FREE = [(None, None), (None, None)]
+FREE = np.array([[-np.inf, np.inf], [-np.inf, np.inf]])
 
 
 def bowl(theta):
@@ -25,7 +26,7 @@ def test_finds_the_minimum():
     assert found.status == "converged"
     assert [record.evaluation for record in found.trace] == list(range(1, len(found.trace) + 1))
     assert found.trace[0].value == bowl(np.zeros(2)).value
-    assert found.trace[0].slope == pytest.approx(1.0)
+    assert found.trace[0].gradient == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
@@ -51,7 +52,7 @@ def test_the_first_step_has_its_length():
 
 
 def test_stays_in_the_box():
-    found = learn(bowl, np.zeros(2), [(-0.5, 0.5), (None, None)], SearchSettings(tol=1e-10))
+    found = learn(bowl, np.zeros(2), [(-0.5, 0.5), (-np.inf, np.inf)], SearchSettings(tol=1e-10))
     np.testing.assert_allclose(found.theta, [0.5, -1.5], atol=1e-3)
 
 
@@ -149,13 +150,16 @@ def test_a_criterion_that_does_not_depend_on_anything():
     assert (found.status, found.value) == ("converged", 1.0)
 
 
-def test_searches_follow_each_other():
-    first = learn(bowl, np.zeros(2), FREE, SearchSettings(max_iter=1))
-    second = learn(bowl, first.theta, FREE)
-    both = first.followed_by(second)
-    assert (both.value, both.status) == (second.value, second.status)
-    assert [record.evaluation for record in both.trace] == list(range(1, len(both.trace) + 1))
-    assert all(a.time <= b.time for a, b in zip(both.trace, both.trace[1:], strict=False))
-    nothing = learn(bowl, first.theta, FREE, SearchSettings(on_record=lambda record: True))
-    assert first.followed_by(nothing).value == first.value
-    assert first.followed_by(nothing).status == "interrupted"
+def test_a_search_goes_on_the_trace_of_another():
+    def timed(theta):
+        return bowl(theta)._replace(time=0.5)
+
+    first = learn(timed, np.zeros(2), FREE, SearchSettings(max_iter=1))
+    assert first.status == "iteration_limit"
+    second = learn(timed, first.theta, FREE, SearchSettings(trace=first.trace, stage=2))
+    assert second.trace[:1] == first.trace
+    assert [record.stage for record in second.trace[:3]] == [1, 2, 2]
+    assert [record.evaluation for record in second.trace] == list(range(1, len(second.trace) + 1))
+    assert [record.time for record in second.trace] == [0.5 * r.evaluation for r in second.trace]
+    within = learn(timed, first.theta, FREE, SearchSettings(max_iter=3, trace=first.trace))
+    assert (len(within.trace), within.status) == (3, "iteration_limit")

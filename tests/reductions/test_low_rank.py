@@ -133,7 +133,7 @@ def test_a_complete_cholesky_factor_is_the_exact_kernel(penalty, missing):
     X, Y = _data()
     Y = np.where(np.random.default_rng(2).random(Y.shape) < missing, np.nan, Y)
     exact, factored = (
-        _fit(X, Y, rank=4, penalty=penalty, kernel="rbf", gamma=0.3, low_rank=columns)
+        _fit(X, Y, rank=4, penalty=penalty, kernel="rbf", gamma=0.3, kernel_rank=columns)
         for columns in (None, len(X))
     )
     assert factored.objective_ == pytest.approx(exact.objective_, rel=1e-6)

@@ -10,15 +10,8 @@ from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
-from labelweave.hyperparameters import (
-    CrossValidationLikelihood,
-    FoldedData,
-    GivenCovariance,
-    InnerSettings,
-    LearnedCoupling,
-    NodeGroups,
-    TiedPriors,
-)
+from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood, FoldedData, InnerSettings
+from labelweave.hyperparameters.priors import GivenCovariance, LearnedCoupling, NodeGroups, TiedPriors
 from labelweave.losses import EntrywiseLoss, SoftmaxLoss
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, optimum, prior
 

@@ -10,7 +10,7 @@ from typing import Any
 from labelweave.cli.decision_flags import DECISIONS, refused_decisions
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, refuse
-from labelweave.cli.model_flags import alternatives, refused_values
+from labelweave.cli.model_flags import FORMER_FLAGS, alternatives, refused_values
 from labelweave.cli.model_table import model_table
 
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
@@ -82,7 +82,7 @@ class FitRequest:
 
         Raises click.UsageError if there is any.
         """
-        given = {name: value for name, value in options.items() if value is not None}
+        given = {FORMER_FLAGS.get(name, name): value for name, value in options.items() if value is not None}
         request = cls(
             data,
             out,
@@ -166,8 +166,8 @@ def _why_not_low_rank(request: FitRequest) -> Iterator[str]:
     learns, ridge = request.value("hyperparameters") == "learn", ("squared", "ridge")
     if learns and not request.chooses_rank and (request.value("loss"), request.value("penalty")) != ridge:
         yield "--hyperparameters learn goes with --loss squared and --penalty ridge only."
-    if "low_rank" in given and request.kernel in _EXPLICIT:
-        yield f"--low-rank stands for a kernel matrix, and --kernel {request.kernel} needs none; give --rank."
+    if "kernel_rank" in given and request.kernel in _EXPLICIT:
+        yield f"--kernel-rank stands for a kernel matrix; --kernel {request.kernel} needs none: give --rank."
 
 
 def _why_not_graph(request: FitRequest) -> Iterator[str]:

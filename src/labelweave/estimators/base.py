@@ -33,6 +33,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     warm_start: bool
     checkpoint: Any
     _states: Mapping[str, State] = {}
+    _outer_journal: Journal | None = None  # of the fit that this one is a part of
 
     _earlier_records: ClassVar[dict[int, tuple[str, ...]]] = {6: TraceRecord._fields[:6]}
     """The fields of trace records in earlier model files, by their number."""
@@ -62,6 +63,8 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
 
     def _open_journal(self, **data: Any) -> Journal:
         """Begin the record of a fit; ``data`` are nested arrays, by the names that users know them by."""
+        if self._outer_journal is not None:
+            return self._outer_journal
         if self.checkpoint is None:
             return Journal()
         parameters = {

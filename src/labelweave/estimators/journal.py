@@ -7,6 +7,7 @@ bits: finished stages are read and not run again.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -39,6 +40,7 @@ class Journal:
 
     path: the file, made at the first check that is later than 30 s; None for none.
     fingerprint: what the fit is of, by name; a file of another fit is refused.
+    within: what names of stages and facts begin with; not empty for a fit that is a part of another one.
     Raises ValueError if the file is no checkpoint, or one of other data or parameters.
     """
 
@@ -51,8 +53,19 @@ class Journal:
         self.facts: dict[str, Any] = {}
         self.ends: dict[str, str] = {}
         self.written = time.monotonic()
+        self.within = ""
         if self.path is not None and self.path.exists():
             self._read(self.path)
+
+    def part(self, name: str) -> Journal:
+        """Give the journal of a fit that is a part of this one and is noted here, by a name."""
+        inner = copy.copy(self)
+        inner.within = f"{self.within}{name}/"
+        return inner
+
+    def known(self, stage: str) -> State | None:
+        """Give the state of a stage that was noted."""
+        return self.states.get(self.within + stage)
 
     def run(
         self,
@@ -68,32 +81,34 @@ class Journal:
             self.note(stage, state)
             return on_check is not None and on_check(record, state)
 
-        known: Any = self.states.get(stage)
-        if known is not None and stage in self.ends:
-            _, status, answer = Certificate(*solver.certify(problem, known, Status[self.ends[stage]]))
+        known: Any = self.known(stage)
+        name = self.within + stage
+        if known is not None and name in self.ends:
+            _, status, answer = Certificate(*solver.certify(problem, known, Status[self.ends[name]]))
             return SolverResult(status, known.rounds, list(known.trace), answer), known
         result, state = solver.solve(problem, known or start, noting)
-        self.states[stage] = state
+        self.states[name] = state
         if result.status is not Status.INTERRUPTED:
-            self.ends[stage] = result.status.name
+            self.ends[name] = result.status.name
         return result, state
 
     def recall(self, name: str, make: Callable[[], Any]) -> Any:
         """Give a plain value that must be the same when the fit goes on, such as a seed that was drawn."""
+        name = self.within + name
         if name not in self.facts:
             self.facts[name] = make()
         return self.facts[name]
 
     def note(self, stage: str, state: State) -> None:
         """Keep the state of a stage; write the file if the last time was long ago."""
-        self.states[stage] = state
+        self.states[self.within + stage] = state
         if self.path is not None and time.monotonic() - self.written >= _SECONDS:
             self.write()
 
     def forget(self, stage: str) -> None:
         """Drop a stage whose end is a part of another one's state."""
-        self.states.pop(stage, None)
-        self.ends.pop(stage, None)
+        self.states.pop(self.within + stage, None)
+        self.ends.pop(self.within + stage, None)
 
     def write(self) -> None:
         """Replace the file by the present states."""
@@ -110,7 +125,7 @@ class Journal:
 
     def close(self, *, is_done: bool) -> None:
         """Remove the file of a fit that is done; write that of one that was interrupted."""
-        if self.path is None:
+        if self.path is None or self.within:
             return
         if is_done:
             self.path.unlink(missing_ok=True)

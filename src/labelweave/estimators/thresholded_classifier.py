@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.base import CALLER, LabelClassifier
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds, hold_out
 from labelweave.estimators.scorers import dense_rows
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
@@ -23,9 +25,13 @@ from labelweave.features.gram.sources import (
     is_known_semidefinite,
 )
 from labelweave.labels import LabelMatrix
-from labelweave.sklearn_compat import Interval, StrOptions
+from labelweave.sklearn_compat import Hidden, Interval, StrOptions
 from labelweave.solvers import SolverResult, Status
 
+if TYPE_CHECKING:
+    from labelweave.hyperparameters.search import LearnedParameters, SearchRecord
+
+_COUNT = Interval(Integral, 1, None, closed="left")
 _KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
 
 
@@ -49,7 +55,7 @@ class KernelClassifier(LabelClassifier):
     _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions(_KERNELS), Kernel, callable],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, None, closed="left")],
+        "degree": [_COUNT],
         "coef0": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -212,4 +218,71 @@ class ThresholdedClassifier(KernelClassifier):
         model: Any = super().from_state(state)
         if not hasattr(model, "thresholds_"):  # files of versions that had none
             model.thresholds_ = np.zeros(model._n_columns)
+        return model
+
+
+class LearningClassifier(ThresholdedClassifier):
+    """Base of such classifiers that may learn hyper-parameters, on kernel matrices of low rank too."""
+
+    cv: Any
+    kernel_rank: int | None
+    low_rank: Any  # the name of kernel_rank in earlier versions
+    learning_trace_: list[SearchRecord]
+
+    _rank_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel_rank": [_COUNT, None],
+        "low_rank": [_COUNT, None, Hidden(StrOptions({"deprecated"}))],
+    }
+
+    @property
+    def _kernel_rank(self) -> int | None:
+        return self.kernel_rank if self.low_rank == "deprecated" else self.low_rank
+
+    def _check_kernel_rank(self) -> None:
+        if self.low_rank == "deprecated":
+            return
+        if self.kernel_rank is not None:
+            raise ValueError(
+                "kernel_rank and low_rank are two names of one parameter; give kernel_rank alone."
+            )
+        message = (
+            f"low_rank is now called kernel_rank, and the old name goes in version 0.2; "
+            f"give kernel_rank={self.low_rank}."
+        )
+        warnings.warn(message, FutureWarning, stacklevel=CALLER)
+
+    def _keep_learned(self, learned: LearnedParameters | None, frames: int = CALLER) -> None:
+        self.cross_validation_loss_ = np.nan if learned is None else learned.value
+        self.learning_status_ = "fixed" if learned is None else learned.status
+        self.learning_trace_ = [] if learned is None else learned.trace
+        if self.learning_status_ == "interrupted":
+            message = (
+                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=frames)
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        parameters = super()._storable_parameters()
+        del parameters["low_rank"]
+        parameters["kernel_rank"] = self._kernel_rank
+        if not (self.cv is None or isinstance(self.cv, Integral)):
+            parameters["cv"] = None  # a splitter has no use after the fit
+        return parameters
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`ThresholdedClassifier.to_state`."""
+        state = super().to_state()
+        state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Any:
+        """Make the fitted model again; see :meth:`ThresholdedClassifier.from_state`."""
+        from labelweave.hyperparameters.search import SearchRecord
+
+        parameters = state["parameters"]
+        if "low_rank" in parameters:  # files of versions that called it so
+            parameters["kernel_rank"] = parameters.pop("low_rank")
+        model: Any = super().from_state(state)
+        model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
         return model

@@ -65,15 +65,20 @@ def taxonomy_words(taxonomy: Taxonomy, classes: Sequence[str]) -> str:
 
 def plain_parameters(model: Any) -> dict[str, Any]:
     """Give the parameters of a classifier as plain data, without the classifier inside."""
-    given = model.get_params(deep=False)
-    return {name: _plain(value) for name, value in given.items() if name != "estimator"}
+    return {name: _plain(value) for name, value in _own_parameters(model).items()}
 
 
 def changed_parameters(model: Any) -> tuple[str, ...]:
     """Name the parameters that are not as by default."""
     defaults = {name: p.default for name, p in inspect.signature(type(model)).parameters.items()}
-    given = {name: value for name, value in model.get_params(deep=False).items() if name != "estimator"}
-    return tuple(name for name, value in given.items() if not _is_same(value, defaults.get(name)))
+    given = _own_parameters(model).items()
+    return tuple(name for name, value in given if not _is_same(value, defaults.get(name)))
+
+
+def _own_parameters(model: Any) -> dict[str, Any]:
+    """Give the parameters without the classifier inside, and without names of earlier versions."""
+    given = model.get_params(deep=False)
+    return {name: value for name, value in given.items() if name not in ("estimator", "low_rank")}
 
 
 def _is_same(value: Any, default: Any) -> bool:

@@ -44,37 +44,26 @@ class FeatureMatrix:
         kind = f"CSR, {self.data.nnz} non-zeros" if self.is_sparse else "dense"
         return f"FeatureMatrix({self.shape[0]} rows, {self.shape[1]} features, {kind})"
 
-    def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
-        """Keep some rows.
+    @classmethod
+    def _unchecked(cls, data: Any, names: Any = None) -> FeatureMatrix:
+        made = cls.__new__(cls)
+        made.data, made.names = data, names
+        return made
 
-        Returns those rows; not checked again.
-        """
-        kept = FeatureMatrix.__new__(FeatureMatrix)
-        kept.data, kept.names = self.data[which], self.names
-        return kept
+    def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
+        """Keep some rows, not checked again."""
+        return self._unchecked(self.data[which], self.names)
 
     def astype(self, dtype: npt.DTypeLike) -> FeatureMatrix:
-        """Give the features in another precision.
-
-        Returns the same features; not checked again.
-        """
-        changed = FeatureMatrix.__new__(FeatureMatrix)
-        changed.data, changed.names = self.data.astype(dtype, copy=False), self.names
-        return changed
+        """Give the features in another precision, not checked again."""
+        return self._unchecked(self.data.astype(dtype, copy=False), self.names)
 
     def with_constant(self, value: float) -> FeatureMatrix:
-        """Add a feature that is the same in every row, as the last one.
-
-        Returns one more feature; not checked again, without names.
-        """
-        wider = FeatureMatrix.__new__(FeatureMatrix)
+        """Add a feature that is the same in every row, as the last one; without names, not checked again."""
         column = np.full((len(self), 1), value, self.data.dtype)
-        wider.names = None
         if self.is_sparse:
-            wider.data = sp.hstack([self.data, sp.csr_array(column)], format="csr")
-        else:
-            wider.data = np.hstack([self.data, column])
-        return wider
+            return self._unchecked(sp.hstack([self.data, sp.csr_array(column)], format="csr"))
+        return self._unchecked(np.hstack([self.data, column]))
 
     def sparse_rows(
         self, dtype: npt.DTypeLike
@@ -94,10 +83,7 @@ class FeatureMatrix:
         )
 
     def squared_norms(self) -> npt.NDArray[np.float64]:
-        """Compute the squared Euclidean norm of every row.
-
-        Shapes: result (n,).
-        """
+        """Compute the squared Euclidean norm of every row."""
         if not self.is_sparse:
             return np.asarray(np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64))
         squares = sp.csr_array(
@@ -107,10 +93,7 @@ class FeatureMatrix:
         return np.asarray(squares.sum(axis=1)).ravel()
 
     def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Multiply by a dense matrix of weights.
-
-        Shapes: weights (d, L), result (n, L).
-        """
+        """Multiply by a dense matrix of weights, of shape (d, L)."""
         return np.asarray(self.data @ weights)
 
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelweave.array_types import Array, Floats, PerRow
-from labelweave.arrays import RowPanels, Workers, panels
+from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram
 from labelweave.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
@@ -65,12 +65,11 @@ class FoldedData:
 class InnerSettings:
     """How the fits to the folds are done.
 
-    tol: their relative duality gap.  The error of the value is of the order of the gap, that of the gradient
-        of the order of its square root.
+    tol: their relative duality gap; the value has an error of its order, the gradient of its square root's.
     solved: the residual reduction in the solve for the gradient.
     max_iter, max_inner: Newton steps of a fit, and conjugate gradient iterations of a step.
     rank: of the preconditioner.
-    directions: solves Newton's systems and that of the gradient; None for conjugate gradients.
+    directions: solves the linear systems; None for conjugate gradients.
     """
 
     tol: float = 1e-6
@@ -117,11 +116,7 @@ class CrossValidationLikelihood(Criterion):
     """The criterion as a function of theta."""
 
     def __init__(
-        self,
-        family: PriorFamily,
-        data: FoldedData,
-        workers: Workers,
-        settings: InnerSettings | None = None,
+        self, family: PriorFamily, data: FoldedData, workers: Workers, settings: InnerSettings | None = None
     ) -> None:
         self.family, self.data, self.workers = family, data, workers
         self.settings = InnerSettings() if settings is None else settings
@@ -140,7 +135,9 @@ class CrossValidationLikelihood(Criterion):
         value, gradient = np.nan, np.full(len(theta), np.nan)
         if result.converged:
             self.inner_state = state.dual
-            value, sources = self._held_out(state.scores)
+            held_out = KernelLikelihood(gram, self.testing, rank=0, seed=0)
+            losses, descent, _ = held_out.evaluate(state.scores, self.every)
+            value, sources = float(losses.sum()), -descent
             # at the optimum these are the dual variables, and unlike them exact in the null space of K
             _, dual, curvature = problem.evaluate(state.scores, self.every)
             adjoint = self._adjoint(problem, curvature, sources)
@@ -162,24 +159,11 @@ class CrossValidationLikelihood(Criterion):
             raise KeyboardInterrupt  # the solver keeps its point and ends; here the search is to end
         return result, state
 
-    def _held_out(self, scores: Array) -> tuple[float, Array]:
-        """Compute the criterion and its gradient by the scores."""
-        gradient = np.empty_like(scores)
-
-        def one(rows: slice) -> Array:
-            found = self.testing.evaluate(scores[rows], rows, self.every)
-            np.negative(found.residuals, out=gradient[rows])
-            return found.values
-
-        walked = RowPanels(self.workers, scores)
-        return float(walked.total(one).sum()), gradient
-
     def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:
         """Compute f from e.
 
-        The solver sees its solution x only through K.  In the null space of K, which is large for few
-        features, the residual is what x lacks; elsewhere it may be far more than that.  So x moves along
-        it by the length that leaves the least residual.
+        The solver sees x only through K.  In the null space of K the residual is what x lacks, elsewhere it
+        may be far more: so x moves along it by the length that leaves the least residual.
         """
         system = NewtonSystem(problem, curvature, self.every)
         right = system.curve_all(problem.product(sources, self.every))
@@ -195,24 +179,50 @@ class CrossValidationLikelihood(Criterion):
 
     def _gradient(
         self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array
-    ) -> Array:
+    ) -> Floats:
         fits = self.data.held_out.shape[1]
         pair = dual.reshape(len(dual), fits, -1), adjoint.reshape(len(adjoint), fits, -1)
-        whole = self.family.learns_covariance
-        gradients = [
-            _term_gradient(gram_term, term.kernel, self.data.features, pair, self.workers, all_entries=whole)
-            for gram_term, term in zip(problem.gram.terms, prior.terms, strict=True)
-        ]
+        terms = zip(problem.gram.terms, prior.terms, strict=True)
+        gradients = [self._term_gradient(made, term.kernel, pair) for made, term in terms]
         by_intercept = float(np.vdot(*(part.sum(axis=0) for part in pair)))
         return self.family.gradient(theta, PriorGradient(gradients, by_intercept))
+
+    def _term_gradient(
+        self, term: GramTerm, kernel: Kernel | None, pair: tuple[Array, Array]
+    ) -> TermGradient:
+        """Differentiate ``<E, (K ⊗ R) F>`` by the parameters of one term, for a pair of shape (n, fits, L).
+
+        A term contributes ``sum_ij dK(i, j) (F R E^T)_ij`` by the kernel, and ``E^T K F`` by R (equation 6).
+        """
+        covariance, workers, (left, right) = term.covariance, self.workers, pair
+        if not self.family.learns_covariance and not covariance.ties_labels:
+            variances = covariance.diagonal()
+            used = np.flatnonzero(variances)
+            left, right = (np.ascontiguousarray(part[:, :, used]) for part in (left, right))
+            mixed = right * variances[used]
+            image = term.product(right)
+            by_covariance = np.zeros(len(variances))
+            by_covariance[used] = np.einsum("nfl,nfl->l", left, image)
+        else:
+            mixed = covariance.matmul(right, workers)
+            image = term.product(right)
+            square = workers.inner(*(part.reshape(-1, part.shape[2]) for part in (left, image)))
+            by_covariance = (square + square.T) / 2
+        if kernel is None or not kernel.parameter_names():
+            return TermGradient(np.empty(0), by_covariance)
+        flat = left.reshape(len(left), -1), mixed.reshape(len(left), -1)
+        if isinstance(term.gram, LowRankGram):
+            return TermGradient(
+                _low_rank_gradient(kernel, self.data.features, term.gram, flat), by_covariance
+            )
+        return TermGradient(kernel_gradient(kernel, self.data.features, flat, workers), by_covariance)
 
 
 class MeanCriterion:
     """The mean held-out loss of a row over several cross-validations of one family.
 
-    The kernel matrix of n rows costs n^2, so many rows are dear to learn on; a few leave so much to chance
-    that many hyper-parameters fit what is particular to them.  Several blocks of few rows each cost no more
-    than their number, and what is particular to one block is not so to the others.
+    Many rows are dear to learn on, as a kernel matrix costs n^2, and to few ones many hyper-parameters fit by
+    chance.  Blocks of few rows cost no more than their number, and what is by chance in one is not in others.
     """
 
     def __init__(self, parts: Sequence[Criterion]) -> None:
@@ -245,45 +255,6 @@ class MeanCriterion:
                 return found._replace(gap=gap, products=products, time=seconds)
             value, gradient = value + share * found.value, gradient + share * found.gradient
         return Evaluation(value, gradient, gap, products, seconds, True)
-
-
-def _term_gradient(
-    term: GramTerm,
-    kernel: Kernel | None,
-    features: FeatureMatrix,
-    pair: tuple[Array, Array],
-    workers: Workers,
-    *,
-    all_entries: bool,
-) -> TermGradient:
-    """Differentiate ``<E, (K ⊗ R) F>`` by the parameters of one term, for a pair of shape (n, fits, L).
-
-    A term contributes ``sum_ij dK(i, j) (F R E^T)_ij`` by the kernel, and ``E^T K F`` by R (equation 6).
-
-    all_entries: whether the derivatives by entries of R off its diagonal are wanted where R is diagonal.
-    """
-    covariance, (left, right) = term.covariance, pair
-    if not all_entries and not covariance.ties_labels:
-        variances = covariance.diagonal()
-        used = np.flatnonzero(variances)
-        left, right = (np.ascontiguousarray(part[:, :, used]) for part in (left, right))
-        mixed = right * variances[used]
-        image = term.product(right)
-        by_covariance = np.zeros(len(variances))
-        by_covariance[used] = np.einsum("nfl,nfl->l", left, image)
-    else:
-        mixed = covariance.matmul(right, workers)
-        image = term.product(right)
-        square = workers.inner(*(part.reshape(-1, part.shape[2]) for part in (left, image)))
-        by_covariance = (square + square.T) / 2
-    if kernel is None or not kernel.parameter_names():
-        return TermGradient(np.empty(0), by_covariance)
-    flat = left.reshape(len(left), -1), mixed.reshape(len(left), -1)
-    if isinstance(term.gram, LowRankGram):
-        by_kernel = _low_rank_gradient(kernel, features, term.gram, flat)
-    else:
-        by_kernel = kernel_gradient(kernel, features, flat, workers)
-    return TermGradient(by_kernel, by_covariance)
 
 
 def kernel_gradient(

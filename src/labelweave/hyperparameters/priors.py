@@ -30,8 +30,6 @@ from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
-Box = list[tuple[float | None, float | None]]
-
 _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
 _TENFOLD = np.log(10.0)
 
@@ -62,7 +60,8 @@ class PriorGradient(NamedTuple):
 class PriorFamily(ABC):
     """Priors with hyper-parameters theta, of which most are logarithms.
 
-    names, start, bounds: what the entries of theta are, where a search starts and its box.
+    names, start, bounds: what the entries of theta are, where a search starts and its box, of shape (p, 2).
+    log_scales: which entries are logarithms of prior variances.
     ties_labels: whether some prior of the family ties labels together.
     learns_covariance: whether :meth:`gradient` needs derivatives by all entries of label covariances, also
         where they are 0.
@@ -70,14 +69,15 @@ class PriorFamily(ABC):
 
     names: list[str]
     start: Floats
-    bounds: Box
+    bounds: Array
+    log_scales: slice = slice(0)
     ties_labels: bool = True
     learns_covariance: bool = False
 
     def _lay_out(self, names: Sequence[str], start: Sequence[float] | Array) -> None:
         """Set names, start and bounds of logarithms."""
         self.names, self.start = list(names), np.array(start, dtype=np.float64)
-        self.bounds = [(value - _WIDEST, value + _WIDEST) for value in self.start.tolist()]
+        self.bounds = self.start[:, None] + [-_WIDEST, _WIDEST]
 
     @abstractmethod
     def prior(self, theta: Array) -> ScorePrior:
@@ -87,9 +87,11 @@ class PriorFamily(ABC):
     def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
         """Turn the derivatives by the prior into those by theta."""
 
-    @abstractmethod
     def retreated(self, theta: Array) -> Floats:
         """Lower all prior variances tenfold, which makes fits easier."""
+        easier = np.array(theta)
+        easier[self.log_scales] -= _TENFOLD
+        return easier
 
     def penalty(self, theta: Array) -> tuple[float, Floats]:
         """Give minus the logarithm of a prior of theta, which is added to the loss, and its gradient."""
@@ -108,20 +110,25 @@ class PriorFamily(ABC):
         return dict(zip(self.names, np.exp(theta).tolist(), strict=True))
 
 
-def _shape_names(kernel: Kernel | None) -> list[str]:
+def shape_names(kernel: Kernel | None) -> list[str]:
+    """Name the continuous parameters of a kernel; none for a given matrix."""
     return [] if kernel is None else kernel.parameter_names()
 
 
-def _shape_start(kernel: Kernel | None) -> Array:
+def shape_start(kernel: Kernel | None) -> Array:
+    """Give their logarithms."""
     return np.empty(0) if kernel is None else kernel.log_parameters()
 
 
-def _shaped(kernel: Kernel | None, theta: Array) -> Kernel | None:
+def shaped(kernel: Kernel | None, theta: Array) -> Kernel | None:
+    """Make the kernel with others."""
     return None if kernel is None else kernel.with_log_parameters(theta)
 
 
 class GivenCovariance(PriorFamily):
     """``v K ⊗ R`` with R given; the kernel is where the search starts, None for a given matrix."""
+
+    log_scales = slice(1)
 
     def __init__(
         self,
@@ -131,20 +138,16 @@ class GivenCovariance(PriorFamily):
         intercept_variance: float,
     ) -> None:
         self.kernel, self.covariance, self.intercept_variance = kernel, covariance, intercept_variance
-        self._lay_out(
-            ["scale", *_shape_names(kernel)], np.concatenate([[np.log(start_scale)], _shape_start(kernel)])
-        )
+        start = np.concatenate([[np.log(start_scale)], shape_start(kernel)])
+        self._lay_out(["scale", *shape_names(kernel)], start)
 
     def prior(self, theta: Array) -> ScorePrior:
         scaled = self.covariance.scaled(float(np.exp(theta[0])))
-        return ScorePrior((PriorTerm(_shaped(self.kernel, theta[1:]), scaled),), self.intercept_variance)
+        return ScorePrior((PriorTerm(shaped(self.kernel, theta[1:]), scaled),), self.intercept_variance)
 
     def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
         (term,) = by_prior.terms
         return np.concatenate([[np.exp(theta[0]) * term.along(self.covariance)], term.kernel])
-
-    def retreated(self, theta: Array) -> Floats:
-        return np.concatenate([theta[:1] - _TENFOLD, theta[1:]])
 
 
 class LearnedCoupling(PriorFamily):
@@ -158,17 +161,17 @@ class LearnedCoupling(PriorFamily):
         self.kernel, self.intercept_variance, self.size = kernel, intercept_variance, start.shape
         factors = range(start.shape[1])
         entries = [f"coupling[{name}, {factor}]" for name in label_names for factor in factors]
-        shape = _shape_start(kernel)
+        shape = shape_start(kernel)
         self.n_shape = len(shape)
-        self._lay_out([*_shape_names(kernel), *entries], np.concatenate([shape, start.ravel()]))
-        self.bounds[self.n_shape :] = [(None, None)] * start.size
+        self._lay_out([*shape_names(kernel), *entries], np.concatenate([shape, start.ravel()]))
+        self.bounds[self.n_shape :] = -np.inf, np.inf
 
     def _coupling(self, theta: Array) -> Array:
         return theta[self.n_shape :].reshape(self.size)
 
     def prior(self, theta: Array) -> ScorePrior:
         covariance = FactorCovariance(self._coupling(theta).copy())
-        kernel = _shaped(self.kernel, theta[: self.n_shape])
+        kernel = shaped(self.kernel, theta[: self.n_shape])
         return ScorePrior((PriorTerm(kernel, covariance),), self.intercept_variance)
 
     def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
@@ -212,16 +215,17 @@ class TiedPriors(PriorFamily):
         intercept_variance: float,
     ) -> None:
         self.kernel, self.membership = kernel, sp.csc_array(membership, dtype=np.float64)
-        parameters = _shape_names(kernel)
+        parameters = shape_names(kernel)
         if not parameters:  # nothing to tell shapes apart
             shapes = NodeGroups.of_everything(len(scales.of_node))
         self.scales, self.shapes, self.intercept_variance = scales, shapes, intercept_variance
         self.ties_labels = bool((np.diff(self.membership.indptr) > 1).any())
         self.n_shape, self.n_scales = len(parameters), len(scales.names)
+        self.log_scales = slice(self.n_scales)
         names = [_named("scale", group) for group in scales.names]
         names += [_named(parameter, group) for group in shapes.names for parameter in parameters]
         start = np.full(self.n_scales, np.log(start_scale))
-        self._lay_out(names, np.concatenate([start, np.tile(_shape_start(kernel), len(shapes.names))]))
+        self._lay_out(names, np.concatenate([start, np.tile(shape_start(kernel), len(shapes.names))]))
 
     def _variances(self, theta: Array) -> Array:
         return np.exp(theta[: self.n_scales])[self.scales.of_node]
@@ -229,7 +233,7 @@ class TiedPriors(PriorFamily):
     def prior(self, theta: Array) -> ScorePrior:
         variances, shapes = self._variances(theta), theta[self.n_scales :].reshape(len(self.shapes.names), -1)
         terms = [
-            PriorTerm(_shaped(self.kernel, shape), self._covariance(self.shapes.of_node == group, variances))
+            PriorTerm(shaped(self.kernel, shape), self._covariance(self.shapes.of_node == group, variances))
             for group, shape in enumerate(shapes)
         ]
         return ScorePrior(tuple(terms), self.intercept_variance)
@@ -259,9 +263,6 @@ class TiedPriors(PriorFamily):
     def from_coarser(self, theta: Array) -> Floats:
         return np.concatenate([np.full(self.n_scales, theta[0]), np.tile(theta[1:], len(self.shapes.names))])
 
-    def retreated(self, theta: Array) -> Floats:
-        return np.concatenate([theta[: self.n_scales] - _TENFOLD, theta[self.n_scales :]])
-
 
 def _by_variance(factor: Any, gradient: Array) -> Array:
     """Compute ``phi_p^T gradient phi_p`` for every node."""
@@ -274,19 +275,41 @@ def _named(parameter: str, group: str) -> str:
     return f"{parameter}[{group}]" if group else parameter
 
 
-class LearnedIntercepts(PriorFamily):
+class _Extended(PriorFamily):
+    """The priors of a family with more hyper-parameters, logarithms behind its own."""
+
+    def __init__(self, family: PriorFamily, names: list[str], start: Array) -> None:
+        self.family, self.n_own, self.more = family, len(family.start), names
+        self._lay_out([*family.names, *names], np.concatenate([family.start, start]))
+        self.bounds[: self.n_own] = family.bounds
+        self.ties_labels, self.learns_covariance = family.ties_labels, family.learns_covariance
+
+    def _split(self, theta: Array) -> tuple[Array, Array]:
+        return theta[: self.n_own], theta[self.n_own :]
+
+    def penalty(self, theta: Array) -> tuple[float, Floats]:
+        own, more = self._split(theta)
+        value, by_own = self.family.penalty(own)
+        return value, np.concatenate([by_own, np.zeros(len(more))])
+
+    def retreated(self, theta: Array) -> Floats:
+        own, more = self._split(theta)
+        return np.concatenate([self.family.retreated(own), more])
+
+    def values(self, theta: Array) -> dict[str, float]:
+        own, more = self._split(theta)
+        return self.family.values(own) | dict(zip(self.more, np.exp(more).tolist(), strict=True))
+
+
+class LearnedIntercepts(_Extended):
     """The priors of a family, with the variance of the intercepts as one more hyper-parameter.
 
-    Rare labels have intercepts far below 0.  A variance too small for them makes the kernel
-    take their place.  The family's own variance is where the search starts.
+    Rare labels have intercepts far below 0, whose place the kernel takes where the variance is too small.
     """
 
     def __init__(self, family: PriorFamily) -> None:
-        self.family = family
-        start = np.log(family.prior(family.start).intercept_variance)
-        self._lay_out([*family.names, "intercept_variance"], np.append(family.start, start))
-        self.bounds[:-1] = family.bounds
-        self.ties_labels, self.learns_covariance = family.ties_labels, family.learns_covariance
+        start = np.log([family.prior(family.start).intercept_variance])
+        super().__init__(family, ["intercept_variance"], start)
 
     def prior(self, theta: Array) -> ScorePrior:
         return replace(self.family.prior(theta[:-1]), intercept_variance=float(np.exp(theta[-1])))
@@ -294,10 +317,6 @@ class LearnedIntercepts(PriorFamily):
     def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
         by_logarithm = np.exp(theta[-1]) * by_prior.intercept_variance
         return np.append(self.family.gradient(theta[:-1], by_prior), by_logarithm)
-
-    def penalty(self, theta: Array) -> tuple[float, Floats]:
-        value, gradient = self.family.penalty(theta[:-1])
-        return value, np.append(gradient, 0.0)
 
     def coarser(self) -> LearnedIntercepts | None:
         coarse = self.family.coarser()
@@ -309,42 +328,31 @@ class LearnedIntercepts(PriorFamily):
     def retreated(self, theta: Array) -> Floats:
         return np.append(self.family.retreated(theta[:-1]), theta[-1] - _TENFOLD)
 
-    def values(self, theta: Array) -> dict[str, float]:
-        return {**self.family.values(theta[:-1]), "intercept_variance": float(np.exp(theta[-1]))}
 
+class FeatureWidths(_Extended):
+    """The priors of a family of RBF kernels, with relative widths of the features that all kernels share.
 
-class FeatureWidths(PriorFamily):
-    """The priors of a family of RBF kernels, with relative widths of the features beside its own parameters.
-
-    All kernels of the family share the weights of the features.  Their logarithms t have the prior N(0, 1),
-    which is minimised with the loss of all rows: what few rows say of a width counts for little.
+    Their logarithms have the prior N(0, 1), minimised with the loss of all rows: few rows say little.
     """
 
     def __init__(self, family: PriorFamily, feature_names: Sequence[str]) -> None:
-        self.family, self.n_features = family, len(feature_names)
-        names = [*family.names, *(f"feature_weight[{name}]" for name in feature_names)]
-        self._lay_out(names, np.concatenate([family.start, np.zeros(self.n_features)]))
-        self.bounds[: len(family.start)] = family.bounds
-        self.ties_labels, self.learns_covariance = family.ties_labels, family.learns_covariance
-
-    def _split(self, theta: Array) -> tuple[Array, Array]:
-        return theta[: -self.n_features], theta[-self.n_features :]
+        names = [f"feature_weight[{name}]" for name in feature_names]
+        super().__init__(family, names, np.zeros(len(names)))
 
     def prior(self, theta: Array) -> ScorePrior:
         own, logarithms = self._split(theta)
         prior, weights = self.family.prior(own), np.exp(logarithms)
-        kernels = [cast(Any, term.kernel).gamma for term in prior.terms]
         terms = [
-            PriorTerm(ARDKernel(gamma, weights), term.covariance)
-            for gamma, term in zip(kernels, prior.terms, strict=True)
+            PriorTerm(ARDKernel(cast(Any, term.kernel).gamma, weights), term.covariance)
+            for term in prior.terms
         ]
         return replace(prior, terms=tuple(terms))
 
     def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
-        own, _ = self._split(theta)
         shared = [term._replace(kernel=term.kernel[:1]) for term in by_prior.terms]
+        by_own = self.family.gradient(self._split(theta)[0], by_prior._replace(terms=shared))
         by_weights = np.sum([term.kernel[1:] for term in by_prior.terms], axis=0)
-        return np.concatenate([self.family.gradient(own, by_prior._replace(terms=shared)), by_weights])
+        return np.concatenate([by_own, by_weights])
 
     def penalty(self, theta: Array) -> tuple[float, Floats]:
         own, logarithms = self._split(theta)
@@ -355,16 +363,4 @@ class FeatureWidths(PriorFamily):
         return self.family
 
     def from_coarser(self, theta: Array) -> Floats:
-        return np.concatenate([theta, np.zeros(self.n_features)])
-
-    def retreated(self, theta: Array) -> Floats:
-        own, logarithms = self._split(theta)
-        return np.concatenate([self.family.retreated(own), logarithms])
-
-    def values(self, theta: Array) -> dict[str, float]:
-        own, logarithms = self._split(theta)
-        weights = np.exp(logarithms).tolist()
-        return {
-            **self.family.values(own),
-            **dict(zip(self.names[-self.n_features :], weights, strict=True)),
-        }
+        return np.concatenate([theta, np.zeros(len(self.more))])

@@ -33,7 +33,13 @@ from labelweave.arrays.linear_algebra import (
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram
 from labelweave.hyperparameters.cross_validation import Criterion, Evaluation, kernel_gradient
-from labelweave.hyperparameters.priors import PriorFamily, PriorGradient
+from labelweave.hyperparameters.priors import (
+    PriorFamily,
+    PriorGradient,
+    shape_names,
+    shape_start,
+    shaped,
+)
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
@@ -56,13 +62,12 @@ class RidgePriors(PriorFamily):
     ) -> None:
         self.kernel, self.constant, self.n_labels = kernel, constant, n_labels
         self.ties_labels = ties_labels
-        shape = np.empty(0) if kernel is None else kernel.log_parameters()
-        names = ["regularization", *([] if kernel is None else kernel.parameter_names())]
-        self._lay_out(names, np.concatenate([[np.log(regularization)], shape]))
+        start = np.concatenate([[np.log(regularization)], shape_start(kernel)])
+        self._lay_out(["regularization", *shape_names(kernel)], start)
 
     def kernel_at(self, theta: Array) -> Kernel | None:
         """Give the kernel; None for a kernel matrix that was given."""
-        return None if self.kernel is None else self.kernel.with_log_parameters(theta[1:])
+        return shaped(self.kernel, theta[1:])
 
     def prior(self, theta: Array) -> ScorePrior:
         variance = float(np.exp(-theta[0]))
@@ -94,16 +99,6 @@ class FoldedRidge:
     make_gram: Callable[[Kernel | None], Gram]
 
 
-@dataclass(frozen=True)
-class _FoldResult:
-    """One fold: its share of the criterion, of its derivative by lambda, and of those by entries of K."""
-
-    value: float
-    by_regularization: float
-    left: Array
-    right: Array
-
-
 class RidgeCrossValidation(Criterion):
     """The criterion in closed form; no evaluation starts from another one."""
 
@@ -122,15 +117,20 @@ class RidgeCrossValidation(Criterion):
         try:
             folds = [self._fold(table, regularization, held) for held in self.data.held_out.T]
         except np.linalg.LinAlgError:
-            return Evaluation(np.nan, np.full(len(theta), np.nan), np.nan, 0.0, _since(begin), False)
-        value = sum(fold.value for fold in folds) / self.mass
-        gradient = [regularization * sum(fold.by_regularization for fold in folds)]
+            seconds = time.perf_counter() - begin
+            return Evaluation(np.nan, np.full(len(theta), np.nan), np.nan, 0.0, seconds, False)
+        values, by_regularization, left, right = zip(*folds, strict=True)
+        gradient = [regularization * sum(by_regularization)]
         if kernel is not None and kernel.parameter_names():
-            pair = np.hstack([fold.left for fold in folds]), np.hstack([fold.right for fold in folds])
+            pair = np.hstack(left), np.hstack(right)
             gradient.extend(kernel_gradient(kernel, self.data.features, pair, self.workers))
-        return Evaluation(value, np.asarray(gradient) / self.mass, 0.0, 2.0, _since(begin), True)
+        value, seconds = sum(values) / self.mass, time.perf_counter() - begin
+        return Evaluation(value, np.asarray(gradient) / self.mass, 0.0, 2.0, seconds, True)
 
-    def _fold(self, table: Array, regularization: float, held_out: Array) -> _FoldResult:
+    def _fold(
+        self, table: Array, regularization: float, held_out: Array
+    ) -> tuple[float, float, Array, Array]:
+        """Give a fold's share of the criterion, its derivative by lambda, and factors of that by K."""
         data, multiply = self.data, self.workers.matmul
         held, kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
         roots, weights = (
@@ -149,9 +149,4 @@ class RidgeCrossValidation(Criterion):
         left, right = np.zeros_like(data.targets), np.zeros_like(data.targets)
         left[held], left[kept] = to_numpy(errors), to_numpy(-roots * pulled)
         right[kept] = to_numpy(roots * solved)
-        value, by_regularization = 0.5 * dot(errors, misses), -dot(pulled, solved)
-        return _FoldResult(value, by_regularization, left, right)
-
-
-def _since(begin: float) -> float:
-    return time.perf_counter() - begin
+        return 0.5 * dot(errors, misses), -dot(pulled, solved), left, right

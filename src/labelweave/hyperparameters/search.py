@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from labelweave.array_types import Array
 from labelweave.hyperparameters.cross_validation import Evaluation, MeanCriterion
-from labelweave.hyperparameters.priors import Box, PriorFamily
+from labelweave.hyperparameters.priors import PriorFamily
 from labelweave.solvers.frame import State
 
 _MOST_STARTS, _MOST_FAILURES = 20, 7
@@ -38,16 +38,15 @@ class SearchRecord(NamedTuple):
 
     time: seconds of all evaluations so far.
     value: the mean held-out loss; NaN where the inner fits failed.
-    slope: the largest entry of the gradient.
+    gradient: the largest entry of the gradient.
     gap: the relative duality gap of the inner fits.
-    stage: the number of the stage, for a search in stages; values of different stages are not comparable, as
-        each may have its own rows and hyper-parameters.
+    stage: in a search in stages; values of different ones are not comparable, as each may have its own rows.
     """
 
     evaluation: int
     time: float
     value: float
-    slope: float
+    gradient: float
     gap: float
     products: float
     stage: int = 1
@@ -95,47 +94,24 @@ class EvaluationLog:
 
 @dataclass(frozen=True)
 class LearnedParameters:
-    """The end of a search; its trace has every evaluation, those of earlier stages first."""
+    """The end of a search; its trace has every evaluation, those of earlier searches first."""
 
     theta: Array
     value: float
     status: str
     trace: list[SearchRecord]
 
-    def followed_by(self, later: LearnedParameters) -> LearnedParameters:
-        """Join the result of a search that went on where this one ended.
-
-        Returns the better point, the end of the second search and the trace of both.
-        """
-        best = later if later.value < self.value else self
-        return LearnedParameters(best.theta, best.value, later.status, _joined(self.trace, later.trace))
-
-    def after(self, earlier: list[SearchRecord], stage: int) -> LearnedParameters:
-        """Put the trace of earlier stages before that of this one, which has the given number."""
-        own = [record._replace(stage=stage) for record in self.trace]
-        return replace(self, trace=_joined(earlier, own))
-
-
-def _joined(first: list[SearchRecord], second: list[SearchRecord]) -> list[SearchRecord]:
-    """Count evaluations and seconds of one search on from those of another."""
-    if not first:
-        return second
-    number, seconds = first[-1].evaluation, first[-1].time
-    return first + [
-        record._replace(evaluation=record.evaluation + number, time=record.time + seconds)
-        for record in second
-    ]
-
 
 @dataclass(frozen=True)
 class SearchSettings:
     """How to search.
 
-    max_iter: the largest number of evaluations.
+    max_iter: the largest number of evaluations, those of earlier searches included.
     tol: a step that lowers the mean held-out loss by a smaller share ends the search.
     first_step: the length of the first step, in logarithms of parameters.
     on_record: gets every record; a true result ends the search.
     log: makes the evaluations; by default a new one.
+    trace, stage: of earlier searches, which this one goes on, and its number among them.
     """
 
     max_iter: int = 50
@@ -143,65 +119,44 @@ class SearchSettings:
     first_step: float = 1.0
     on_record: Callable[[SearchRecord], bool] | None = None
     log: EvaluationLog | None = None
+    trace: Sequence[SearchRecord] = ()
+    stage: int = 1
 
 
 def learn(
     criterion: Callable[[Array], Evaluation],
     start: Array,
-    bounds: Box,
+    bounds: Array,
     settings: SearchSettings | None = None,
     *,
     retreat: Callable[[Array], Array] | None = None,
 ) -> LearnedParameters:
     """Minimise the criterion.
 
+    bounds (p, 2): the box.
     retreat: gives easier hyper-parameters to start from where the fits fail; the box moves along.
     Raises ValueError if the fits fail wherever the search starts.
     """
-    settings = SearchSettings() if settings is None else settings
-    search = _Search(criterion, settings)
+    search = _Search(criterion, settings or SearchSettings())
     try:
         search.first(start, retreat)
-        status = _minimise(search, _moved(bounds, search.known()[0] - start), settings)
-    except _LimitReachedError:
-        status = "iteration_limit"
-    except (_EndOfSearchError, KeyboardInterrupt):
-        status = "interrupted"
+        moved = np.asarray(bounds) + (search.known().theta - start)[:, None]
+        # without a box SciPy takes other first steps
+        status = search.minimise(np.clip(moved, -_FAR, _FAR))
+    except (_EndOfSearchError, KeyboardInterrupt) as end:
+        status = "interrupted" if isinstance(end, KeyboardInterrupt) else str(end)
     if search.best is None:
         return LearnedParameters(np.array(start, np.float64), np.nan, status, search.trace)
-    return LearnedParameters(search.best[0], search.best[1].value, status, search.trace)
-
-
-def _moved(bounds: Box, step: Array) -> list[tuple[float, float]]:
-    """Move a box; sides that are open become far ones, for SciPy takes other first steps without a box."""
-    return [
-        (-_FAR if low is None else low + by, _FAR if high is None else high + by)
-        for (low, high), by in zip(bounds, step.tolist(), strict=True)
-    ]
-
-
-def _minimise(search: _Search, box: list[tuple[float, float]], settings: SearchSettings) -> str:
-    """Search from the best point that was evaluated first."""
-    start, _ = search.known()
-    value, gradient = search(start)
-    # SciPy's tolerance is absolute for values below 1
-    limits = {
-        "ftol": settings.tol * min(1.0, abs(value)),
-        "gtol": 1e-4 * float(np.abs(gradient).max(initial=0.0)),
-        "maxiter": settings.max_iter,
-        "maxfun": settings.max_iter,
-        "maxls": 5,
-    }
-    found = minimize(search, start, method="L-BFGS-B", jac=True, bounds=box, options=limits)
-    return {0: "converged", 1: "iteration_limit"}.get(found.status, "stalled")
-
-
-class _LimitReachedError(Exception):
-    """As many evaluations were made as are allowed."""
+    return LearnedParameters(search.best.theta, search.best.found.value, status, search.trace)
 
 
 class _EndOfSearchError(Exception):
-    """A caller asked to end the search."""
+    """As many evaluations were made as are allowed, or a caller asked to end the search."""
+
+
+class _Point(NamedTuple):
+    theta: Array
+    found: Evaluation
 
 
 class _Search:
@@ -211,17 +166,18 @@ class _Search:
         self.criterion, self.settings = criterion, settings
         self.log = settings.log or EvaluationLog()
         self.factor = 0.0
-        self.last: tuple[Array, Evaluation] | None = None
-        self.trace: list[SearchRecord] = []
-        self.best: tuple[Array, Evaluation] | None = None
+        self.last: _Point | None = None
+        self.best: _Point | None = None
+        self.trace = list(settings.trace)
 
     def first(self, start: Array, retreat: Callable[[Array], Array] | None) -> None:
         """Evaluate where the search starts; if that fails, go on to easier points while they are better."""
         theta, failures = np.array(start, np.float64), 0
-        for _ in range(_MOST_STARTS):
+        for turn in range(_MOST_STARTS):
             found = self._evaluate(theta)
+            has_started = found.converged and (turn == 0 or found.value > _WORSE * self.known().found.value)
             failures += not found.converged
-            if self._has_started(found) or retreat is None or failures > _MOST_FAILURES:
+            if has_started or retreat is None or failures > _MOST_FAILURES:
                 break
             theta = retreat(theta)
         if self.best is None:
@@ -230,14 +186,20 @@ class _Search:
                 "start from a smaller scale, or give hyperparameters='fixed'."
             )
 
-    def _has_started(self, found: Evaluation) -> bool:
-        is_first = len(self.trace) == 1
-        return found.converged and (is_first or found.value > _WORSE * self.known()[1].value)
-
-    def known(self) -> tuple[Array, Evaluation]:
+    def known(self) -> _Point:
         """Give the best point met."""
         assert self.best is not None, "the search ends if the first evaluation fails"
         return self.best
+
+    def minimise(self, box: Array) -> str:
+        """Search from the best point that was evaluated first."""
+        start = self.known().theta
+        value, gradient = self(start)
+        # SciPy's tolerance is absolute for values below 1
+        tol = self.settings.tol * min(1.0, abs(value))
+        limits = {"ftol": tol, "gtol": 1e-4 * float(np.abs(gradient).max(initial=0.0)), "maxls": 5}
+        found = minimize(self, start, method="L-BFGS-B", jac=True, bounds=box, options=limits)
+        return "converged" if found.status == 0 else "stalled"
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Give value and gradient, scaled so that the first step has its length."""
@@ -249,29 +211,31 @@ class _Search:
 
     def _evaluate(self, theta: Array) -> Evaluation:
         for met in (self.last, self.best):
-            if met is not None and np.array_equal(theta, met[0]):
-                return met[1]  # SciPy begins where the scaling was found
-        if len(self.trace) >= self.settings.max_iter:
-            raise _LimitReachedError
+            if met is not None and np.array_equal(theta, met.theta):
+                return met.found  # SciPy begins where the scaling was found
+        settings, trace = self.settings, self.trace
+        if len(trace) >= settings.max_iter:
+            raise _EndOfSearchError("iteration_limit")
         found = self.log(self.criterion, theta)
         if not (np.isfinite(found.value) and np.isfinite(found.gradient).all()):
             found = found._replace(converged=False)
-        self.last = theta.copy(), found
-        if found.converged and (self.best is None or found.value < self.best[1].value):
-            self.best = theta.copy(), found
+        self.last = _Point(theta.copy(), found)
+        if found.converged and (self.best is None or found.value < self.best.found.value):
+            self.best = self.last
+        number, seconds = (trace[-1].evaluation, trace[-1].time) if trace else (0, 0.0)
         largest = float(np.abs(found.gradient).max(initial=0.0))
-        seconds = found.time + (self.trace[-1].time if self.trace else 0.0)
-        number = len(self.trace) + 1
-        self.trace.append(SearchRecord(number, seconds, found.value, largest, found.gap, found.products))
-        if self.settings.on_record is not None and self.settings.on_record(self.trace[-1]):
-            raise _EndOfSearchError
+        record = SearchRecord(
+            number + 1, found.time + seconds, found.value, largest, found.gap, found.products, settings.stage
+        )
+        trace.append(record)
+        if settings.on_record is not None and settings.on_record(record):
+            raise _EndOfSearchError("interrupted")
         return found
 
     def _bracket(self, theta: Array) -> tuple[float, Array]:
         """Pretend that the criterion rises along the failed step as it had promised to fall."""
-        known, at = self.known()
-        promised = abs(float(at.gradient @ (theta - known)))
-        return at.value + promised, -at.gradient
+        known, found = self.known()
+        return found.value + abs(float(found.gradient @ (theta - known))), -found.gradient
 
 
 @dataclass(frozen=True)
@@ -314,7 +278,7 @@ class StagedSearch:
             if states is not None:
                 criterion.start_from(states)
             learned = self._stage(criterion, learned, stage, is_whole=rows is self.whole)
-            if learned.status == "interrupted" or self._left(learned.trace) < 1:
+            if learned.status == "interrupted" or len(learned.trace) >= self.settings.max_iter:
                 break
         assert criterion is not None, "there is at least one stage"
         assert learned is not None, "and it has an end"
@@ -323,50 +287,28 @@ class StagedSearch:
     def _stage(
         self, criterion: MeanCriterion, last: LearnedParameters | None, stage: int, *, is_whole: bool
     ) -> LearnedParameters:
-        family, trace = criterion.family, [] if last is None else last.trace
-        theta = self.start if last is None else last.theta
-        first_step = 1.0 if theta is None else _SHORT_STEP
+        """Search, and on all rows search on while the result lies on the edge of the box."""
+        family, theta = criterion.family, self.start if last is None else last.theta
+        settings = replace(
+            self.settings,
+            stage=stage,
+            trace=[] if last is None else last.trace,
+            first_step=1.0 if theta is None else _SHORT_STEP,
+        )
         start = family.start if theta is None else _carried(family, theta)
-        if theta is None and is_whole:
-            box = family.bounds
-        else:
-            box = _around(start, family.bounds, _NEARBY if is_whole else _REACH_OF_FIRST)
-        found = self._search(criterion, start, box, first_step, trace)
-        if is_whole:
-            found = self._moved_on(criterion, found, box, first_step, trace)
-        return found.after(trace, stage)
-
-    def _left(self, *traces: list[SearchRecord]) -> int:
-        return self.settings.max_iter - sum(map(len, traces))
-
-    def _search(
-        self,
-        criterion: MeanCriterion,
-        start: Array,
-        box: Box,
-        first_step: float,
-        *traces: list[SearchRecord],
-    ) -> LearnedParameters:
-        settings = replace(self.settings, max_iter=self._left(*traces), first_step=first_step)
-        return learn(criterion, start, box, settings, retreat=criterion.family.retreated)
-
-    def _moved_on(
-        self,
-        criterion: MeanCriterion,
-        learned: LearnedParameters,
-        box: Box,
-        first_step: float,
-        trace: list[SearchRecord],
-    ) -> LearnedParameters:
-        """Search on while the result lies on the edge of the box."""
-        bounds = criterion.family.bounds
-        for _ in range(_MOST_MOVES):
-            is_done = learned.status != "converged" or self._left(trace, learned.trace) < 1
-            if is_done or not _is_at_edge(learned.theta, box, bounds):
+        box = family.bounds
+        if theta is not None or not is_whole:
+            box = _around(start, box, _NEARBY if is_whole else _REACH_OF_FIRST)
+        learned = learn(criterion, start, box, settings, retreat=family.retreated)
+        for _ in range(_MOST_MOVES if is_whole else 0):
+            is_done = learned.status != "converged" or len(learned.trace) >= settings.max_iter
+            if is_done or not _is_at_edge(learned.theta, box, family.bounds):
                 break
-            box = _around(learned.theta, bounds, _NEARBY)
-            later = self._search(criterion, learned.theta, box, first_step, trace, learned.trace)
-            learned = learned.followed_by(later)
+            box = _around(learned.theta, family.bounds, _NEARBY)
+            settings = replace(settings, trace=learned.trace)
+            later = learn(criterion, learned.theta, box, settings, retreat=family.retreated)
+            best = later if later.value < learned.value else learned
+            learned = LearnedParameters(best.theta, best.value, later.status, later.trace)
         return learned
 
 
@@ -376,21 +318,11 @@ def _carried(family: PriorFamily, theta: Array) -> Array:
     return theta if coarse is None else family.from_coarser(_carried(coarse, theta))
 
 
-def _around(start: Array, box: Box, reach: float) -> Box:
+def _around(start: Array, bounds: Array, reach: float) -> Array:
     """Keep to the neighbourhood of a point, so that no step leads far off."""
-    return [
-        (
-            value - reach if low is None else max(low, value - reach),
-            value + reach if high is None else min(high, value + reach),
-        )
-        for value, (low, high) in zip(start.tolist(), box, strict=True)
-    ]
+    return np.asarray(np.clip(start[:, None] + [-reach, reach], bounds[:, :1], bounds[:, 1:]))
 
 
-def _is_at_edge(theta: Array, box: Box, widest: Sequence[tuple[float | None, float | None]]) -> bool:
+def _is_at_edge(theta: Array, box: Array, bounds: Array) -> bool:
     """Tell whether a point lies on a side of a box that could be moved out."""
-    return any(
-        side is not None and side != limit and abs(value - side) < 1e-6
-        for value, sides, limits in zip(theta.tolist(), box, widest, strict=True)
-        for side, limit in zip(sides, limits, strict=True)
-    )
+    return bool(((box != bounds) & (np.abs(theta[:, None] - box) < 1e-6)).any())

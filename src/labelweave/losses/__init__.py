@@ -4,12 +4,4 @@ from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, EntrywiseLos
 from labelweave.losses.score_loss import Evaluation, Root, ScoreLoss
 from labelweave.losses.softmax import SoftmaxLoss
 
-__all__ = [
-    "ENTRY_LOSSES",
-    "EntryLoss",
-    "EntrywiseLoss",
-    "Evaluation",
-    "Root",
-    "ScoreLoss",
-    "SoftmaxLoss",
-]
+__all__ = ["ENTRY_LOSSES", "EntryLoss", "EntrywiseLoss", "Evaluation", "Root", "ScoreLoss", "SoftmaxLoss"]

@@ -36,46 +36,28 @@ class Root(NamedTuple):
 
 
 class ScoreLoss(Protocol):
-    """A convex loss, a sum over rows."""
+    """A convex loss, a sum over rows.
+
+    Scores, states and vectors are of some rows and groups: shape (rows, groups, columns).
+    """
 
     shape: tuple[int, int, int]
     """Rows, groups, columns."""
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
-        """Compute values, residuals and what curvatures need.
-
-        scores (rows, groups, columns): the scores of some rows and groups.
-        """
+        """Compute values, residuals and what curvatures need."""
 
     def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
-        """Compute the values alone.
-
-        scores (rows, groups, columns): the scores of some rows and groups.
-        Shapes: result (groups,).
-        """
+        """Compute the values alone, shape (groups,)."""
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
-        """Multiply by the matrix of second derivatives.
-
-        Returns (rows, groups, columns): the product, a new array.
-        Shapes: state (rows, groups, columns), vectors (rows, groups, columns).
-        """
+        """Multiply by the matrix of second derivatives; the product is a new array."""
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Add the matrices of second derivatives over the rows.
-
-        Returns (columns, columns): the sum over rows and groups.
-        Shapes: state (rows, groups, columns).
-        """
+        """Add the matrices of second derivatives over rows and groups: shape (columns, columns)."""
 
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Compute the trace of the matrix of second derivatives of every row and group.
-
-        Shapes: state (rows, groups, columns), result (rows, groups).
-        """
+        """Compute the trace of the matrix of second derivatives of every row and group."""
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
-        """Compute a root of the matrices of second derivatives.
-
-        Shapes: state (rows, groups, columns).
-        """
+        """Compute a root of the matrices of second derivatives."""

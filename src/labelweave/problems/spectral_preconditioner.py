@@ -60,19 +60,20 @@ def row_basis(
     weighted = leading * row_curvatures[:, None]
     images = gram.product(weighted)
     images += constant * weighted.sum(axis=0)
-    squares = _symmetric(workers.inner(weighted, images))
-    sizes, axes = np.linalg.eigh(squares)
-    kept = sizes > _NEGLIGIBLE * max(sizes.max(initial=0.0), np.finfo(float).tiny)
+    squares = workers.inner(weighted, images)
+    sizes, axes, kept = _leading((squares + squares.T) / 2)
     scaled = axes[:, kept] / np.sqrt(sizes[kept])
-    curved = _symmetric(workers.inner(images, images * row_curvatures[:, None]))
-    values, turn = np.linalg.eigh(scaled.T @ curved @ scaled)
+    curved = workers.inner(images, images * row_curvatures[:, None])
+    values, turn = np.linalg.eigh(scaled.T @ ((curved + curved.T) / 2) @ scaled)
     turn = np.ascontiguousarray(scaled @ turn)
     vectors = workers.matmul(weighted, turn)
     return RowBasis(vectors, workers.matmul(images, turn), np.maximum(values, 0.0), vectors.sum(axis=0))
 
 
-def _symmetric(matrix: Array) -> Array:
-    return np.asarray((matrix + matrix.T) / 2)
+def _leading(matrix: Array) -> tuple[Array, Array, Array]:
+    """Give eigenvalues and eigenvectors, and which of them are more than rounding."""
+    values, vectors = np.linalg.eigh(matrix)
+    return values, vectors, values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,7 @@ def label_modes(covariance: LabelCovariance, curvature: LabelsByLabels) -> Label
     """
     sizes, axes = covariance.spectrum()
     root = axes * np.sqrt(sizes)
-    values, turn = np.linalg.eigh(root.T @ curvature @ root)
-    kept = values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
+    values, turn, kept = _leading(root.T @ curvature @ root)
     both = root @ turn[:, kept]
     return LabelModes(curvature @ both, both * values[kept], values[kept])
 
@@ -104,8 +104,8 @@ def label_modes(covariance: LabelCovariance, curvature: LabelsByLabels) -> Label
 class _Weights:
     """X for one group: ``G^-1 - (G + m H)^-1`` with ``G = m^2 + t s s^T`` and ``H = m^2 h`` in every mode.
 
-    Here s are the sums of the basis and t bounds what the intercepts add; with t = 0 it is
-    ``h / (m (1 + h m))``.  Both inverses are diagonal but for rank one (Sherman and Morrison).
+    Here s are the sums of the basis and t bounds what the intercepts add.  Both inverses are diagonal but for
+    rank one (Sherman and Morrison).
     """
 
     def __init__(self, basis: RowBasis, values: Array, ties: Array) -> None:
@@ -151,11 +151,7 @@ class SpectralPreconditioner:
         self.weights = [_Weights(basis, modes.values, ties) for basis in bases]
 
     def apply(self, residual: Array, image: Array) -> tuple[Array, Array]:
-        """Compute ``M^-1 r`` and ``K M^-1 r``.
-
-        Shapes: residual (n, groups, L), image (n, groups, L), solution (n, groups, L), its_image (n, groups,
-            L).
-        """
+        """Compute ``M^-1 r`` and ``K M^-1 r``, all of shape (n, groups, L)."""
         solution, its_image = np.empty_like(residual), np.empty_like(image)
         modes, workers = self.modes, self.workers
         for group, (basis, weights) in enumerate(zip(self.bases, self.weights, strict=True)):

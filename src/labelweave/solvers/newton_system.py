@@ -205,7 +205,7 @@ class _Iteration:
 
     def descend(self, reduction: Array, limit: int) -> int:
         """Iterate until every group rests or has a small residual; the iterations done are given."""
-        whole = self._whole_square()
+        whole = inner_products(self.panels, (self.residual, self.image))[0]
         targets, last, done = reduction**2 * self.square, self.square, 0
         while done < limit and self._goes_on(targets, _SEEN * whole):
             self.advance()
@@ -217,16 +217,13 @@ class _Iteration:
                 last = self.square
         return done
 
-    def _whole_square(self) -> Array:
-        """Compute ``<r, K r>``."""
-        return np.asarray(inner_products(self.panels, (self.residual, self.image))[0])
-
     def _goes_on(self, targets: Array, whole: Array) -> bool:
         """Tell whether a group has a residual above its target, also as it is without preconditioner."""
         works = ~self.rests()
         if self.preconditioner is None or (works & (self.square > targets)).any():
             return bool((works & (self.square > targets)).any())
-        return bool((works & (self._whole_square() > whole)).any())
+        square = inner_products(self.panels, (self.residual, self.image))[0]
+        return bool((works & (square > whole)).any())
 
     def rests(self) -> Array:
         """Tell which groups have come as far as they may."""

@@ -60,10 +60,7 @@ class CurvatureRoot:
         return np.asarray(vectors - shares * (shares * vectors).sum(axis=2, keepdims=True))
 
     def centred(self, vectors: Array, rows: slice) -> Array:
-        """Compute ``A v``, so that ``V v = A S v``, for some rows.
-
-        Shapes: vectors (rows, groups, columns), result (rows, groups, columns).
-        """
+        """Compute ``A v``, so that ``V v = A S v``, for some rows."""
         if self.shares is None:
             return vectors
         return np.asarray(vectors - self.shares[rows] ** 2 * vectors.sum(axis=2, keepdims=True))
@@ -72,11 +69,10 @@ class CurvatureRoot:
 class SymmetrizedGradients:
     """The paper's linear solver.
 
-    limit: iterations of conjugate gradients in a Newton step, the paper's k2.  More are made where the
-        direction does not descend, or not far, yet (footnote 17).
+    limit: iterations in a Newton step, the paper's k2; more where the direction does not descend far yet
+        (footnote 17).
     diagonal: whether the system is preconditioned by its diagonal.
-    reduction: the factor by which the residual is to shrink, or less where Newton's method asks for less; 0
-        makes the same number of iterations in every step.
+    reduction: the factor by which the residual is to shrink at most; 0 for as many iterations in every step.
     threshold: the logarithm of a probability, kappa of appendix B: entries below it are guarded.
     """
 
@@ -90,12 +86,12 @@ class SymmetrizedGradients:
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
         root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
-        start = _Start(system, root, point, float(np.exp(self.threshold)))
-        run = _Iteration(system, root, start.residual, start.free, self._variances(system, root))
+        change, image, residual, free = _start(system, root, point, float(np.exp(self.threshold)))
+        run = _Iteration(system, root, residual, free, diagonal=self.diagonal)
         targets, done = np.minimum(reduction, self.reduction) ** 2 * run.square, 0
         while True:
             done += run.descend(targets, min(self.limit, limit - done))
-            direction, along = start.change + run.sums, start.its_image + run.images
+            direction, along = change + run.sums, image + run.images
             poor = _best_lengths(system, point, direction, along) < _SHORT
             if done >= limit or not (poor & (run.square > 0)).any():
                 return _descending(system, point, direction, along)
@@ -109,20 +105,12 @@ class SymmetrizedGradients:
         ``x = r + V b`` with ``(I + V^T K V) b = -V^T K r``, which divides by nothing.
         """
         root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
-        right = np.empty_like(residual)
-
-        def one(rows: slice) -> None:
-            right[rows] = -root.transposed(image[rows], rows)
-
-        system.panels.each(one)
-        run = _Iteration(system, root, right, None, self._variances(system, root))
+        right = -root.transposed(image, slice(None))
+        run = _Iteration(system, root, right, None, diagonal=self.diagonal)
         # b is large beside x where K is, so the residual is to be small beside r as well
         length = inner_products(system.panels, (residual, residual))[0]
         done = run.descend(reduction**2 * np.minimum(run.square, length), limit)
         return residual + run.sums, image + run.images, done
-
-    def _variances(self, system: NewtonSystem, root: CurvatureRoot) -> Array | None:
-        return _system_diagonal(system, root) if self.diagonal else None
 
 
 def _best_lengths(system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array) -> Array:
@@ -151,40 +139,29 @@ def _system_diagonal(system: NewtonSystem, root: CurvatureRoot) -> Array:
     return np.asarray(1.0 + root.scale**2 * np.maximum(variances, 0.0))
 
 
-class _Start:
-    """Where conjugate gradients start, beside the point where the Newton step does.
+def _start(
+    system: NewtonSystem, root: CurvatureRoot, point: NewtonPoint, share: float
+) -> tuple[Array, Array, Array, Array | None]:
+    """Choose where conjugate gradients start: how far from the point, its image, the residual, what is free.
 
     With ``c = S b`` the dual variables at the start are ``A c``: the paper's ``c = a``, but -g where an
     entry is fixed and 0 where it is guarded.
     """
-
-    def __init__(self, system: NewtonSystem, root: CurvatureRoot, point: NewtonPoint, share: float) -> None:
-        squares, pull = root.scale**2, point.residual + point.dual  # pull is -g
-        fixed = squares < share * np.abs(pull)
-        guarded = squares <= share * squares.max(axis=(0, 2), initial=0.0)[:, None]
-        self.free = ~fixed if fixed.any() else None
-        spread = np.where(fixed, pull, np.where(guarded, 0.0, point.dual))
-        self._move(system, root, point, spread)
-        usable = ~fixed & (squares > 0)
-        own = np.divide(pull - spread, root.scale, out=np.zeros_like(pull), where=usable)
-        self.residual = own - self._pull_of(system, root)
-        if self.free is not None:
-            self.residual *= self.free
-
-    def _move(self, system: NewtonSystem, root: CurvatureRoot, point: NewtonPoint, spread: Array) -> None:
-        """Find how far the start is from the point; as far as rounding is no distance."""
-        self.change = root.centred(spread, slice(None)) - point.dual
-        rounding = _SAME * np.abs(point.dual).max(initial=0.0)
-        self.is_moved = bool(np.abs(self.change).max(initial=0.0) > rounding)
-        if self.is_moved:
-            self.its_image = system.problem.product(self.change, system.groups)
-        else:
-            self.change = np.zeros_like(point.dual)
-            self.its_image = np.zeros_like(point.dual)
-
-    def _pull_of(self, system: NewtonSystem, root: CurvatureRoot) -> Array:
-        """Compute ``V^T (u' - u)``, u' being the scores at the start."""
-        return root.transposed(self.its_image, slice(None)) if self.is_moved else self.its_image
+    squares, pull = root.scale**2, point.residual + point.dual  # pull is -g
+    fixed = squares < share * np.abs(pull)
+    guarded = squares <= share * squares.max(axis=(0, 2), initial=0.0)[:, None]
+    spread = np.where(fixed, pull, np.where(guarded, 0.0, point.dual))
+    change = root.centred(spread, slice(None)) - point.dual
+    if np.abs(change).max(initial=0.0) > _SAME * np.abs(point.dual).max(initial=0.0):
+        image = system.problem.product(change, system.groups)
+    else:
+        change, image = np.zeros_like(point.dual), np.zeros_like(point.dual)
+    usable = ~fixed & (squares > 0)
+    residual = np.divide(pull - spread, root.scale, out=np.zeros_like(pull), where=usable)
+    residual -= root.transposed(image, slice(None))
+    if not fixed.any():
+        return change, image, residual, None
+    return change, image, residual * ~fixed, ~fixed
 
 
 class _Iteration:
@@ -199,13 +176,15 @@ class _Iteration:
         root: CurvatureRoot,
         right: Array,
         free: Array | None,
-        diagonal: Array | None,
+        *,
+        diagonal: bool,
     ) -> None:
         self.system, self.root, self.residual = system, root, right
-        self.free, self.diagonal = free, diagonal
+        self.free = free
+        self.diagonal = _system_diagonal(system, root) if diagonal else np.broadcast_to(1.0, right.shape)
         self.sums, self.images = np.zeros_like(right), np.zeros_like(right)
         self.spread = np.empty_like(right)
-        self.step = right.copy() if diagonal is None else right / diagonal
+        self.step = right / self.diagonal
         self.square = inner_products(system.panels, (right, self.step))[0]
 
     def descend(self, targets: Array, limit: int) -> int:
@@ -256,4 +235,4 @@ class _Iteration:
         panels.each(turn)
 
     def _preconditioned(self, rows: slice) -> Array:
-        return self.residual[rows] if self.diagonal is None else self.residual[rows] / self.diagonal[rows]
+        return np.asarray(self.residual[rows] / self.diagonal[rows])

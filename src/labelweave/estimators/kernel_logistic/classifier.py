@@ -40,7 +40,7 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import expansion
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
-from labelweave.hyperparameters import LearnedParameters
+from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
@@ -51,7 +51,6 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 _COUNT = Interval(Integral, 1, None, closed="left")
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
-_RANK = 100  # of the preconditioner
 # the end of a search, hyper-parameters, and dual variables to start from
 Found = tuple[LearnedParameters | None, Array, Array | None]
 _NOTHING: tuple[Array | None, Array | None] = (None, None)
@@ -65,36 +64,33 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     ``-sum_i w_i log P(y_i | u(x_i)) + 1/2 |u|^2``
 
-    over score functions u, one a class, in the reproducing kernel space of the prior
-    ``sum_g K_g ⊗ R_g``.  P is the softmax for one class a row and a product of logistic functions
-    for many labels a row; labels that were not observed add nothing.  The
-    hyper-parameters of the prior minimise the cross-validated loss, by its gradient (section 4).
+    over score functions u, one a class, in the reproducing kernel space of the prior ``sum_g K_g ⊗ R_g``.  P
+    is the softmax for one class a row and a product of logistic functions for many labels; what was not
+    observed adds nothing.  The hyper-parameters of the prior minimise the cross-validated loss (section 4).
 
     Parameters
     ----------
     kernel : {"rbf", "linear", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
             callable, default="rbf"
-        The kernel between rows; its continuous parameters are learned, from where it stands.
-        With "precomputed" X is the kernel: between all training rows in fit, and from new to training
-        rows elsewhere.
+        The kernel between rows; its continuous parameters are learned, from where it stands.  With
+        "precomputed" X is the kernel of all training rows in fit, of new and training rows elsewhere.
     gamma : None, {"scale", "auto"} or float, default=None
         Width of the RBF, polynomial and Laplacian kernels to start from.  None is
-        1 / (2 sum of the features' variances), the paper's choice for sets of section 6.2 and 6.3;
-        "scale" and "auto" have scikit-learn's meaning.
+        1 / (2 sum of the features' variances) (section 6.2); "scale" and "auto" are scikit-learn's.
     degree : int, default=3
         Of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
     coef0 : float, default=1.0
         Of the polynomial kernel.
     scale : float, default=10.0
-        The factor v of the kernel, the prior variance of scores, to start from; it plays the part
-        of C elsewhere.
+        The factor v of the kernel, the prior variance of scores, which plays the part of C elsewhere.
+        Learned, it starts from here; on rows that separate the labels it has no upper end, and stops at the
+        search's bound.
     intercept_variance : float or "learn", default=1.0
         The prior variance of the intercepts, which are independent of each other; a number is kept, 0
         is for none.  "learn" starts at 1, and stays there with ``hyperparameters="fixed"``.
     taxonomy : Taxonomy, nested dict, list of pairs or paths, graph or None, default=None
-        A tree whose leaves are the classes: every node has a function of its own, and a class adds up
-        those on its path (section 3).  For one class a row y may also name inner nodes, for rows of
-        which no more is known.
+        A tree whose leaves are the classes: every node has a function, and a class adds up those on its path
+        (section 3).  y may name inner nodes too, for rows of which no more is known.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A given prior covariance R between labels; it is scaled, and otherwise kept.  Where it names
         the same labels as y they are matched by name.
@@ -102,13 +98,12 @@ class KernelLogisticClassifier(KernelProbabilities):
         Learn the covariance ``B B^T`` between labels, with B square or of so many columns
         (section 7.4.1).  Needs ``hyperparameters="learn"``.
     tie : {"shared", "scale", "class", "level", "subtree"} or pair of these, default="shared"
-        Which classes, or nodes of the taxonomy, share a scale and a kernel shape: all ("shared", the
-        paper's mc-tied), all the shape but none the scale ("scale", mc-semi), none ("class",
-        mc-sep), those of one depth ("level"), those under one child of the root ("subtree").
-        A pair ties scale and shape in two ways.
+        What shares a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape ("scale",
+        mc-semi), nothing ("class", mc-sep), nodes of one depth ("level") or under one child of the root
+        ("subtree").  A pair ties scale and shape in two ways.
     tree_prior : bool, default=True
-        Whether classes share the functions of the taxonomy's nodes; else every class has one function of its
-        own, and the taxonomy says how these are tied, what inner nodes mean and what mistakes cost.
+        Whether classes share the functions of the taxonomy's nodes; else every class has its own, and the
+        taxonomy says how these are tied, what inner nodes mean and what mistakes cost.
     feature_widths : bool, default=False
         Whether the RBF kernel has a width for every feature, learned with a log-normal prior around one
         width, which few rows do not leave far.  Needs ``hyperparameters="learn"``.
@@ -118,33 +113,29 @@ class KernelLogisticClassifier(KernelProbabilities):
     hyperparameters : {"learn", "fixed"}, default="learn"
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
-        The folds on which hyper-parameters are learned; a number means random parts, over which every one
-        of many labels is spread evenly, None 5 of them.  Splits are those of all rows, whatever
-        ``learning_rows``; where rows belong together give ``list(GroupKFold(5).split(X, y, groups))``.
+        The folds on which they are learned: a number of random parts, labels spread evenly (None for 5), or
+        splits of all rows; where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
     learning_blocks : int, default=1
-        Learn on so many disjoint blocks of ``learning_rows`` rows, or on as many equal parts of all rows:
-        what is minimised is the mean of their cross-validated losses.  The time grows with the number of
-        blocks, and with the square of the rows in each.  One block is too little for many hyper-parameters.
+        Learn on so many disjoint blocks of ``learning_rows`` rows, or on as many equal parts of all, by the
+        mean of their losses.  Many hyper-parameters need more than one block.
     max_learning_iter : int, default=100
-        The largest number of evaluations of the cross-validated loss.  With 3,000 rows and more
-        those on a first part of the rows count too.
+        The largest number of evaluations of the cross-validated loss, those on a first part of 3,000 rows and
+        more included.
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
         How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
         loss, or the most probable under the parent of the greatest mass (section 6.1).
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
-        Labels of a higher probability are predicted: 1/2, or a given one; or, on the observed entries of rows
-        that are held out, the one of best micro-averaged F1 score ("f1"), or one for every label, together
-        the best for a measure, drawn to the best one of all where few held-out rows have the label; after
-        that the model is fitted to all rows.  Hyper-parameters are learned before, on all rows.  Only
-        "auto" where a row has one of three classes or more.
+        Labels of a higher probability are predicted: 1/2, a given one, the one of best micro F1 on rows held
+        out ("f1"), or one for every label, together the best for a measure; the fit to all rows comes after.
+        Only "auto" where a row has one of three classes or more.
     validation_fraction : float, default=0.1
         The share of rows held out for thresholds, every label spread evenly.
-    low_rank : int or None, default=None
-        Replace kernel matrices, also while hyper-parameters are learned, by incomplete Cholesky factors of so
-        many columns, with the true diagonal (section 7.4.3); the model then keeps so many rows.
+    kernel_rank : int or None, default=None
+        Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true diagonal
+        (section 7.4.3), also while hyper-parameters are learned; the model then keeps so many rows.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the hyper-parameters and dual variables of the last one, where
         their shapes are as they were, and else anew; the optimum is the same.
@@ -156,10 +147,9 @@ class KernelLogisticClassifier(KernelProbabilities):
     max_iter : int, default=100
         The largest number of Newton steps.
     solver : {"auto", "function_gradients", "symmetrized_gradients", "exact"}, default="auto"
-        What solves Newton's systems: conjugate gradients in the function space of the kernel ("auto" and
-        "function_gradients"), the paper's symmetrised conjugate gradients with a diagonal preconditioner
-        (equation 5, appendix B), or Cholesky factors, one a class, of some thousand rows at most
-        and where the prior ties no labels together (appendix C).  All reach the same optimum.
+        What solves Newton's systems: conjugate gradients in the kernel's function space ("auto" too), the
+        paper's symmetrised ones (equation 5, appendix B), or a Cholesky factor a class (appendix C), for some
+        thousand rows and labels that the prior does not tie.
     memory_budget : float, default=8000.0
         Megabytes for kernel matrices.  About fifteen arrays of rows x labels come on top, times the
         folds while hyper-parameters are learned.
@@ -167,6 +157,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         Threads.  The result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
         Fixes the folds, the rows learned on and pivots.
+    low_rank : int or None
+        The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
     Attributes
     ----------
@@ -175,13 +167,13 @@ class KernelLogisticClassifier(KernelProbabilities):
     prior_ : ScorePrior
         The prior with them: kernels and label covariances.
     cross_validation_loss_ : float
-        The mean held-out loss of a row that was reached; NaN where nothing was learned.
+        The mean held-out loss of a row that was reached, with what priors of hyper-parameters add; NaN where
+        nothing was learned.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
-        Every evaluation of the cross-validation loss, stage by stage: with many rows on a part of them
-        first, and with many hyper-parameters first as if they were tied.  Only values of one ``stage`` are
-        comparable.
+        Every evaluation of the cross-validation loss, stage by stage: first on a part of many rows, then with
+        many hyper-parameters as if they were tied.  Only values of one ``stage`` are comparable.
     dual_coef_ : ndarray of shape (m, L)
         The dual variables of the support rows, ``w (y - P)`` at the optimum.
     expansion_ : list of KernelExpansion
@@ -212,8 +204,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     n_iter_ : int
         Newton steps done.
     duality_gap_ : float
-        The relative duality gap of the result: the objective is at most this share above
-        its minimum.
+        The relative duality gap: the objective is at most this share above its minimum.
     trace_ : list of TraceRecord
         Time, primal, dual, gap and share of active fits at every check of the gap.
 
@@ -255,7 +246,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         **KernelProbabilities._frame_constraints,
         **KernelProbabilities._threshold_constraints,
         "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, 0, 1, closed="neither")],
-        "low_rank": [_COUNT, None],
+        **KernelProbabilities._rank_constraints,
         "tol": [_POSITIVE],
         "max_iter": [_COUNT],
         "solver": [StrOptions(set(_SOLVERS))],
@@ -269,40 +260,24 @@ class KernelLogisticClassifier(KernelProbabilities):
         taxonomy=None, label_covariance=None, coupling=None, tie="shared", tree_prior=True,
         feature_widths=False, false_negative_cost=1.0, false_positive_cost=1.0, hyperparameters="learn",
         cv=5, learning_rows=None, learning_blocks=1, max_learning_iter=100, decision="most_probable",
-        threshold="auto", validation_fraction=0.1, low_rank=None, warm_start=False, checkpoint=None,
+        threshold="auto", validation_fraction=0.1, kernel_rank=None, warm_start=False, checkpoint=None,
         tol=1e-4, max_iter=100, solver="auto", memory_budget=8000.0, n_jobs=None, random_state=0,
+        low_rank="deprecated",
     ):  # fmt: skip
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.scale = scale
-        self.intercept_variance = intercept_variance
-        self.taxonomy = taxonomy
-        self.label_covariance = label_covariance
-        self.coupling = coupling
-        self.tie = tie
-        self.tree_prior = tree_prior
-        self.feature_widths = feature_widths
-        self.false_negative_cost = false_negative_cost
-        self.false_positive_cost = false_positive_cost
-        self.hyperparameters = hyperparameters
-        self.cv = cv
-        self.learning_rows = learning_rows
-        self.learning_blocks = learning_blocks
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.scale, self.intercept_variance = scale, intercept_variance
+        self.taxonomy, self.label_covariance, self.coupling = taxonomy, label_covariance, coupling
+        self.tie, self.tree_prior, self.feature_widths = tie, tree_prior, feature_widths
+        self.false_negative_cost, self.false_positive_cost = false_negative_cost, false_positive_cost
+        self.hyperparameters, self.cv = hyperparameters, cv
+        self.learning_rows, self.learning_blocks = learning_rows, learning_blocks
         self.max_learning_iter = max_learning_iter
         self.decision = decision
-        self.threshold = threshold
-        self.validation_fraction = validation_fraction
-        self.low_rank = low_rank
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.threshold, self.validation_fraction = threshold, validation_fraction
+        self.kernel_rank, self.low_rank = kernel_rank, low_rank
+        self.warm_start, self.checkpoint = warm_start, checkpoint
+        self.tol, self.max_iter, self.solver = tol, max_iter, solver
+        self.memory_budget, self.n_jobs, self.random_state = memory_budget, n_jobs, random_state
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -378,6 +353,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.classes_ = self._form.classes
         self._check_decision()
         self._check_threshold()
+        self._check_kernel_rank()
         if not data.weights.any():
             raise ValueError(
                 "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
@@ -393,18 +369,13 @@ class KernelLogisticClassifier(KernelProbabilities):
                     f"{name} is to be learned but hyperparameters='fixed'; use hyperparameters='learn', or "
                     "give a label_covariance or a kernel."
                 )
-        names = map(str, range(features.shape[1]) if features.names is None else features.names)
+        tree, widths_of = self.taxonomy_ if self.tree_prior else None, None
+        if self.feature_widths:
+            widths_of = list(map(str, range(features.shape[1]) if features.names is None else features.names))
         return PriorChoice(
-            float(self.scale),
-            self.intercept_variance,
-            self.tie,
-            self.taxonomy_ if self.tree_prior else None,
-            self.label_covariance,
-            self.coupling,
-            seed,
-            ties=self.taxonomy_,
-            widths_of=tuple(names) if self.feature_widths else None,
-        )
+            float(self.scale), self.intercept_variance, self.tie, tree, self.label_covariance, self.coupling,
+            seed, ties=self.taxonomy_, widths_of=widths_of,
+        )  # fmt: skip
 
     def _blocks(self, data: LikelihoodData, cv: Any, seed: int) -> list[LearningBlock]:
         """Give the rows to learn on, and which of them each fold holds out; no blocks to learn nothing."""
@@ -418,19 +389,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         self, progress: FitProgress, workers: Workers, seed: int, iterations: int, journal: Journal
     ) -> FitSettings:
         return FitSettings(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            learning_iterations=iterations,
-            solver=self.solver,
-            rank=_RANK,
-            low_rank=self.low_rank,
-            memory_budget=self.memory_budget,
-            workers=workers,
-            seed=seed,
-            on_check=progress,
-            on_search=progress.on_search,
-            journal=journal,
-        )
+            workers, seed, self.tol, self.max_iter, iterations, self.solver, kernel_rank=self._kernel_rank,
+            memory_budget=self.memory_budget, journal=journal, on_check=progress, on_search=progress.on_search
+        )  # fmt: skip
 
     def _fit(
         self, task: LikelihoodFit, features: FeatureMatrix, found: Found, progress: FitProgress
@@ -443,7 +404,7 @@ class KernelLogisticClassifier(KernelProbabilities):
 
         def fit_part(kept: Array) -> SolverResult:
             few = None if start is None or len(start) != len(features) else start[kept]
-            fitted = task.part(kept).fit("part", theta, few)
+            fitted = replace(task, data=task.data.rows(kept)).fit("part", theta, few)
             self._keep_scores(fitted, features, kept)
             return fitted.result
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,17 @@ from labelweave.estimators.targets import (
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram, incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource
-from labelweave.hyperparameters import (
+from labelweave.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
-    EvaluationLog,
     FoldedData,
     InnerSettings,
-    LearnedParameters,
     MeanCriterion,
-    PriorFamily,
-    RidgeCrossValidation,
+)
+from labelweave.hyperparameters.priors import PriorFamily
+from labelweave.hyperparameters.ridge_cross_validation import RidgeCrossValidation
+from labelweave.hyperparameters.search import (
+    EvaluationLog,
+    LearnedParameters,
     SearchRecord,
     SearchSettings,
     SearchState,
@@ -95,11 +96,7 @@ class LikelihoodData:
             return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed)
         assert self.signs is not None, "rows have classes or labels"
         return EntrywiseLoss(
-            self.loss_name,
-            self.signs,
-            weights,
-            is_separate=not ties_labels,
-            entry_weights=self.entry_weights,
+            self.loss_name, self.signs, weights, is_separate=not ties_labels, entry_weights=self.entry_weights
         )
 
     def weighted(self, costs: Mapping[str, Any], entry_weight: Any, kind: str) -> LikelihoodData:
@@ -124,53 +121,34 @@ class LikelihoodData:
         return replace(self, entry_weights=factors)
 
     def source(self, kernel: Kernel | None) -> GramSource:
-        """Give the entries of the rows' kernel matrix.
-
-        kernel: the kernel, None if the matrix was given.
-        """
+        """Give the entries of the rows' kernel matrix; None for one that was given."""
         if kernel is None:
             return PrecomputedSource(np.asarray(self.features.data))
         return KernelSource(kernel, self.features)
 
     def label_matrix(self) -> LabelMatrix:
-        """Give the labels, or the second of two classes.
-
-        Returns (n, L): the labels; entries of rows that are not certain mean nothing.
-        """
+        """Give the labels, or the second of two classes; those of rows that are not certain mean nothing."""
         if self.signs is None:
             return LabelMatrix.from_any(self.targets[:, None])
         return LabelMatrix.from_any(np.where(self.signs == 0, np.nan, self.signs))
 
     def certain_weights(self) -> PerRow:
-        """Give the weights of the rows whose labels are known in whole, as far as they are observed.
-
-        Returns the weights; 0 for other rows.
-        """
-        weights = np.zeros(len(self.weights))
-        weights[self.certain()] = self.weights[self.certain()]
-        return weights
+        """Give the weights of the rows whose labels are known in whole where observed; 0 for others."""
+        return np.asarray(np.where(np.isin(np.arange(len(self.weights)), self.partial), 0.0, self.weights))
 
     def certain(self) -> Array:
-        """List the rows whose labels are known in whole, as far as they are observed."""
-        whole = self.weights > 0
-        whole[self.partial] = False
-        return np.flatnonzero(whole)
+        """List these rows."""
+        return np.flatnonzero(self.certain_weights())
 
     def rows(self, which: Array) -> LikelihoodData:
         """Keep some rows, none of them known in part."""
         features = self.features.rows(which)
         if self.is_precomputed:
             features = FeatureMatrix(np.ascontiguousarray(np.asarray(features.data)[:, which]))
-        return replace(
-            self,
-            features=features,
-            weights=self.weights[which],
-            signs=None if self.signs is None else self.signs[which],
-            codes=None if self.codes is None else self.codes[which],
-            entry_weights=None if self.entry_weights is None else self.entry_weights[which],
-            partial=self.partial[:0],
-            allowed=self.allowed[:0],
-        )
+        names = ("weights", "signs", "codes", "entry_weights")
+        known = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        kept = {name: array[which] for name, array in known.items()}
+        return replace(self, features=features, partial=self.partial[:0], allowed=self.allowed[:0], **kept)
 
 
 def read_likelihood_data(
@@ -179,7 +157,6 @@ def read_likelihood_data(
     """Read the labels of rows.
 
     y (n,): one class a row, or many labels.
-    weights: the weights of the rows.
     taxonomy: the tree in which y may name inner nodes.
     is_flat: whether nothing ties labels together: two classes are then one label.
     Raises ValueError if y makes no sense, or has not one row for each row of features.
@@ -190,12 +167,6 @@ def read_likelihood_data(
         signs = labels.to_signs()
         weights = weights * (signs != 0).any(axis=1)
         return LikelihoodData(features, weights, signs, None, labels.n_labels), form
-    return _read_one_class(features, y, weights, taxonomy, is_flat=is_flat)
-
-
-def _read_one_class(
-    features: FeatureMatrix, y: Any, weights: Array, taxonomy: Taxonomy | None, *, is_flat: bool
-) -> tuple[LikelihoodData, TargetForm]:
     found = read_classes(y, taxonomy)
     check_lengths(len(features), len(found.codes))
     n_classes = len(found.classes)
@@ -213,7 +184,7 @@ class FitSettings:
     """How to fit.
 
     learning_iterations: evaluations in the search for hyper-parameters; 0 to keep those that are given.
-    low_rank: columns of incomplete Cholesky factors that stand for kernel matrices.
+    kernel_rank: columns of incomplete Cholesky factors that stand for kernel matrices.
     on_check, on_search: get every record of the final fit and of the search; a true result ends it.
     """
 
@@ -224,7 +195,7 @@ class FitSettings:
     learning_iterations: int = 0
     solver: str = "auto"
     rank: int = 100
-    low_rank: int | None = None
+    kernel_rank: int | None = None
     memory_budget: float = 8000.0
     on_check: Callable[..., bool] = lambda record, made: False
     on_search: Callable[[SearchRecord], bool] = lambda record: False
@@ -257,15 +228,6 @@ class LikelihoodFit:
     def ties_labels(self) -> bool:
         """Whether labels are solved for together."""
         return self.family.ties_labels or self.data.codes is not None
-
-    @cached_property
-    def n_terms(self) -> int:
-        """The number of kernel matrices."""
-        return len(self.family.prior(self.family.start).terms)
-
-    def part(self, kept: Array) -> LikelihoodFit:
-        """Give a fit of some rows."""
-        return replace(self, data=self.data.rows(kept))
 
     def fit(self, stage: str, theta: Array, start: Array | None) -> FittedLikelihood:
         """Fit all rows, as a stage of the journal.
@@ -301,17 +263,17 @@ class LikelihoodFit:
 
     def _gram(self, data: LikelihoodData, kernel: Kernel | None, fits: int) -> Gram:
         explicit = None if kernel is None else kernel.explicit_features(data.features)
-        budget = self.settings.memory_budget * 1e6 / self.n_terms
-        columns = fits * data.n_labels
-        return choose_gram(data.source(kernel), explicit, columns, budget, self.settings.workers)
+        budget = self.settings.memory_budget * 1e6 / len(self.family.prior(self.family.start).terms)
+        source, columns = data.source(kernel), fits * data.n_labels
+        return choose_gram(source, explicit, columns, budget, self.settings.workers)
 
     def _final_gram(self, kernel: Kernel | None) -> Gram:
         settings = self.settings
-        if settings.low_rank is None:
+        if settings.kernel_rank is None:
             return self._gram(self.data, kernel, 1)
-        pivoting = Pivoting(min(settings.low_rank, len(self.data.weights)), seed=settings.seed)
-        source = self.data.source(kernel)
-        return LowRankGram.from_source(source, 0.0, np.float64, settings.workers, pivoting)
+        pivoting = Pivoting(min(settings.kernel_rank, len(self.data.weights)), seed=settings.seed)
+        made = incomplete_cholesky(self.data.source(kernel), pivoting, settings.workers)
+        return LowRankGram(made, 0.0, np.float64, settings.workers)
 
     def learn(
         self, blocks: list[LearningBlock], last: tuple[Array | None, Array | None] = (None, None)
@@ -323,7 +285,7 @@ class LikelihoodFit:
         Gives the end, theta, and dual variables for a fit of all rows to start from, if there are any.
         """
         settings = self.settings
-        journal, known = settings.journal, settings.journal.states.get("search")
+        journal, known = settings.journal, settings.journal.known("search")
         assert known is None or isinstance(known, SearchState), "the search notes states of its own"
         log = EvaluationLog(known, lambda state: journal.note("search", state))
         search = StagedSearch(
@@ -360,20 +322,18 @@ class LikelihoodFit:
                 return self._gram(part, kernel, block.held_out.shape[1])
             return LowRankGram.at_rows(part.source(kernel), active, self.settings.workers)
 
+        def make_loss(weights: Array) -> ScoreLoss:
+            return part.loss(weights, ties_labels=self.ties_labels)
+
         folded = FoldedData(
-            part.features,
-            lambda weights: part.loss(weights, ties_labels=self.ties_labels),
-            part.weights,
-            block.held_out,
-            make_gram,
-            self.ties_labels,
+            part.features, make_loss, part.weights, block.held_out, make_gram, self.ties_labels
         )
         inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed, directions=self._directions())
         return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
 
     def _active_rows(self, part: LikelihoodData) -> Array | None:
         """Choose the active rows of low-rank kernel matrices once, so that a search sees one function."""
-        rank, settings = self.settings.low_rank, self.settings
+        rank, settings = self.settings.kernel_rank, self.settings
         if rank is None or rank >= len(part.weights):
             return None
         kernel = self.family.prior(self.family.start).terms[0].kernel

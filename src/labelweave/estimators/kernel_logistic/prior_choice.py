@@ -12,7 +12,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from labelweave.array_types import PerLabel
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, RBFKernel
-from labelweave.hyperparameters import (
+from labelweave.hyperparameters.priors import (
     FeatureWidths,
     GivenCovariance,
     LearnedCoupling,
@@ -50,7 +50,7 @@ class PriorChoice:
     coupling: Any
     seed: int
     ties: Taxonomy | None = None
-    widths_of: tuple[str, ...] | None = None
+    widths_of: list[str] | None = None
 
 
 def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) -> PriorFamily:
@@ -59,34 +59,36 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) 
     kernel: the kernel to start from; None for a kernel matrix that was given.
     Raises ValueError if two label structures are given, or one that does not fit the labels.
     """
-    if choice.intercept_variance == "learn":
-        start = replace(choice, intercept_variance=_FIRST_INTERCEPT_VARIANCE)
-        return LearnedIntercepts(prior_family(start, kernel, classes))
+    if choice.widths_of is not None and not isinstance(kernel, RBFKernel):
+        raise ValueError(
+            f"feature_widths=True is for kernel='rbf', and this one is {kernel!r}; leave feature_widths."
+        )
+    learns_intercepts = choice.intercept_variance == "learn"
+    if learns_intercepts:
+        choice = replace(choice, intercept_variance=_FIRST_INTERCEPT_VARIANCE)
+    family = _family_of_kernel(choice, kernel, [node_name(name) for name in classes])
     if choice.widths_of is not None:
-        if not isinstance(kernel, RBFKernel):
-            raise ValueError(
-                f"feature_widths=True is for kernel='rbf', and this one is {kernel!r}; leave feature_widths."
-            )
-        shared = prior_family(replace(choice, widths_of=None), kernel, classes)
-        return FeatureWidths(shared, choice.widths_of)
-    names = [node_name(name) for name in classes]
-    given = [
-        name for name in ("taxonomy", "label_covariance", "coupling") if getattr(choice, name) is not None
-    ]
+        family = FeatureWidths(family, choice.widths_of)
+    return LearnedIntercepts(family) if learns_intercepts else family
+
+
+def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> PriorFamily:
+    structures = ("taxonomy", "label_covariance", "coupling")
+    given = [name for name in structures if getattr(choice, name) is not None]
     if len(given) > 1:
         raise ValueError(
             f"{' and '.join(given)} are given; the labels have one structure, so give one of them."
         )
-    if choice.coupling is not None or choice.label_covariance is not None:
-        if choice.tie != "shared":
-            raise ValueError(
-                f"tie={choice.tie!r} does not go with {given[0]}, which shares one kernel; use tie='shared'."
-            )
-        if choice.coupling is not None:
-            return _coupling(choice, kernel, names)
-        covariance = _covariance(choice.label_covariance, names)
-        return GivenCovariance(kernel, covariance, choice.scale, choice.intercept_variance)
-    return _tied(choice, kernel, names)
+    if not given or given == ["taxonomy"]:
+        return _tied(choice, kernel, names)
+    if choice.tie != "shared":
+        raise ValueError(
+            f"tie={choice.tie!r} does not go with {given[0]}, which shares one kernel; use tie='shared'."
+        )
+    if choice.coupling is not None:
+        return _coupling(choice, kernel, names)
+    covariance = _covariance(choice.label_covariance, names)
+    return GivenCovariance(kernel, covariance, choice.scale, choice.intercept_variance)
 
 
 def _covariance(given: Any, names: list[str]) -> LabelCovariance:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.special import log_expit, log_softmax, logit, softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
-from labelweave.estimators.base import CALLER
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer
 from labelweave.estimators.targets import node_name
-from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
+from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
-from labelweave.hyperparameters import LearnedParameters, SearchRecord
+from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
@@ -44,7 +40,7 @@ class LikelihoodScorer(KernelScorer):
         return list(self.terms)
 
 
-class KernelProbabilities(ThresholdedClassifier):
+class KernelProbabilities(LearningClassifier):
     """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
 
     decision: str
@@ -175,31 +171,5 @@ class KernelProbabilities(ThresholdedClassifier):
         return kernel
 
     def _keep(self, result: SolverResult, learned: LearnedParameters | None) -> None:
-        self.cross_validation_loss_ = np.nan if learned is None else learned.value
-        self.learning_status_ = "fixed" if learned is None else learned.status
-        self.learning_trace_ = [] if learned is None else learned.trace
-        if self.learning_status_ == "interrupted":
-            message = (
-                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
-            )
-            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER - 1)
+        self._keep_learned(learned)
         self._keep_result(result)
-
-    def _storable_parameters(self) -> dict[str, Any]:
-        parameters = super()._storable_parameters()
-        if not (self.cv is None or isinstance(self.cv, Integral)):
-            parameters["cv"] = None  # a splitter has no use after the fit
-        return parameters
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`ThresholdedClassifier.to_state`."""
-        state = super().to_state()
-        state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
-        return state
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> KernelProbabilities:
-        """Make the fitted model again; see :meth:`ThresholdedClassifier.from_state`."""
-        model: Any = super().from_state(state)
-        model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
-        return model

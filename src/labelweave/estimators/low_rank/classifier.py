@@ -129,7 +129,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         The largest number of rounds.
     precision : {"float64", "float32"}, default="float64"
         Of the factors.  Sums over rows and features are in double precision in both.
-    low_rank : int or None, default=None
+    kernel_rank : int or None, default=None
         Number of columns of an incomplete Cholesky factor that stands for the kernel matrix; None for itself.
     memory_budget : float, default=8000.0
         Megabytes for the kernel matrix, which is computed anew in every product if it does not fit.
@@ -137,6 +137,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         Threads; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
         Fixes random starts, held-out rows and pivots.
+    low_rank : int or None
+        The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
     Attributes
     ----------
@@ -220,7 +222,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         "tol": [_NON_NEGATIVE],
         "max_iter": [_COUNT],
         "precision": [StrOptions({"float32", "float64"})],
-        "low_rank": [_COUNT, None],
+        **LowRankModel._rank_constraints,
         "memory_budget": [_POSITIVE],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -232,7 +234,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         label_covariance=None, false_positive_cost=1.0, false_negative_cost=1.0, hyperparameters="fixed",
         cv=5, learning_rows=None, max_learning_iter=100, start="svd", threshold="auto",
         validation_fraction=0.1, warm_start=False, checkpoint=None, tol=1e-4, max_iter=100,
-        precision="float64", low_rank=None, memory_budget=8000.0, n_jobs=None, random_state=0,
+        precision="float64", kernel_rank=None, memory_budget=8000.0, n_jobs=None, random_state=0,
+        low_rank="deprecated",
     ):  # fmt: skip
         self.rank, self.loss = rank, loss
         self.regularization, self.penalty = regularization, penalty
@@ -245,7 +248,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         self.threshold, self.validation_fraction = threshold, validation_fraction
         self.warm_start, self.checkpoint, self.start = warm_start, checkpoint, start
         self.tol, self.max_iter, self.precision = tol, max_iter, precision
-        self.low_rank, self.memory_budget = low_rank, memory_budget
+        self.kernel_rank, self.low_rank, self.memory_budget = kernel_rank, low_rank, memory_budget
         self.n_jobs, self.random_state = n_jobs, random_state
 
     @with_callbacks
@@ -311,6 +314,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         assert form is not None, "the form is known with the labels"
         self._form, self.classes_ = form, form.classes
         self._check_threshold()
+        self._check_kernel_rank()
         self._forget_expansion()
         self.label_covariance_ = self._covariance(labels.n_labels)
         factors = self._factors(labels, entries)

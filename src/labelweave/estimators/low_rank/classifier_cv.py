@@ -118,7 +118,7 @@ class LowRankClassifierCV(LowRankClassifier):
         The largest number of rounds of any fit.
     precision : {"float64", "float32"}, default="float64"
         Of the factors.
-    low_rank : int or None, default=None
+    kernel_rank : int or None, default=None
         Number of columns of an incomplete Cholesky factor that stands for the kernel matrix.
     memory_budget : float, default=8000.0
         Megabytes for the kernel matrix of a fold, and for that of its held-out rows.
@@ -126,6 +126,8 @@ class LowRankClassifierCV(LowRankClassifier):
         Threads; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
         Fixes folds, random starts, held-out rows and pivots.
+    low_rank : int or None
+        The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
     Attributes
     ----------
@@ -168,8 +170,8 @@ class LowRankClassifierCV(LowRankClassifier):
         negative_weight=1.0, label_covariance=None, false_positive_cost=1.0, false_negative_cost=1.0,
         hyperparameters="fixed", cv=5, learning_rows=None, max_learning_iter=100, scoring="loss",
         rule="best", path_tol=1e-3, start="svd", threshold="auto", validation_fraction=0.1,
-        warm_start=False, checkpoint=None, tol=1e-4, max_iter=100, precision="float64", low_rank=None,
-        memory_budget=8000.0, n_jobs=None, random_state=0,
+        warm_start=False, checkpoint=None, tol=1e-4, max_iter=100, precision="float64", kernel_rank=None,
+        memory_budget=8000.0, n_jobs=None, random_state=0, low_rank="deprecated",
     ):  # fmt: skip
         self.ranks, self.regularizations = ranks, regularizations
         self.loss, self.penalty = loss, penalty
@@ -183,7 +185,7 @@ class LowRankClassifierCV(LowRankClassifier):
         self.threshold, self.validation_fraction = threshold, validation_fraction
         self.warm_start, self.checkpoint, self.start = warm_start, checkpoint, start
         self.tol, self.max_iter, self.precision = tol, max_iter, precision
-        self.low_rank, self.memory_budget = low_rank, memory_budget
+        self.kernel_rank, self.low_rank, self.memory_budget = kernel_rank, low_rank, memory_budget
         self.n_jobs, self.random_state = n_jobs, random_state
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:

@@ -21,7 +21,7 @@ from labelweave.estimators.low_rank.starts import Start, first_label_factor
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import FactorMap, KernelMap, explicit_map
 from labelweave.features.gram import Pivoting, choose_gram
-from labelweave.features.gram.incomplete_cholesky import incomplete_cholesky
+from labelweave.features.gram.low_rank import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.factor import FactorCovariance
@@ -59,7 +59,7 @@ class LowRankSettings:
     constant: the constant feature; 0 for none.
     negative_weight: weight of entries that are not positive.
     tol: share of the objective by which a round must lower it for another one.
-    low_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
+    kernel_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
     memory_budget: megabytes for a kernel matrix.
     on_round: gets every record, and what makes the model there; a true result ends the fit.
     """
@@ -74,7 +74,7 @@ class LowRankSettings:
     tol: float
     max_iter: int
     dtype: npt.DTypeLike
-    low_rank: int | None
+    kernel_rank: int | None
     memory_budget: float
     workers: Workers
     seed: int
@@ -185,8 +185,8 @@ class ReadyRows:
         source, settings = self.data.source, self.settings
         assert source is not None, "there are features or a kernel"
         self.active = np.arange(source.n_rows)
-        if settings.low_rank is not None:
-            pivoting = Pivoting(min(settings.low_rank, source.n_rows), seed=settings.seed)
+        if settings.kernel_rank is not None:
+            pivoting = Pivoting(min(settings.kernel_rank, source.n_rows), seed=settings.seed)
             made = incomplete_cholesky(source, pivoting, settings.workers)
             self.explicit = FeatureMatrix(made.factor)
             self.active, self.triangle = made.active_rows, made.factor[made.active_rows]

@@ -31,10 +31,9 @@ from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
 from labelweave.estimators.targets import TargetForm, costs_by_label
-from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
+from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
-from labelweave.hyperparameters import LearnedParameters, SearchRecord
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.losses.entry_losses import ENTRY_LOSSES
@@ -93,7 +92,7 @@ class End:
         return Start(continued(wider, first, settings.rank))
 
 
-class LowRankModel(ThresholdedClassifier):
+class LowRankModel(LearningClassifier):
     """Base of low-rank classifiers: a :class:`FactorScorer` less thresholds.
 
     _end: where the last fit ended; kept with a copy of the model only if it is to be gone on from.
@@ -121,8 +120,8 @@ class LowRankModel(ThresholdedClassifier):
         n_rows, n_labels = data.labels.shape
         n_labels = n_labels if data.root is None else min(n_labels, data.root.shape[1])
         width = None if data.explicit is None else data.explicit.shape[1]
-        if width is None and self.low_rank is not None:
-            width = min(self.low_rank, n_rows)
+        if width is None and self._kernel_rank is not None:
+            width = min(self._kernel_rank, n_rows)
         most = largest_rank(n_rows, width, n_labels, self.fit_intercept)
         return min(columns_for_rank(wanted, data.labels.n_labels), most)
 
@@ -163,7 +162,7 @@ class LowRankModel(ThresholdedClassifier):
         return LowRankSettings(
             rank=rank, loss=self.loss, penalty=self.penalty, regularization=regularization, constant=constant,
             negative_weight=float(self.negative_weight), start=self.start, tol=self.tol,
-            max_iter=self.max_iter, dtype=np.dtype(self.precision), low_rank=self.low_rank,
+            max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self._kernel_rank,
             memory_budget=self.memory_budget, workers=workers, seed=seed, on_round=progress, journal=journal,
         )  # fmt: skip
 
@@ -210,7 +209,7 @@ class LowRankModel(ThresholdedClassifier):
     ) -> tuple[LowRankData, LowRankSettings]:
         """Learn the kernel and lambda, if asked."""
         kernel = None if self.kernel == "precomputed" else self.kernel_
-        learned: LearnedParameters | None = None
+        learned = None
         if self.hyperparameters == "learn":
             progress: Any = settings.on_round
             cv = reusable_splits(cv)
@@ -226,36 +225,11 @@ class LowRankModel(ThresholdedClassifier):
         if kernel is not None:
             shape = np.exp(kernel.log_parameters()).tolist()
             self.hyperparameters_ |= zip(kernel.parameter_names(), shape, strict=True)
-        self.cross_validation_loss_ = np.nan if learned is None else learned.value
-        self.learning_status_ = "fixed" if learned is None else learned.status
-        self.learning_trace_ = [] if learned is None else learned.trace
+        self._keep_learned(learned, CALLER + 1)
         if self.learning_status_ == "interrupted":
             settings = replace(settings, journal=Journal())  # what follows is not for going on
-            message = (
-                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
-            )
-            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)
         return data, settings
-
-    def _storable_parameters(self) -> dict[str, Any]:
-        parameters = super()._storable_parameters()
-        if not (self.cv is None or isinstance(self.cv, Integral)):
-            parameters["cv"] = None  # a splitter has no use after the fit
-        return parameters
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:
         return FactorScorer.of_parts(state["fitted"])
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
-        state = super().to_state()
-        state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
-        return state
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LowRankModel:
-        """Make the fitted model again; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
-        model: Any = super().from_state(state)
-        model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
-        return model

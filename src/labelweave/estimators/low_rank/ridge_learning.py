@@ -19,14 +19,9 @@ from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodDat
 from labelweave.estimators.low_rank.fit import LowRankData, LowRankSettings
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, choose_gram
-from labelweave.hyperparameters import (
-    FoldedRidge,
-    LearnedParameters,
-    PriorFamily,
-    RidgeCrossValidation,
-    RidgePriors,
-    SearchRecord,
-)
+from labelweave.hyperparameters.priors import PriorFamily
+from labelweave.hyperparameters.ridge_cross_validation import FoldedRidge, RidgeCrossValidation, RidgePriors
+from labelweave.hyperparameters.search import LearnedParameters, SearchRecord
 from labelweave.labels import LabelMatrix
 
 _MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate gradients

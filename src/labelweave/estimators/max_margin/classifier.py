@@ -99,7 +99,8 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" takes the parameters of one kernel, C and a learned covariance from
         :class:`KernelLogisticClassifier`, which learns them by the gradient of its cross-validated loss: a
-        surrogate for the hinge, with C half the scale of the scores.
+        surrogate for the hinge, with C half the scale of the scores.  On rows that separate the labels that
+        scale has no upper end and stops at the search's bound.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1.  The intercept is then regularised and coupled
         by R like any weight (section 3 of the paper).
@@ -334,9 +335,12 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         assert form is not None, "the form is known with the labels"
         self._form, self.classes_ = form, form.classes
         self._check_threshold()
+        weights, start = weights_of_entries(rows.weights, entries), before and [before.variables, before.C]
+        y = [labels.positives, labels.observed]
+        journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
         learned = None
         if self.hyperparameters == "learn":
-            learned = learn_margins(self, rows.features, labels, rows.weights)
+            learned = learn_margins(self, rows.features, labels, rows.weights, journal)
         covariances = self._covariances(labels) if learned is None else [learned.covariance]
         self.C_ = C = float(self.C) if learned is None else learned.C
         self.label_covariance_ = covariances if self._is_sum else covariances[0]
@@ -352,9 +356,6 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         if learned is not None and learned.kernel is not None:
             self.kernel_ = learned.kernel
         dual = None if before is None else before.carried(labels.shape, form, C)
-        journal = self._open_journal(
-            X=rows.features.data, y=[labels.positives, labels.observed], weights=data.upper, start=dual
-        )
         progress = FitProgress(self, arguments, tol=self.tol, has_part=self._holds_out)
         result = self._solve(data, rows.weights, progress, journal, dual)
         self._keep_result(result)

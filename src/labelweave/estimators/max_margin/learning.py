@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.labels import LabelCovariance, LabelMatrix
@@ -35,8 +36,12 @@ class LearnedMargins:
     C: float
 
 
-def learn_margins(model: Any, features: FeatureMatrix, labels: LabelMatrix, weights: Any) -> LearnedMargins:
+def learn_margins(
+    model: Any, features: FeatureMatrix, labels: LabelMatrix, weights: Any, journal: Journal
+) -> LearnedMargins:
     """Learn from all rows, as the parameters of a max-margin classifier say.
+
+    journal: notes the search and the fit of the surrogate, as stages of their own.
 
     Raises ValueError if there is more than one kernel.
     """
@@ -58,7 +63,9 @@ def learn_margins(model: Any, features: FeatureMatrix, labels: LabelMatrix, weig
         memory_budget=model.memory_budget,
         n_jobs=model.n_jobs,
         random_state=model.random_state,
-    ).fit(features.data, labels, weights)
+    )
+    surrogate._outer_journal = journal.part("surrogate")
+    surrogate.fit(features.data, labels, weights)
     (term,) = surrogate.prior_.terms
     variance = float(np.mean(term.covariance.diagonal()))
     covariance: LabelCovariance = LabelCovariance.identity(labels.n_labels)

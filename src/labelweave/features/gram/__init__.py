@@ -7,11 +7,14 @@ panel by panel in every product otherwise; who asks does not see the difference.
 """
 
 from labelweave.features.gram.choose import choose_gram
-from labelweave.features.gram.dense_features import FeatureGram
-from labelweave.features.gram.incomplete_cholesky import IncompleteFactor, Pivoting, incomplete_cholesky
-from labelweave.features.gram.low_rank import LowRankGram
+from labelweave.features.gram.low_rank import (
+    IncompleteFactor,
+    LowRankGram,
+    Pivoting,
+    incomplete_cholesky,
+)
 from labelweave.features.gram.sparse_features import SparseFeatureGram
-from labelweave.features.gram.stored import Gram, StoredGram, StreamedGram
+from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, StreamedGram
 
 __all__ = [
     "FeatureGram",

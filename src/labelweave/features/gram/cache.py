@@ -38,11 +38,8 @@ class CacheContent:
 class CachedRows:
     """The most recently used rows of ``K + constant``, in one array of a fixed size.
 
-    source: where the entries of K come from, n rows.
     budget_bytes: memory for rows, the block that is handed out last included.
-    dtype: the precision of the entries.
     block_rows: the most rows asked for at once.
-    workers: the threads; by default one.
     hits, misses: rows found in the cache, and rows computed.
     Raises ValueError if the budget is too small for a block, with the smallest that is not.
     """
@@ -112,10 +109,7 @@ class CachedRows:
         self._slot_of[self._row_of[held]] = held
 
     def row(self, index: int) -> PerRow:
-        """Give one row.
-
-        Returns the row, to be read only; valid while fewer other rows are asked for than there are slots.
-        """
+        """Give one row, valid while fewer other rows are asked for than there are slots."""
         slot = int(self._slot_of[index])
         if slot < 0:
             slot = int(self._fill(np.array([index]))[0])
@@ -126,11 +120,7 @@ class CachedRows:
         return np.asarray(self._table[slot])
 
     def rows(self, indices: Array) -> Array:
-        """Give a block of rows; those that are missing are computed together.
-
-        indices (k,): the rows, at most ``block_rows`` different ones.
-        Returns (k, n): A copy of the rows.
-        """
+        """Copy at most ``block_rows`` different rows; those that are missing are computed together."""
         self._time += 1
         slots = self._slot_of[indices]
         self._used[slots[slots >= 0]] = self._time  # kept from giving way to the others

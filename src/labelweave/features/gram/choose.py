@@ -24,10 +24,9 @@ import numpy.typing as npt
 
 from labelweave.arrays import Workers
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.gram.dense_features import FeatureGram
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.sparse_features import TILE, SparseFeatureGram
-from labelweave.features.gram.stored import Gram, StoredGram, StreamedGram
+from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, StreamedGram
 
 # Measured on one core of an EPYC with AVX-512, float64, n = 10,000, 100 entries a row, p = 160:
 # OpenBLAS makes 22 multiplications a nanosecond, the sparse product 5.5 (in float32 47 and 11); copies to
@@ -73,7 +72,20 @@ def choose_gram(
     Raises ValueError if the budget is too small for any form, with the smallest that is not.
     """
     width, kind = max(n_columns, _NARROWEST), np.dtype(dtype)
-    forms = _matrix_forms(source, explicit_features, width, budget_bytes, kind, constant, workers)
+    n_rows, making = source.n_rows, _work_of_making(source.n_rows, explicit_features)
+    products = _PRODUCTS * float(n_rows) ** 2 * width
+    forms = [
+        _Form(
+            making + products,
+            float(n_rows) ** 2 * kind.itemsize,
+            lambda: StoredGram.from_source(source, constant, kind, workers),
+        ),
+        _Form(
+            _PRODUCTS * making + products,
+            _SMALLEST_STREAM_BYTES,
+            lambda: StreamedGram(source, constant, kind, workers, min(_STREAM_BYTES, budget_bytes)),
+        ),
+    ]
     if explicit_features is not None:
         forms += _feature_forms(explicit_features, width, kind, constant, workers)
     fitting = [form for form in forms if form.n_bytes <= budget_bytes]
@@ -81,34 +93,9 @@ def choose_gram(
         least = np.ceil(min(form.n_bytes for form in forms) / 1e5) / 10
         raise ValueError(
             f"memory_budget is {budget_bytes / 1e6:g} MB, too small for the kernel matrix of "
-            f"{source.n_rows} rows; give at least {least:g} MB."
+            f"{n_rows} rows; give at least {least:g} MB."
         )
     return min(fitting, key=lambda form: form.work).make()
-
-
-def _matrix_forms(
-    source: GramSource,
-    features: FeatureMatrix | None,
-    width: int,
-    budget_bytes: float,
-    dtype: np.dtype[Any],
-    constant: float,
-    workers: Workers,
-) -> list[_Form]:
-    entries, making = float(source.n_rows) ** 2, _work_of_making(source.n_rows, features)
-    panel_bytes = min(_STREAM_BYTES, budget_bytes)
-    return [
-        _Form(
-            making + _PRODUCTS * entries * width,
-            entries * dtype.itemsize,
-            lambda: StoredGram.from_source(source, constant, dtype, workers),
-        ),
-        _Form(
-            _PRODUCTS * (making + entries * width),
-            _SMALLEST_STREAM_BYTES,
-            lambda: StreamedGram(source, constant, dtype, workers, panel_bytes),
-        ),
-    ]
 
 
 def _work_of_making(n_rows: int, features: FeatureMatrix | None) -> float:

@@ -1,36 +1,203 @@
-"""A kernel matrix of low rank beside its diagonal (Seeger 2008, section 7.4.3).
+"""Kernel matrices of low rank: incomplete Cholesky factors, and the matrix that one stands for.
 
-    K ~ G G^T + diag(K - G G^T),
-
-G an incomplete Cholesky factor: the diagonal is that of K, the rest what the active rows tell of it.
-A model keeps the active rows only.
+``K ~ G G^T + diag(K - G G^T)`` with few columns, of which only the active rows' columns of K are ever
+computed (Seeger 2008, section 7.4.3): the diagonal is that of K, the rest what the active rows tell of it,
+and a model keeps these only.  Pivots are the largest, or drawn at random, some at a time (Chen, Epperly,
+Tropp and Webber, Communications on Pure and Applied Mathematics 78, 2025): proposals, accepted with the odds
+of drawing them one by one (Epperly, Tropp and Webber, "Embrace rejection", 2024); the entries between
+proposals settle that before any column is computed.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
 
 from labelweave.array_types import Array, RowsByClasses
-from labelweave.arrays import Workers
-from labelweave.features.gram.incomplete_cholesky import IncompleteFactor, Pivoting, incomplete_cholesky
+from labelweave.arrays import Workers, panels
 from labelweave.features.gram.sources import GramSource
-from labelweave.features.gram.stored import Gram
+from labelweave.features.gram.stored import Gram, StreamedGram
 
 _JITTER = 1e-8  # of the largest diagonal entry
+_ORDERS = ("random", "greedy")
+_CANDIDATES = 128  # pivots that are proposed at once
+_GREEDY_SHARE = 0.5  # of the largest residual, that a pivot has at least
+_ROUNDING = 1e-10  # of the largest diagonal entry; a smaller residual is no pivot
+
+
+@dataclass(frozen=True)
+class Pivoting:
+    """How an incomplete factor is made.
+
+    rank: the largest number of columns.
+    order: whether pivots are drawn with odds proportional to the diagonal that is left, or each has at least
+        half of its largest entry.
+    tolerance: the share of the trace that may be left; fewer columns are made if they suffice.
+    Raises ValueError if a value is out of range.
+    """
+
+    rank: int
+    order: str = "random"
+    tolerance: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rank < 1:
+            raise ValueError(f"rank is {self.rank}; a low-rank kernel matrix needs at least 1 column.")
+        if self.order not in _ORDERS:
+            raise ValueError(f"order is {self.order!r}; pivots are taken in the order 'random' or 'greedy'.")
+        if not 0 <= self.tolerance < 1:
+            raise ValueError(
+                f"tolerance is {self.tolerance}; the share of the trace left must be at least 0 and below 1."
+            )
+
+
+@dataclass(frozen=True)
+class IncompleteFactor:
+    """An incomplete factor G of a kernel matrix K.
+
+    factor (n, r): G; its rows at the pivots, in their order, are lower triangular.
+    active_rows (r,): the pivots, in the order in which they were taken.
+    left (n,): the diagonal of ``K - G G^T``, at least 0.
+    """
+
+    factor: Array
+    active_rows: npt.NDArray[np.int64]
+    left: npt.NDArray[np.float64]
+
+
+def incomplete_cholesky(source: GramSource | Gram, pivoting: Pivoting, workers: Workers) -> IncompleteFactor:
+    """Factorise a positive semi-definite matrix incompletely.
+
+    source: the matrix, or its entries; the factor of a matrix has its precision.
+    pivoting: how many pivots, and which.
+    Returns the factor; of fewer columns than allowed if nothing but rounding is left.
+    """
+    gram = source if isinstance(source, Gram) else StreamedGram(source, 0.0, np.float64, workers)
+    growing = _GrowingFactor(gram, pivoting, workers)
+    generator = np.random.default_rng(pivoting.seed)
+    while growing.is_wanted():
+        if pivoting.order == "random":
+            candidates = _drawn(growing.odds(), generator)
+            thresholds = generator.random(len(candidates))
+        else:
+            candidates, thresholds = growing.largest(), None
+        growing.extend(candidates, thresholds)
+    return growing.finished()
+
+
+def _drawn(odds: Array, generator: np.random.Generator) -> Array:
+    count = min(_CANDIDATES, int(np.count_nonzero(odds)))
+    return generator.choice(len(odds), count, p=odds / odds.sum())
+
+
+class _GrowingFactor:
+    """A factor that gets columns, some at a time."""
+
+    def __init__(self, gram: Gram, pivoting: Pivoting, workers: Workers) -> None:
+        self.gram, self.workers = gram, workers
+        self.left = gram.diagonal().astype(np.float64)
+        self.smallest_pivot = max(_ROUNDING, 10 * np.finfo(gram.dtype).eps) * self.left.max(initial=0.0)
+        self.enough = pivoting.tolerance * self.left.sum()
+        self.factor = np.empty((gram.n_rows, min(pivoting.rank, gram.n_rows)), gram.dtype)
+        self.active = np.empty(self.factor.shape[1], np.int64)
+        self.is_open = np.ones(gram.n_rows, dtype=bool)
+        self.rank = 0
+
+    def odds(self) -> Array:
+        """Give the diagonal that is left, 0 where it is rounding."""
+        return np.where(self.is_open & (self.left > self.smallest_pivot), self.left, 0.0)
+
+    def largest(self) -> Array:
+        """Give the rows of which most is left, the first one first among equals."""
+        odds = self.odds()
+        return np.argsort(-odds, kind="stable")[: min(_CANDIDATES, np.count_nonzero(odds))]
+
+    def is_wanted(self) -> bool:
+        """Tell whether another column may be added and would matter."""
+        left = self.odds().sum() if self.rank < self.factor.shape[1] else 0.0
+        return bool(left > self.enough)
+
+    def extend(self, candidates: Array, thresholds: Array | None) -> None:
+        """Add the columns of those candidates that are accepted."""
+        known = self.factor[candidates, : self.rank].astype(np.float64)
+        corner = self.gram.block(candidates) - known @ known.T
+        self.is_open[candidates[corner.diagonal() <= self.smallest_pivot]] = False
+        room = self.factor.shape[1] - self.rank
+        accepted, triangle = _accepted(corner, self.smallest_pivot, thresholds, room)
+        if len(accepted):
+            self._append(candidates[accepted], triangle)
+
+    def _append(self, pivots: Array, triangle: Array) -> None:
+        """Add the columns of some pivots whose residual block is triangle triangle^T."""
+        new = slice(self.rank, self.rank + len(pivots))
+        columns, known = self.gram.columns(pivots), self.factor[pivots, : self.rank].copy()
+
+        def one(rows: slice) -> None:
+            residual = columns[rows] - self.factor[rows, : self.rank] @ known.T
+            solved = sl.solve_triangular(triangle, residual.T, lower=True, check_finite=False).T
+            self.factor[rows, new] = self._bounded(solved, rows)
+
+        self.workers.each(one, panels(len(columns)))
+        # at pivots the values are known, free of rounding
+        self.factor[self.active[: self.rank], new] = 0
+        self.factor[pivots, new] = triangle
+        self.active[new] = pivots
+        self.rank = new.stop
+        self.is_open[pivots] = False
+
+    def _bounded(self, solved: Array, rows: slice) -> Array:
+        """Take the squares of new entries off what is left, and keep them within that.
+
+        They are more if the matrix is not quite positive semi-definite, as one in single precision is.
+        """
+        squares = np.einsum("ij,ij->i", solved, solved, dtype=np.float64)
+        limit = np.maximum(self.left[rows], 0.0) + self.smallest_pivot
+        over = squares > limit
+        solved[over] *= np.sqrt(limit[over] / squares[over])[:, None]
+        self.left[rows] -= np.minimum(squares, limit)
+        return solved
+
+    def finished(self) -> IncompleteFactor:
+        """Give the factor, with the diagonal that is left computed anew."""
+        factor = self.factor[:, : self.rank]
+        if self.rank < self.factor.shape[1]:
+            factor = factor.copy()
+        left = self.gram.diagonal() - np.einsum("ij,ij->i", factor, factor, dtype=np.float64)
+        left[self.active[: self.rank]] = 0
+        return IncompleteFactor(factor, self.active[: self.rank].copy(), np.maximum(left, 0.0))
+
+
+def _accepted(corner: Array, smallest: float, thresholds: Array | None, room: int) -> tuple[list[int], Array]:
+    """Choose pivots among candidates.
+
+    Candidate k is accepted in its turn if its residual is above ``thresholds[k]`` of what it was; without
+    thresholds, the largest residual comes next as long as it is a fair share of the first one.
+    """
+    corner = corner.copy()
+    before = corner.diagonal().copy()
+    factor, accepted = np.zeros_like(corner), list[int]()
+    for turn in range(len(corner)):
+        chosen = turn if thresholds is not None else int(np.argmax(corner.diagonal()))
+        share = _GREEDY_SHARE * before.max() if thresholds is None else thresholds[turn] * before[turn]
+        if corner[chosen, chosen] > max(smallest, share) and len(accepted) < room:
+            column = corner[:, chosen] / np.sqrt(corner[chosen, chosen])
+            column[accepted] = 0
+            corner -= np.outer(column, column)
+            factor[:, len(accepted)] = column
+            accepted.append(chosen)
+    return accepted, factor[accepted, : len(accepted)]
 
 
 class LowRankGram(Gram):
     """The matrix ``G G^T + diag(left) + constant``.
 
-    incomplete: G, the active rows and the diagonal that G leaves.
     constant: added to every entry; it is no part of what G approximates.
     dtype: the precision in which G is held.
-    active_rows (r,): the rows whose columns of the matrix made G.
     triangle (r, r): G at the active rows, lower triangular.
-    left (n,): what is added to the diagonal of ``G G^T``.
-    Shapes: factor (n, r).
     """
 
     def __init__(
@@ -43,18 +210,6 @@ class LowRankGram(Gram):
         squares: Array = np.einsum("ij,ij->i", incomplete.factor, incomplete.factor)
         self._diagonal: npt.NDArray[np.float64] = squares + self.left + constant
         self.factor = np.ascontiguousarray(incomplete.factor, dtype=self.dtype)
-
-    @classmethod
-    def from_source(
-        cls, source: GramSource, constant: float, dtype: npt.DTypeLike, workers: Workers, pivoting: Pivoting
-    ) -> LowRankGram:
-        """Factorise a kernel matrix incompletely, in double precision.
-
-        source: the matrix; its diagonal and r of its columns are computed.
-        dtype: the precision in which the factor is held.
-        pivoting: how many pivots, and which.
-        """
-        return cls(incomplete_cholesky(source, pivoting, workers), constant, dtype, workers)
 
     @classmethod
     def at_rows(cls, source: GramSource, active_rows: Array, workers: Workers) -> LowRankGram:
@@ -107,12 +262,10 @@ class LowRankGram(Gram):
         return across, among, own
 
     def active_coefficients(self, dual: RowsByClasses) -> npt.NDArray[np.float64]:
-        """Turn coefficients of all rows into those of the active ones.
+        """Turn coefficients of all rows into those of the active ones, in their order: shape (r, C).
 
         Scores at new points are ``K(x, I) @ coefficients + constant * dual.sum(axis=0)``, I being the
         active rows: the kernel of new points with row j is taken as ``K(x, I) triangle^-T G_j^T``.
-
-        Returns (r, C): coefficients of the active rows, in the order of ``active_rows``.
         """
         inner = self.workers.inner(self.factor, dual, np.float64)
         if not len(inner):

@@ -35,10 +35,7 @@ class GramSource(Protocol):
 
 
 class KernelSource:
-    """A kernel between the rows of a feature matrix.
-
-    kernel: the kernel, its parameters numbers.
-    """
+    """A kernel, its parameters numbers, between the rows of a feature matrix."""
 
     def __init__(self, kernel: Kernel, features: FeatureMatrix) -> None:
         self.kernel, self.n_rows = kernel, len(features)
@@ -64,10 +61,7 @@ def _same(rows: Any, columns: Any) -> bool:
 
 
 class PrecomputedSource:
-    """A kernel matrix that was given.
-
-    matrix (n, n): the kernel of all rows with all rows.
-    """
+    """A kernel matrix that was given, of all rows with all rows."""
 
     def __init__(self, matrix: Array) -> None:
         self.matrix, self.n_rows = matrix, len(matrix)
@@ -80,10 +74,7 @@ class PrecomputedSource:
 
 
 class RowsOfSource:
-    """Some rows, and the same columns, of a kernel matrix.
-
-    Shapes: kept (n,).
-    """
+    """Some rows, and the same columns, of a kernel matrix."""
 
     def __init__(self, source: GramSource, kept: Array) -> None:
         self.source, self.kept, self.n_rows = source, kept, len(kept)
@@ -97,21 +88,14 @@ class RowsOfSource:
 
 
 def is_known_semidefinite(kernel: Kernel) -> bool:
-    """Tell whether a kernel is made of the library's own, which are positive semi-definite.
-
-    Returns false if any part of it is a function or a class of the user's.
-    """
+    """Tell whether a kernel is made of the library's own alone, which are positive semi-definite."""
     parts = [kernel, *(part for part in kernel.get_params().values() if isinstance(part, Kernel))]
     own = (type(part).__module__.startswith("labelweave.") for part in parts)
     return all(own) and not any(isinstance(part, CallableKernel) for part in parts)
 
 
 def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:
-    """Check the shape and symmetry of a kernel matrix.
-
-    matrix: the kernel between all training rows.
-    Raises ValueError if it is not square or not symmetric, naming an entry.
-    """
+    """Give a kernel matrix; a ValueError if it is not square or not symmetric, naming an entry."""
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
             f"X has shape {matrix.shape} but kernel='precomputed' needs the square kernel matrix of the "

@@ -15,10 +15,9 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.arrays.linear_algebra import as_type, columns_of, contiguous, eigh
-from labelweave.features.gram.dense_features import FeatureGram
-from labelweave.features.gram.stored import Gram, StoredGram
+from labelweave.features.gram.low_rank import Pivoting, incomplete_cholesky
+from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram
 
-_PIVOTS_AT_ONCE = 64
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue
 _ROUNDING = 1e-7  # of the largest eigenvalue, in single precision
 _FIRST_REST = 0.6  # of the smallest eigenvalue found
@@ -40,20 +39,14 @@ class GramSpectrum:
 
 
 def full_spectrum(gram: StoredGram) -> GramSpectrum:
-    """Compute all eigenvalues of a stored matrix.
-
-    gram: the matrix; a few thousand rows at most, the cost grows with their cube.
-    """
+    """Compute all eigenvalues of a stored matrix, at a cost that grows with the cube of its rows."""
     values, vectors = eigh(as_type(gram.table, np.float64))
     kept = values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
     return GramSpectrum(contiguous(columns_of(vectors, kept)), values[kept], 0.0, is_exact=True)
 
 
 def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
-    """Compute the eigenvalues of dot products from the features, of which there are few.
-
-    Returns exact to rounding, of rank at most the number of features.
-    """
+    """Compute the eigenvalues of dot products from the features, of which there are few, to rounding."""
     table = gram.exact_table.copy()
     rounding = table.shape[1] * np.finfo(float).eps  # eigenvalues that small are noise
     vectors, values = _orthonormal(table, gram.workers, rounding)
@@ -61,63 +54,34 @@ def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
 
 
 def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> GramSpectrum:
-    """Approximate the largest eigenvalues.
+    """Approximate the largest eigenvalues; ``rest`` is a first guess, below the largest one left out.
 
-    Returns its ``rest`` is a first guess, below the largest eigenvalue left out.
-
-    A randomly pivoted incomplete Cholesky factor (Chen, Epperly, Tropp and Webber, Communications
-    on Pure and Applied Mathematics 78, 2025) spans a first subspace.  One product with
-    the matrix turns it towards the leading one (the Nystroem form of a subspace step).  Animals with
-    Attributes, 2,000 images, rank 200: the largest eigenvalue left out falls from 6.3 to 1.7, the
-    best possible being 1.1.
+    A randomly pivoted incomplete Cholesky factor spans a first subspace.  One product with the matrix turns
+    it towards the leading one (the Nyström form of a subspace step).  Animals with Attributes, 2,000 images,
+    rank 200: the largest eigenvalue left out falls from 6.3 to 1.7, the best possible being 1.1.
     """
-    generator = np.random.default_rng(seed)
-    factor = pivoted_cholesky(gram, rank, generator)
+    factor = incomplete_cholesky(gram, Pivoting(rank, seed=seed), workers).factor
     vectors, values = _orthonormal(_after_a_step(gram, factor, workers), workers, _NEGLIGIBLE)
     left_out = max(0.0, float(gram.diagonal().sum() - values.sum()))  # no eigenvalue left out is larger
     rest = min(left_out, _FIRST_REST * float(values.min(initial=np.inf)))
     return GramSpectrum(vectors, values, rest, is_exact=False)
 
 
-def pivoted_cholesky(gram: Gram, rank: int, generator: np.random.Generator) -> Array:
-    """Factorise a positive semi-definite matrix incompletely, at random pivots.
-
-    generator: draws pivots with odds proportional to the diagonal that is left.
-    Returns (n, r): G with ``K - G G^T`` positive semi-definite; r is ``rank``, or less if nothing is left.
-    """
-    left = gram.diagonal()
-    factor = np.empty((gram.n_rows, min(rank, gram.n_rows)), gram.dtype)
-    smallest, done = _NEGLIGIBLE * left.sum(), 0
-    while done < factor.shape[1] and left.sum() > smallest:
-        drawn = min(_PIVOTS_AT_ONCE, factor.shape[1] - done, int((left > 0).sum()))
-        pivots = np.sort(generator.choice(len(left), drawn, replace=False, p=left / left.sum()))
-        residual = gram.columns(pivots) - factor[:, :done] @ factor[pivots, :done].T
-        new = _factor_of_columns(residual, pivots)
-        factor[:, done : done + new.shape[1]] = new
-        done += new.shape[1]
-        left = np.maximum(left - np.einsum("ij,ij->i", new, new, dtype=np.float64), 0)
-        left[pivots] = 0
-    return factor[:, :done]
-
-
-def _factor_of_columns(columns: Array, pivots: Array) -> Array:
-    corner = columns[pivots].astype(np.float64)
-    values, vectors = np.linalg.eigh((corner + corner.T) / 2)
-    kept = values > 1e-6 * max(values.max(initial=0.0), np.finfo(float).tiny)
-    turn = (vectors[:, kept] / np.sqrt(values[kept])).astype(columns.dtype)
-    return np.asarray(columns @ turn)
-
-
 def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
     """Give F with ``F F^T = K Q (Q^T K Q)^-1 Q^T K``, Q spanning the factor, which is overwritten."""
-    values, vectors = np.linalg.eigh(workers.inner(factor, factor).astype(np.float64))
-    kept = values > _ROUNDING * values.max(initial=0.0)
-    span = workers.turn(factor, vectors[:, kept] / np.sqrt(values[kept]))  # orthonormal enough
+    turn, _ = _whitening(workers.inner(factor, factor).astype(np.float64), _ROUNDING)
+    span = workers.turn(factor, turn)  # orthonormal enough
     image = gram.product(np.ascontiguousarray(span))
     corner = workers.inner(span, image, np.float64)
-    values, vectors = np.linalg.eigh((corner + corner.T) / 2)
-    kept = values > _ROUNDING * values.max(initial=0.0)
-    return workers.turn(image, vectors[:, kept] / np.sqrt(values[kept]))
+    turn, _ = _whitening((corner + corner.T) / 2, _ROUNDING)
+    return workers.turn(image, turn)
+
+
+def _whitening(square: Array, negligible: float) -> tuple[Array, Array]:
+    """Give W with ``W^T square W = I`` and its eigenvalues, without those beneath a share of the largest."""
+    values, vectors = np.linalg.eigh(square)
+    kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
+    return vectors[:, kept] / np.sqrt(values[kept]), values[kept]
 
 
 def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Array, Array]:
@@ -126,8 +90,7 @@ def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Ar
     Parts beneath a share of the largest e are left out.  Rounding leaves the first U only nearly
     orthonormal; a second turn, by the least rotation, makes it so.
     """
-    values, vectors = np.linalg.eigh(workers.inner(factor, factor, np.float64))
-    kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
-    nearly = workers.turn(factor, vectors[:, kept] / np.sqrt(values[kept]))
+    turn, values = _whitening(workers.inner(factor, factor, np.float64), negligible)
+    nearly = workers.turn(factor, turn)
     sizes, axes = np.linalg.eigh(workers.inner(nearly, nearly, np.float64))
-    return np.ascontiguousarray(workers.turn(nearly, (axes / np.sqrt(sizes)) @ axes.T)), values[kept]
+    return np.ascontiguousarray(workers.turn(nearly, (axes / np.sqrt(sizes)) @ axes.T)), values

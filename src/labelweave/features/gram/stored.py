@@ -1,4 +1,4 @@
-"""A kernel matrix that is kept, or computed anew in every product, and what every form of one can do."""
+"""A kernel matrix that is kept, computed anew in every product, or of features; what every form can do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace, panels
 from labelweave.arrays.linear_algebra import block_of, contiguous, rows_of, to_numpy
+from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.sources import GramSource
 
 
@@ -23,24 +24,21 @@ class Gram(ABC):
 
     @abstractmethod
     def diagonal(self) -> npt.NDArray[np.float64]:
-        """Compute the diagonal.
-
-        Shapes: result (n,).
-        """
+        """Compute the diagonal, shape (n,)."""
 
     @abstractmethod
     def columns(self, which: Array) -> Array:
-        """Compute some columns.
+        """Compute k columns, shape (n, k)."""
 
-        Shapes: which (k,), result (n, k).
-        """
+    def block(self, rows: Array) -> Array:
+        """Give the entries between k rows, as a new array in double precision."""
+        return np.asarray(self.columns(rows)[rows], np.float64)
 
     @abstractmethod
     def product(self, vectors: Array) -> Array:
-        """Compute ``K @ vectors``.
+        """Compute ``K @ vectors``, of shape (n, p) and the type of the vectors.
 
-        vectors (n, p): in float64 the entries are computed, or at least summed, in float64.
-        Returns (n, p): the product, of the type of the vectors.
+        In float64 the entries are computed, or at least summed, in float64.
         """
 
 
@@ -51,8 +49,6 @@ _LANES = 4
 class StreamedGram(Gram):
     """A kernel matrix that is computed panel by panel whenever it is used.
 
-    source: where the entries come from.
-    dtype: the precision of the entries.
     panel_bytes: memory for the panels of all threads together.
     """
 
@@ -72,8 +68,8 @@ class StreamedGram(Gram):
 
     def columns(self, which: Array) -> Array:
         found = np.empty((self.n_rows, len(which)), self.dtype)
-
-        cuts = panels(self.n_rows, self._panel_rows(len(which)))
+        bytes_a_row = 2 * self.dtype.itemsize * max(1, len(which)) * _LANES
+        cuts = panels(self.n_rows, max(1, min(_LARGEST_SIDE, int(self.panel_bytes / bytes_a_row))))
 
         def one(lane: int) -> None:
             for panel in cuts[lane::_LANES]:
@@ -82,6 +78,9 @@ class StreamedGram(Gram):
         self.workers.each(one, list(range(_LANES)))
         found += self.dtype.type(self.constant)
         return found
+
+    def block(self, rows: Array) -> Array:
+        return self.source.block(rows, rows, np.float64) + self.constant
 
     def product(self, vectors: Array) -> Array:
         """Compute the product; see :meth:`Gram.product`.
@@ -96,29 +95,19 @@ class StreamedGram(Gram):
         def one(lane: int) -> None:
             sums[lane] = np.zeros_like(vectors)
             for rows, columns in pairs[lane::_LANES]:
-                self._add_products(sums[lane], vectors, rows, columns)
+                block = self.source.block(rows, columns, vectors.dtype)
+                sums[lane][rows] += block @ vectors[columns]
+                if rows != columns:
+                    sums[lane][columns] += block.T @ vectors[rows]
 
         self.workers.each(one, list(range(_LANES)))
-        product: Array = self.constant * vectors.sum(axis=0) + sums[0]
-        for part in sums[1:]:
-            product += part
-        return product
-
-    def _add_products(self, product: Array, vectors: Array, rows: slice, columns: slice) -> None:
-        block = self.source.block(rows, columns, vectors.dtype)
-        product[rows] += block @ vectors[columns]
-        if rows != columns:
-            product[columns] += block.T @ vectors[rows]
+        return np.asarray(sum(sums[1:], self.constant * vectors.sum(axis=0) + sums[0]))
 
     def _block_side(self, dtype: npt.DTypeLike) -> int:
         # a block of values needs room for a second one while it is computed; what a lane may use does
         # not depend on the threads, since the sizes of blocks decide the last bits
         entries = self.panel_bytes / (2 * np.dtype(dtype).itemsize * _LANES)
         return int(min(_LARGEST_SIDE, max(_SMALLEST_SIDE, np.sqrt(entries))))
-
-    def _panel_rows(self, width: int) -> int:
-        bytes_a_row = 2 * self.dtype.itemsize * max(1, width) * _LANES
-        return max(1, min(_LARGEST_SIDE, int(self.panel_bytes / bytes_a_row)))
 
 
 _BUILD_PANEL = 1024
@@ -128,7 +117,6 @@ class StoredGram(Gram):
     """A kernel matrix that is kept.
 
     origin: the matrix in double precision, for products in double precision if the table has less.
-    Shapes: table (n, n).
     """
 
     def __init__(self, table: Array, workers: Workers, origin: Gram | None = None) -> None:
@@ -139,10 +127,7 @@ class StoredGram(Gram):
     def from_source(
         cls, source: GramSource, constant: float, dtype: npt.DTypeLike, workers: Workers
     ) -> StoredGram:
-        """Compute the matrix once, each pair of rows once.
-
-        source: where the entries come from; asked for float64 and rounded once.
-        """
+        """Compute the matrix, each pair of rows once, in float64 and rounded once."""
         table = np.empty((source.n_rows, source.n_rows), dtype)
         cuts = panels(source.n_rows, _BUILD_PANEL)
         pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
@@ -169,12 +154,33 @@ class StoredGram(Gram):
         return self.workers.matmul(self.table, vectors)
 
     def block(self, rows: Array) -> Array:
-        """Give the entries between some rows.
-
-        Returns (k, k): A copy of the entries.
-        Shapes: rows (k,).
-        """
         return np.require(to_numpy(block_of(self.table, rows, rows)), np.float64, "W")
+
+
+class FeatureGram(Gram):
+    """The dot products of explicit features that are held densely, never written out."""
+
+    def __init__(
+        self, features: FeatureMatrix, constant: float, dtype: npt.DTypeLike, workers: Workers
+    ) -> None:
+        self.workers = workers
+        self.dtype, self.n_rows = np.dtype(dtype), len(features)
+        data = features.data.toarray() if features.is_sparse else features.data
+        width = data.shape[1] + (constant > 0)
+        self.exact_table = np.empty((len(data), width))
+        self.exact_table[:, : data.shape[1]] = data
+        self.exact_table[:, data.shape[1] :] = np.sqrt(constant)
+        self.table = self.exact_table.astype(self.dtype, copy=False)
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        return np.asarray(np.einsum("ij,ij->i", self.exact_table, self.exact_table))
+
+    def columns(self, which: Array) -> Array:
+        return self.workers.matmul(self.table, np.ascontiguousarray(self.table[which].T))
+
+    def product(self, vectors: Array) -> Array:
+        table = self.exact_table if vectors.dtype == np.float64 else self.table
+        return self.workers.matmul(table, self.workers.inner(table, vectors))
 
 
 class StoredRows:

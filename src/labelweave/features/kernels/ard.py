@@ -103,8 +103,8 @@ class ARDKernel(Kernel):
         if not (rows.is_sparse or columns.is_sparse):
             middle = right.mean(axis=0) if len(right) else 0.0
             left, right = left - middle, right - middle
-        across = left * (products @ right) if not sp.issparse(left) else left.multiply(products @ right)
-        squares = _squared(left).T @ products.sum(axis=1) + _squared(right).T @ products.sum(axis=0)
+        across = left * (products @ right)
+        squares = (left * left).T @ products.sum(axis=1) + (right * right).T @ products.sum(axis=0)
         by_weights = -float(self.gamma) * (squares - 2.0 * np.asarray(across.sum(axis=0)).ravel())
         return np.append(by_weights.sum(), by_weights)
 
@@ -118,7 +118,3 @@ def _times(features: FeatureMatrix, factors: Array) -> FeatureMatrix:
 def _column(features: FeatureMatrix, feature: int) -> Array:
     column = features.data[:, [feature]]
     return np.asarray(column.toarray() if features.is_sparse else column).ravel()
-
-
-def _squared(table: Any) -> Any:
-    return table.multiply(table) if sp.issparse(table) else table**2

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
+from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, value_type
 from labelweave.model_files import storable
@@ -32,6 +33,10 @@ class CallableKernel(Kernel):
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.function = function
 
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
     def to_state(self) -> NoReturn:
         """Refuse to be stored.
 
@@ -41,7 +46,7 @@ class CallableKernel(Kernel):
             Always, since a model file holds no code.
         """
         raise TypeError(
-            f"A kernel that is a function ({_name(self.function)}) cannot be stored in a model file; "
+            f"A kernel that is a function ({self._name}) cannot be stored in a model file; "
             "use a kernel object, such as RBFKernel(gamma=0.5), or a class of your own made from Kernel "
             "and registered with @storable."
         )
@@ -66,20 +71,20 @@ class CallableKernel(Kernel):
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         values = np.empty(len(rows))
-        for start in range(0, len(rows), _DIAGONAL_ROWS):
-            few = rows.rows(slice(start, start + _DIAGONAL_ROWS))
-            values[start : start + _DIAGONAL_ROWS] = self._block(few, few).diagonal()
+        for some in panels(len(rows), _DIAGONAL_ROWS):
+            few = rows.rows(some)
+            values[some] = self._block(few, few).diagonal()
         return values
 
     def _check_table(self, table: Array, due: tuple[int, int]) -> None:
         if table.dtype.kind not in "biuf":
             raise ValueError(
-                f"The kernel function {_name(self.function)} returned entries of type {table.dtype}; "
+                f"The kernel function {self._name} returned entries of type {table.dtype}; "
                 f"it must return real numbers, an array of shape {due}."
             )
         if table.shape != due:
             raise ValueError(
-                f"The kernel function {_name(self.function)} returned shape {table.shape} for {due[0]} and "
+                f"The kernel function {self._name} returned shape {table.shape} for {due[0]} and "
                 f"{due[1]} rows; it must return shape {due}, one value for each pair of rows."
             )
 
@@ -88,10 +93,6 @@ class CallableKernel(Kernel):
             return
         row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
         raise ValueError(
-            f"The kernel function {_name(self.function)} returned {values[row, column]} at row {row}, "
+            f"The kernel function {self._name} returned {values[row, column]} at row {row}, "
             f"column {column}; its values must be finite numbers in {values.dtype}."
         )
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from labelweave.array_types import Array
+from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels.kernel import Kernel, is_number, value_type
+from labelweave.features.kernels.kernel import Kernel, is_number, number_of, value_type
 from labelweave.model_files import storable
 
 _CACHE_ENTRIES = 2**15  # with one array of the same size beside them, within a core's cache
@@ -23,10 +24,7 @@ _CSR_PARTS = ("data", "indices", "indptr")
 
 
 def are_same(rows: FeatureMatrix, columns: FeatureMatrix) -> bool:
-    """Tell whether two features are one object.
-
-    Returns whether they are, or look at the same place in memory.
-    """
+    """Tell whether two features are one object, or look at the same place in memory."""
     if rows is columns or rows.is_sparse != columns.is_sparse or rows.shape != columns.shape:
         return rows is columns
     left, right = rows.data, columns.data
@@ -39,29 +37,18 @@ def _is_one_array(left: Array, right: Array) -> bool:
     return left.__array_interface__ == right.__array_interface__  # place, shape, strides and type
 
 
-def cache_slices(shape: tuple[int, int]) -> Iterator[slice]:
+def cache_slices(shape: tuple[int, int]) -> list[slice]:
     """Cut an array into runs of rows that stay in the processor's cache."""
-    return _slices(shape, _CACHE_ENTRIES)
+    return panels(shape[0], max(1, _CACHE_ENTRIES // max(1, shape[1])))
 
 
-def memory_slices(shape: tuple[int, int]) -> Iterator[slice]:
+def memory_slices(shape: tuple[int, int]) -> list[slice]:
     """Cut an array into runs of rows that take little memory."""
-    return _slices(shape, _MEMORY_ENTRIES)
-
-
-def _slices(shape: tuple[int, int], entries: int) -> Iterator[slice]:
-    step = max(1, entries // max(1, shape[1]))
-    return (slice(start, min(start + step, shape[0])) for start in range(0, shape[0], step))
+    return panels(shape[0], max(1, _MEMORY_ENTRIES // max(1, shape[1])))
 
 
 def dot_products(rows: FeatureMatrix, columns: FeatureMatrix, kind: npt.DTypeLike) -> Array:
-    """Multiply every row with every other one.
-
-    rows: the rows of the result.
-    columns: the columns of the result.
-    kind: float32 or float64, the type of the arithmetic and the result.
-    Returns (m, n): A new array, in C order.
-    """
+    """Multiply every row with every other one, in float32 or float64, to a new array of shape (m, n)."""
     if not (rows.is_sparse or columns.is_sparse):
         left = rows.data.astype(kind, copy=False)
         # the product of an array with its own transpose is symmetric, and half the work
@@ -76,14 +63,7 @@ def dot_products(rows: FeatureMatrix, columns: FeatureMatrix, kind: npt.DTypeLik
 def dot_product_blocks(
     rows: FeatureMatrix, columns: FeatureMatrix, kind: npt.DTypeLike
 ) -> Iterator[tuple[slice, Array]]:
-    """Multiply a few rows at a time with every other one.
-
-    rows: the rows of the result.
-    columns: the columns of the result.
-    kind: float32 or float64, the type of the arithmetic and the result.
-    Returns A run of k rows; the runs come in order.
-    Shapes: result (k, n).
-    """
+    """Multiply a few rows at a time, in order, with every other one."""
     multiply = _multiplication(rows.is_sparse, columns, kind)
     for some in memory_slices((len(rows), len(columns))):
         part = rows.data[some].astype(kind, copy=False)
@@ -107,11 +87,7 @@ def _multiplication(
 
 
 def narrow_csr(rows: Any) -> Any:
-    """Hold rows as CSR with 32-bit indices, if they are enough, as scikit-learn's loops expect.
-
-    Returns (n, d): the rows, sharing their entries if they were CSR.
-    Shapes: rows (n, d).
-    """
+    """Hold rows as CSR with 32-bit indices, if they are enough, as scikit-learn's loops expect."""
     csr = sp.csr_array(rows)
     if max(csr.nnz, *csr.shape) > np.iinfo(np.int32).max:
         return csr
@@ -152,20 +128,11 @@ class GammaKernel(Kernel):
         return other
 
     def _gamma(self) -> float:
-        if isinstance(self.gamma, str):
-            raise ValueError(
-                f"{type(self).__name__} has gamma={self.gamma!r}, which is to be found from data; "
-                "call its method resolved(features) with the training rows and use what it returns."
-            )
-        return float(self.gamma)
+        return number_of(self, "gamma", self.gamma)
 
 
 def _gamma_from_data(gamma: str, features: FeatureMatrix) -> float:
-    """Find the width as :class:`sklearn.svm.SVC` does.
-
-    gamma: ``1 / (d * variance of all entries)`` or ``1 / d``.
-    Returns the width; 1.0 where the formula divides by zero.
-    """
+    """Find the width as :class:`sklearn.svm.SVC` does; 1.0 where its formula divides by zero."""
     scatter = 1.0 if gamma == "auto" else _variance(features)
     # the variance of equal sparse entries may come out as a rounding error below zero
     return float(1.0 / (features.shape[1] * scatter)) if features.shape[1] and scatter > 0 else 1.0
@@ -195,7 +162,7 @@ class _ExponentialKernel(GammaKernel):
         return np.ones(len(rows))
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
-        return {"gamma": self._of_exponents(rows, columns, _slope)}
+        return {"gamma": self._of_exponents(rows, columns, _derivative)}
 
     @abstractmethod
     def _of_exponents(
@@ -208,7 +175,7 @@ def _exponential(exponents: Array) -> None:
     np.exp(exponents, out=exponents)
 
 
-def _slope(exponents: Array) -> None:
+def _derivative(exponents: Array) -> None:
     """Differentiate ``exp(-gamma D)`` by the logarithm of gamma."""
     exponents *= np.exp(exponents)
 
@@ -226,9 +193,8 @@ class RBFKernel(_ExponentialKernel):
 
     Notes
     -----
-    The squared distances come from one matrix product and the squared norms.  Where
-    that would cancel too many digits, dense features are first moved by their mean, and
-    float32 features are multiplied in float64 as a last resort.
+    The squared distances come from one matrix product and the squared norms.  Where that would cancel too
+    many digits, dense features are first moved by their mean, or float32 features multiplied in float64.
     """
 
     def _of_exponents(

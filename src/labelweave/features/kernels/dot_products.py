@@ -96,7 +96,9 @@ class PolynomialKernel(GammaKernel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        _check_positive_integer(self, "degree")
+        degree: Any = self.degree
+        if isinstance(degree, bool) or not isinstance(degree, Integral) or int(degree) < 1:
+            raise ValueError(f"{type(self).__name__} has degree={degree!r}; it must be an integer >= 1.")
         check_not_negative(self, "coef0")
 
     def _parameter_names(self) -> list[str]:
@@ -120,13 +122,13 @@ class PolynomialKernel(GammaKernel):
         coef0, degree = float(self.coef0), int(self.degree)
         term = dot_products(rows, columns, value_type(rows, columns))
         term *= self._gamma()
-        slope = term + coef0
-        for some in cache_slices(slope.shape):
-            _raise(slope[some], degree - 1)
-        slope *= degree
-        term *= slope
-        slope *= coef0
-        return {"gamma": term, "coef0": slope} if coef0 > 0 else {"gamma": term}
+        by_constant = term + coef0
+        for some in cache_slices(by_constant.shape):
+            _raise(by_constant[some], degree - 1)
+        by_constant *= degree
+        term *= by_constant
+        by_constant *= coef0
+        return {"gamma": term, "coef0": by_constant} if coef0 > 0 else {"gamma": term}
 
 
 def _raise(values: Array, power: int) -> None:
@@ -139,10 +141,3 @@ def _raise(values: Array, power: int) -> None:
         values *= values
         if bit == "1":
             values *= base
-
-
-def _check_positive_integer(kernel: Kernel, name: str) -> None:
-    """Refuse a parameter that is not an integer >= 1, by a ValueError."""
-    value: Any = getattr(kernel, name)
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ValueError(f"{type(kernel).__name__} has {name}={value!r}; it must be an integer >= 1.")

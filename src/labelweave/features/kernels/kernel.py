@@ -1,8 +1,7 @@
 """What every kernel does; sums, products and multiples of kernels; the constant kernel.
 
-The public methods of :class:`Kernel` check what they are given; a kind of kernel
-fills in the hooks ``_block``, ``_diagonal`` and, where it has them, ``_derivatives``
-and the rest, which may trust their arguments.
+The public methods of :class:`Kernel` check what they are given; the hooks of a kind of kernel, ``_block``,
+``_diagonal`` and the rest, trust their arguments.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ from labelweave.model_files import storable
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
-    """A positive semi-definite function of two rows of features.
+    """A positive semi-definite function of two rows of features; parameters are checked when it is used.
 
     Kernels are added and multiplied with each other and with numbers >= 0:
-    ``2.0 * RBFKernel(gamma=0.5) + LinearKernel()``.  Their constructors only keep
-    the parameters; these are checked when the kernel is used.
+    ``2.0 * RBFKernel(gamma=0.5) + LinearKernel()``.
     """
 
     # arrays and NumPy's numbers leave `array * kernel` to the methods below
@@ -35,17 +33,12 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
     _may_overflow: ClassVar[bool] = True
 
     def block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        """Compute the kernel between some rows and others.
-
-        Besides the result, memory for about one more array of its size is needed, and
-        for a sum or product of kernels within another one more each.
+        """Compute the kernel between some rows and others, with room for about one more such array.
 
         Parameters
         ----------
-        rows : FeatureMatrix of m rows
-            The rows of the result.
-        columns : FeatureMatrix of n rows
-            The columns of the result; give the object ``rows`` again for a Gram matrix.
+        rows, columns : FeatureMatrix of m and n rows
+            The rows and columns of the result; one object for a Gram matrix.
 
         Returns
         -------
@@ -97,10 +90,8 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
 
         Parameters
         ----------
-        rows : FeatureMatrix of m rows
-            The rows of the results.
-        columns : FeatureMatrix of n rows
-            The columns of the results.
+        rows, columns : FeatureMatrix of m and n rows
+            The rows and columns of the results.
 
         Returns
         -------
@@ -118,10 +109,8 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
 
         Parameters
         ----------
-        rows : FeatureMatrix of m rows
-            The rows of the block.
-        columns : FeatureMatrix of n rows
-            The columns of the block.
+        rows, columns : FeatureMatrix of m and n rows
+            The rows and columns of the block.
         weights : ndarray of shape (m, n)
             One weight an entry.
 
@@ -146,14 +135,9 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         ValueError
             If one of them is yet to be found from data.
         """
-        names, parameters = self.parameter_names(), self.get_params()
-        for name in names:
-            if isinstance(parameters[name], str):
-                raise ValueError(
-                    f"{type(self).__name__} has {name}={parameters[name]!r}, which is to be found from data; "
-                    "call its method resolved(features) with the training rows and use what it returns."
-                )
-        return np.log(np.array([parameters[name] for name in names], dtype=np.float64))
+        parameters = self.get_params()
+        values = [number_of(self, name, parameters[name]) for name in self.parameter_names()]
+        return np.asarray(np.log(np.array(values, dtype=np.float64)))
 
     def with_log_parameters(self, theta: npt.ArrayLike) -> Self:
         """Make the same kernel with other continuous parameters.
@@ -274,10 +258,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
 
 
 def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[Any]]:
-    """Choose the type of the kernel's values.
-
-    Returns float32 if both features are float32, else float64.
-    """
+    """Choose the type of the kernel's values: float32 if both features are float32."""
     single = rows.data.dtype == np.float32 and columns.data.dtype == np.float32
     return np.float32 if single else np.float64
 
@@ -313,29 +294,66 @@ def check_not_negative(kernel: Kernel, name: str) -> None:
         )
 
 
+def number_of(kernel: Kernel, name: str, value: Any) -> float:
+    """Give the value of a parameter; a ValueError if it is yet to be found from data."""
+    if isinstance(value, str):
+        raise ValueError(
+            f"{type(kernel).__name__} has {name}={value!r}, which is to be found from data; "
+            "call its method resolved(features) with the training rows and use what it returns."
+        )
+    return float(value)
+
+
 def is_number(value: Any) -> bool:
     """Tell numbers from truth values and the rest."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-class _TwoKernels(Kernel):
-    """A kernel made of a left and a right one."""
+class _Composed(Kernel):
+    """A kernel made of others, its parts by name."""
+
+    _parts: ClassVar[tuple[str, ...]]
+
+    def _check_parameters(self) -> None:
+        for name in self._parts:
+            part = getattr(self, name)
+            if not isinstance(part, Kernel):
+                own = type(self).__name__
+                raise ValueError(
+                    f"{own} has {name}={part!r}; it must be a kernel object, such as RBFKernel()."
+                )
+            part._check_parameters()
+
+    def _parameter_names(self) -> list[str]:
+        return [f"{part}__{name}" for part in self._parts for name in getattr(self, part)._parameter_names()]
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        found = {part: getattr(self, part)._derivatives(rows, columns) for part in self._parts}
+        return {f"{part}__{name}": values for part, own in found.items() for name, values in own.items()}
+
+    def _resolved(self, features: FeatureMatrix) -> Kernel:
+        given = self.get_params(deep=False)
+        changed = {name: given[name]._resolved(features) for name in self._parts}
+        is_same = all(part is given[name] for name, part in changed.items())
+        return self if is_same else type(self)(**(given | changed))
+
+
+class _TwoKernels(_Composed):
+    """Two kernels, whose values one of NumPy's functions joins."""
+
+    _parts = ("left", "right")
+    _join: ClassVar[np.ufunc]
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
 
-    def _check_parameters(self) -> None:
-        _check_part(self, "left")
-        _check_part(self, "right")
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        values = self.left._block(rows, columns)
+        return np.asarray(self._join(values, self.right._block(rows, columns), out=values))
 
-    def _parameter_names(self) -> list[str]:
-        left, right = self.left._parameter_names(), self.right._parameter_names()
-        return _prefixed("left", left) + _prefixed("right", right)
-
-    def _resolved(self, features: FeatureMatrix) -> Kernel:
-        left, right = self.left._resolved(features), self.right._resolved(features)
-        return self if left is self.left and right is self.right else type(self)(left, right)
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return np.asarray(self._join(self.left._diagonal(rows), self.right._diagonal(rows)))
 
 
 @storable("SumKernel")
@@ -348,18 +366,7 @@ class SumKernel(_TwoKernels):
         The kernels to add.
     """
 
-    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        values = self.left._block(rows, columns)
-        values += self.right._block(rows, columns)
-        return values
-
-    def _diagonal(self, rows: FeatureMatrix) -> Array:
-        return self.left._diagonal(rows) + self.right._diagonal(rows)
-
-    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
-        left = self.left._derivatives(rows, columns)
-        right = self.right._derivatives(rows, columns)
-        return _keyed("left", left) | _keyed("right", right)
+    _join = np.add
 
 
 @storable("ProductKernel")
@@ -372,26 +379,20 @@ class ProductKernel(_TwoKernels):
         The kernels to multiply.
     """
 
-    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        values = self.left._block(rows, columns)
-        values *= self.right._block(rows, columns)
-        return values
-
-    def _diagonal(self, rows: FeatureMatrix) -> Array:
-        return self.left._diagonal(rows) * self.right._diagonal(rows)
+    _join = np.multiply
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
-        left = _keyed("left", self.left._derivatives(rows, columns))
-        right = _keyed("right", self.right._derivatives(rows, columns))
-        for found, other in ((left, self.right), (right, self.left)):
-            values = other._block(rows, columns) if found else np.empty(0)
-            for derivative in found.values():
+        found = super()._derivatives(rows, columns)
+        for part, other in (("left", self.right), ("right", self.left)):
+            own = [derivative for name, derivative in found.items() if name.startswith(f"{part}__")]
+            values = other._block(rows, columns) if own else np.empty(0)
+            for derivative in own:
                 np.multiply(derivative, values, out=derivative)
-        return left | right
+        return found
 
 
 @storable("ScaledKernel")
-class ScaledKernel(Kernel):
+class ScaledKernel(_Composed):
     """``scale k(x, x')``.
 
     Parameters
@@ -402,17 +403,18 @@ class ScaledKernel(Kernel):
         The factor, >= 0.
     """
 
+    _parts = ("kernel",)
+
     def __init__(self, kernel: Kernel, scale: float = 1.0) -> None:
         self.kernel = kernel
         self.scale = scale
 
     def _check_parameters(self) -> None:
-        _check_part(self, "kernel")
+        super()._check_parameters()
         check_not_negative(self, "scale")
 
     def _parameter_names(self) -> list[str]:
-        own = ["scale"] if self.scale > 0 else []
-        return [*_prefixed("kernel", self.kernel._parameter_names()), *own]
+        return [*super()._parameter_names(), *(["scale"] if self.scale > 0 else [])]
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         values = self.kernel._block(rows, columns)
@@ -423,14 +425,10 @@ class ScaledKernel(Kernel):
         return float(self.scale) * self.kernel._diagonal(rows)
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
-        found = _keyed("kernel", self.kernel._derivatives(rows, columns))
+        found = super()._derivatives(rows, columns)
         for derivative in found.values():
             np.multiply(derivative, float(self.scale), out=derivative)
         return found | {"scale": self._block(rows, columns)} if self.scale > 0 else found
-
-    def _resolved(self, features: FeatureMatrix) -> Kernel:
-        kernel = self.kernel._resolved(features)
-        return self if kernel is self.kernel else ScaledKernel(kernel, self.scale)
 
     def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         found = self.kernel._explicit_features(features)
@@ -467,20 +465,3 @@ class ConstantKernel(Kernel):
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         return {"value": self._block(rows, columns)} if self.value > 0 else {}
-
-
-def _check_part(kernel: Kernel, name: str) -> None:
-    part = getattr(kernel, name)
-    if not isinstance(part, Kernel):
-        raise ValueError(
-            f"{type(kernel).__name__} has {name}={part!r}; it must be a kernel object, such as RBFKernel()."
-        )
-    part._check_parameters()
-
-
-def _prefixed(part: str, names: list[str]) -> list[str]:
-    return [f"{part}__{name}" for name in names]
-
-
-def _keyed(part: str, derivatives: dict[str, Array]) -> dict[str, Array]:
-    return {f"{part}__{name}": derivative for name, derivative in derivatives.items()}

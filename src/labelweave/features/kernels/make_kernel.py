@@ -26,9 +26,7 @@ def make_kernel(
         returned as it is; or a function of two arrays of rows, see :class:`CallableKernel`.
     gamma : float, "scale" or "auto", default="scale"
         For the names "rbf", "polynomial" and "laplacian".
-    degree : int, default=3
-        For the name "polynomial".
-    coef0 : float, default=1.0
+    degree, coef0 : int, default=3, and float, default=1.0
         For the name "polynomial".
 
     Returns
