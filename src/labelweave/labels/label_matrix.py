@@ -87,7 +87,12 @@ class LabelMatrix:
     def _from_dense(cls, table: npt.NDArray[Any], names: Sequence[str] | None) -> LabelMatrix:
         missing = np.isnan(table) if table.dtype.kind == "f" else np.zeros(table.shape, bool)
         bad = ~missing & (table != 1) & (table != 0) & (table != -1)
-        _refuse_first_bad(bad, table, names)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise ValueError(
+                f"Y at row {row}, label {shown_name(names, column)} is {table[row, column]}. "
+                "Labels are 0/1 or -1/1, NaN where not observed."
+            )
         if (table == 0).any() and (table == -1).any():
             row, column = np.argwhere(table == -1)[0]
             raise ValueError(
@@ -272,15 +277,6 @@ def _as_float_table(Y: Any) -> npt.NDArray[Any]:
     if table.dtype.kind not in "iuf":
         raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
     return table
-
-
-def _refuse_first_bad(bad: npt.NDArray[Any], table: npt.NDArray[Any], names: Any) -> None:
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"Y at row {row}, label {shown_name(names, column)} is {table[row, column]}. "
-            "Labels are 0/1 or -1/1, NaN where not observed."
-        )
 
 
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int) -> Array | None:

@@ -135,17 +135,15 @@ class LowRankFactors:
         factor = self.label_factor(pair).copy()
         lengths = np.linalg.norm(factor, axis=0)
         dead = lengths <= _DEAD * lengths.max(initial=0.0)
-        if not dead.any() or (self.penalty == "trace_norm" and self._is_widest(pair)):
+        if not dead.any():
             return pair
+        if self.penalty == "trace_norm" and self.gradient_length(pair) <= (1 + _DEAD) * self.regularization:
+            return pair  # no other column would lower the objective
         features, image = pair.features.copy(), pair.image.copy()
         kept, new = factor[:, ~dead], fresh()[:, dead].astype(self.dtype)
         new -= kept @ np.linalg.lstsq(kept, new, rcond=None)[0]  # columns of a fixed factor are orthogonal
         features[:, dead], image[:, dead], factor[:, dead] = 0, 0, new
         return self._with_labels(features, image, factor)
-
-    def _is_widest(self, pair: FactorPair) -> bool:
-        """Tell whether no other column would lower the objective."""
-        return self.gradient_length(pair) <= (1 + _DEAD) * self.regularization
 
     def improve_features(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         pair = self._suited_labels(pair)
@@ -258,6 +256,7 @@ class LowRankFactors:
         return self._with_labels(*factors, multiply(self.label_factor(pair), of_labels))
 
 
+@dataclass
 class FactorStep:
     """The objective.
 
@@ -266,22 +265,20 @@ class FactorStep:
         preconditioner's sake.
     blocks: what falls apart: rows where Phi = 1, columns where the curvature is the same for all entries and
         N^T N is diagonal.
-    Shapes: factor_map (n, m).
+    Shapes: map (n, m).
     """
 
-    def __init__(
-        self,
-        entries: LabelEntries,
-        factor_map: FactorMap,
-        fixed: Array,
-        penalty: float,
-        blocks: Blocks,
-        workers: Workers,
-    ) -> None:
-        self.entries, self.map, self.fixed = entries, factor_map, fixed
-        self.penalty, self.blocks, self.workers = penalty, blocks, workers
-        self.is_quadratic, self.image = entries.is_quadratic, factor_map.image
-        self.spread = column_inner(fixed, weighted_rows(fixed, entries.column_weights), workers)
+    entries: LabelEntries
+    map: FactorMap
+    fixed: Array
+    penalty: float
+    blocks: Blocks
+    workers: Workers
+
+    def __post_init__(self) -> None:
+        self.is_quadratic, self.image = self.entries.is_quadratic, self.map.image
+        weighted = weighted_rows(self.fixed, self.entries.column_weights)
+        self.spread = column_inner(self.fixed, weighted, self.workers)
 
     def evaluate(self, factor: Array, image: Array) -> StepPoint:
         found = self.entries.at(image, self.fixed)

@@ -72,14 +72,11 @@ class CholeskySolves:
 
     def solve(self, right: Array, penalty: float, rest: float) -> Array:
         if penalty != self._at:
-            self._factorize(penalty)
+            self._at = None  # the factor takes the place of the last one
+            self.buffer[...] = self.gram.table
+            self.factor = shifted_factor(self.buffer, penalty, self.workers)
+            self._at = penalty
         return self.factor.solve(right)
-
-    def _factorize(self, penalty: float) -> None:
-        self._at = None  # the factor takes the place of the last one
-        self.buffer[...] = self.gram.table
-        self.factor = shifted_factor(self.buffer, penalty, self.workers)
-        self._at = penalty
 
     def near_product(self, variables: Array) -> Array:
         return self.gram.product(variables)
@@ -108,15 +105,11 @@ class SpectralSolves:
             self.label_values, turn = covariance.spectrum()
             self.turn = like(np.ascontiguousarray(turn), self.vectors)
 
-    def _damp(self, penalty: float, rest: float) -> None:
-        own = self.label_values * rest + penalty
-        inside = np.outer(self.values, self.label_values)
-        self.damping, self.own = like(inside / (inside + own), self.vectors), like(own, self.vectors)
-        self._at = (penalty, rest)
-
     def solve(self, right: Array, penalty: float, rest: float) -> Array:
         if (penalty, rest) != self._at:
-            self._damp(penalty, rest)
+            own, both = self.label_values * rest + penalty, np.outer(self.values, self.label_values)
+            self.damping, self.own = like(both / (both + own), self.vectors), like(own, self.vectors)
+            self._at = (penalty, rest)
         turned = right if self.turn is None else right @ self.turn
         inside = self.workers.inner(self.vectors, turned)
         inside *= self.damping

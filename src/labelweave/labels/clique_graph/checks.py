@@ -22,7 +22,14 @@ def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Arra
         raise ValueError(f"n_labels is {n_labels!r}; give the number of labels, a whole number from 1 on.")
     found: dict[tuple[int, ...], int] = {}
     for position, clique in enumerate(cliques):
-        labels = _indices(position, clique, n_labels)
+        parts = _parts(position, clique)
+        for label in parts:
+            if not is_index(label, n_labels):
+                raise ValueError(
+                    f"The edge {clique!r} at position {position} has the unknown label {label!r}; labels are "
+                    f"the whole numbers from 0 to {n_labels - 1}; give names with CliqueGraph.from_edges."
+                )
+        labels = tuple(sorted(int(label) for label in parts))
         _refuse_shape(position, labels, names)
         if labels in found:
             raise ValueError(
@@ -31,17 +38,6 @@ def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Arra
             )
         found[labels] = position
     return tuple(found)
-
-
-def _indices(position: int, clique: Any, n_labels: int) -> tuple[int, ...]:
-    labels = _parts(position, clique)
-    for label in labels:
-        if not is_index(label, n_labels):
-            raise ValueError(
-                f"The edge {clique!r} at position {position} has the unknown label {label!r}; labels are the "
-                f"whole numbers from 0 to {n_labels - 1}; give names with CliqueGraph.from_edges."
-            )
-    return tuple(sorted(int(label) for label in labels))
 
 
 def _refuse_shape(position: int, labels: tuple[int, ...], names: Array | None) -> None:

@@ -129,7 +129,10 @@ class ProximalMargin(MarginModel):
 
     def _sweep_block(self, point: ProximalPoint, rows: Array, damping: float) -> float:
         data, products = self.data, self.data.multiply(rows, point.sums)
-        labelings = self._worst(point, rows, products)
+        # an unobserved label alone has its target
+        free = (self.homes < 0)[None, :] & (data.arrays.observed[rows] == 0)
+        worst = self.worst_labelings(point, rows, products).labels
+        labelings = np.where(free, point.targets[rows], worst)
         block = RowBlock(rows, labelings, products, data.gram(rows), np.zeros_like(products))
         loss = ascend_proximally(
             block, data.arrays_with(point.targets), self.layout, point.scales, self._groups,
@@ -141,11 +144,6 @@ class ProximalMargin(MarginModel):
         costs = self._costs(rows, point.targets[rows], labelings)
         point.cost[0] += float((data.arrays.weights[rows] * point.steps[rows]) @ costs)
         return float(loss)
-
-    def _worst(self, point: ProximalPoint, rows: Array, products: Array) -> Array:
-        """Find the worst labelings; an unobserved label alone has its target."""
-        free = (self.homes < 0)[None, :] & (self.data.arrays.observed[rows] == 0)
-        return np.where(free, point.targets[rows], self.worst_labelings(point, rows, products).labels)
 
     def ceiling(self, point: ProximalPoint) -> float:
         """Give the objective of weights of zero, whose worst labelings have all observed labels wrong."""

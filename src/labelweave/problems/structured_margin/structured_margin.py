@@ -97,13 +97,11 @@ class StructuredMargin(MarginModel):
 
     def continued(self, point: DualMarginPoint) -> DualMarginPoint | None:
         """Take up the distributions of an earlier fit, maybe to other data; None if they do not fit."""
-        shape = self.n_rows, self.capacity, self.data.n_labels
-        if point.cliques != self.graph.cliques or point.vertices.shape != shape:
+        shapes = (self.n_rows, self.capacity, self.data.n_labels), self.penalty.first_shares().shape
+        own_shapes = point.vertices.shape, point.round_shares.shape
+        if point.cliques != self.graph.cliques or own_shapes != shapes:
             return None
-        fresh = self._first_arrays()
-        if point.round_shares.shape != self.penalty.first_shares().shape:
-            return None
-        point = replace(point, **fresh, gaps=np.zeros(self.n_rows))
+        point = replace(point, **self._first_arrays(), gaps=np.zeros(self.n_rows))
         self.mend(point)
         return point
 
@@ -159,14 +157,11 @@ class StructuredMargin(MarginModel):
 
         Returns the rows' gaps when they were last visited, an estimate of primal minus dual.
         """
-        for part in panels(len(order), self._block):
+        # of so many rows the worst labelings are found together, before any of them takes its step
+        block = max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
+        for part in panels(len(order), block):
             self._sweep_block(point, order[part], search)
         return float(self.data.arrays.weights @ point.gaps)
-
-    @property
-    def _block(self) -> int:
-        """The rows whose worst labelings are found together, before any of them takes its step."""
-        return max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
 
     def _sweep_block(self, point: DualMarginPoint, rows: Array, search: bool) -> None:
         data, products = self.data, self.data.multiply(rows, point.sums)
