@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from labelweave import LabelMatrix, metrics
 from labelweave.baselines import WSABIE
-from labelweave.baselines.wsabie import RankingFit, RankingSettings
+from labelweave.baselines.baseline_classifier import TrainingData
+from labelweave.baselines.wsabie import RankingFit
 from labelweave.features import FeatureMatrix
 from reference import ranking_twin
 
@@ -34,8 +35,9 @@ def test_the_compiled_epoch_is_the_slow_one(adapts, share, container, trials):
     Y = (random.random((12, 6)) < 0.4).astype(float)
     Y[random.random(Y.shape) > share] = np.nan
     labels, weights = LabelMatrix.from_any(Y), random.uniform(0.5, 2, 12)
-    settings = RankingSettings(3, 0.2, adapts, margin=0.7, max_norm=1.1, max_trials=trials, seed=5)
-    fit = RankingFit(FeatureMatrix(container(X)), labels, weights, settings)
+    steps = {"learning_rate": 0.2, "schedule": "adagrad" if adapts else "constant", "max_trials": trials}
+    model = WSABIE(3, margin=0.7, max_norm=1.1, **steps)
+    fit = RankingFit(model, TrainingData(FeatureMatrix(container(X)), labels, weights), seed=5)
     W, H = fit.feature_factors.copy(), fit.label_factors.copy()
     squares = ([0.0] * 4, [0.0] * 6) if adapts else None
     draws = ranking_twin.SplitMix(fit.state[0])
@@ -43,9 +45,7 @@ def test_the_compiled_epoch_is_the_slow_one(adapts, share, container, trials):
     order.bit_generator.state = fit.random.bit_generator.state
     entries, losses = np.argwhere(Y == 1), 0.0
     for pair in order.permutation(fit.pairs):
-        losses += ranking_twin.visit(
-            *entries[pair], X, labels.to_signs(), weights, W, H, squares, settings, draws
-        )
+        losses += ranking_twin.visit(*entries[pair], X, labels.to_signs(), weights, W, H, squares, fit, draws)
     loss, share_of_steps = fit.run_epoch()
     np.testing.assert_allclose(fit.feature_factors, W, atol=1e-12)
     np.testing.assert_allclose(fit.label_factors, H, atol=1e-12)
@@ -78,8 +78,8 @@ def test_labels_that_were_never_compared_stay_where_they_started():
     Y[:, 8] = np.nan
     Y[0, 8] = 0  # the one row in which label 8 was seen has no positive
     Y[0, :8] = np.nan
-    settings = RankingSettings(3, 0.05, True, 1.0, 3.0, 100, 0)
-    fit = RankingFit(FeatureMatrix(X), LabelMatrix.from_any(Y), np.ones(len(X)), settings)
+    data = TrainingData(FeatureMatrix(X), LabelMatrix.from_any(Y), np.ones(len(X)))
+    fit = RankingFit(WSABIE(3, max_trials=100), data, seed=0)
     before = fit.label_factors.copy()
     fit.run_epoch()
     np.testing.assert_array_equal(fit.label_factors[8], before[8])

@@ -93,7 +93,8 @@ def test_the_summary_says_who_is_tied_to_whom(run, matrix_files):
     done = run("fit", "d.arff", *GRAPH, "--max-rounds", 2)
     assert done.out == ""
     model, lines = _classifier(), done.err.splitlines()
-    assert f"passes    {model.n_iter_}" in lines
+    assert any(line.startswith(f"fit       {model.n_iter_} passes in ") for line in lines)
+    assert f"penalty   regularization {model.regularization_:.3g}" in lines
     assert "graph     learned, 2 of 10 pairs, width " in done.err
     graph, words = model.label_graph_, {1: "together", -1: "apart", 0: "by row"}
     for clique, weight, sign in zip(graph.cliques, graph.weights, graph.signs, strict=True):

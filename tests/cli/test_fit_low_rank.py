@@ -81,10 +81,10 @@ def test_the_summary(run, matrix_files):
     assert done.out == ""
     model, lines = _classifier(), done.err.splitlines()
     assert "rank      2 (asked for 0.4 of the labels)" in lines
-    assert f"rounds    {model.n_iter_}" in lines
-    assert f"objective {model.objective_:.6g}" in lines
+    fit = next(line for line in lines if line.startswith("fit "))
+    assert fit.startswith(f"fit       {model.n_iter_} rounds in ")
+    assert fit.endswith(f" s, objective {model.objective_:.6g}, converged")
     assert f"gap       {model.duality_gap_:.2e} at most, to factors of any rank" in lines
-    assert "status    converged" in lines
     assert "threshold 0.5" in lines
     ridge = run("fit", "d.txt", *LOW_RANK, "--penalty", "ridge", "--threshold", "macro_f1").err
     assert "rank      5 (asked for 100; no product of factors has more)" in ridge

@@ -13,7 +13,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, ZeroShotClassifier, load
-from labelweave.estimators.zero_shot.held_out_classes import best_temperature, class_folds, row_classes
+from labelweave.estimators.zero_shot.held_out_classes import (
+    ClassFold,
+    best_temperature,
+    class_folds,
+    row_classes,
+)
 
 N_SEEN, N_UNSEEN, N_ATTRIBUTES = 16, 5, 12
 
@@ -232,21 +237,25 @@ def test_every_class_is_left_out_once(n_classes, n_folds, seed, data):
         np.testing.assert_allclose(fold.prior, np.bincount(fold.truth) / len(fold.truth))
 
 
+def _fold(prior, truth):
+    nothing = np.zeros(0, int)
+    return ClassFold(nothing, nothing, np.zeros((len(prior), 0)), prior, truth)
+
+
 def test_temperature_is_the_maximum_of_the_likelihood():
     rng = np.random.default_rng(0)
-    evidence, prior = 40 * rng.normal(size=(4000, 3)), np.log([0.5, 0.3, 0.2])
+    evidence, prior = 40 * rng.normal(size=(4000, 3)), np.array([0.5, 0.3, 0.2])
     true = 0.02
-    truth = np.argmax(prior + true * evidence + rng.gumbel(size=evidence.shape), axis=1)
-    found, loss = best_temperature(
-        [evidence[:1500], evidence[1500:]], [prior] * 2, [truth[:1500], truth[1500:]]
-    )
+    truth = np.argmax(np.log(prior) + true * evidence + rng.gumbel(size=evidence.shape), axis=1)
+    folds = [_fold(prior, truth[:1500]), _fold(prior, truth[1500:])]
+    found, loss = best_temperature([evidence[:1500], evidence[1500:]], folds)
     assert found == pytest.approx(true, rel=0.1)
-    assert loss < best_temperature([np.zeros((4000, 3))], [prior], [truth])[1]
+    assert loss < best_temperature([np.zeros((4000, 3))], [_fold(prior, truth)])[1]
 
 
 def test_evidence_against_the_truth_gets_temperature_zero():
     evidence = np.eye(2)[[0, 1, 0, 1]]
-    found, loss = best_temperature([evidence], [np.log([0.5, 0.5])], [np.array([1, 0, 1, 0])])
+    found, loss = best_temperature([evidence], [_fold(np.array([0.5, 0.5]), np.array([1, 0, 1, 0]))])
     assert found == 0.0
     assert loss == pytest.approx(np.log(2))
 

@@ -7,14 +7,14 @@ no bound on the rank.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -135,8 +135,7 @@ class BinaryRelevance(BaselineClassifier):
         )
 
 
-@dataclass(frozen=True)
-class LinearProblem:
+class LinearProblem(NamedTuple):
     """What is to be minimised, but for the loss; only rows of positive weight."""
 
     data: Any
@@ -145,8 +144,7 @@ class LinearProblem:
     penalty: float
 
 
-@dataclass(frozen=True)
-class LinearFits:
+class LinearFits(NamedTuple):
     """The models, (L, d); after an interrupt those of the labels that were fitted."""
 
     weights: Array
@@ -222,12 +220,11 @@ def fit_liblinear(
     return LinearFits(weights * is_fitted[:, None], n_iter, n_iter < max_iter, int(is_fitted.sum()))
 
 
-def _model(loss: str, penalty: float, tol: float, max_iter: int) -> Callable[[], Any]:
+def _model(loss: str, penalty: float, tol: float, max_iter: int) -> Any:
     shared = {"fit_intercept": False, "tol": tol, "max_iter": max_iter}
     if loss == "logistic":
-        return lambda: LogisticRegression(C=1.0 / penalty, solver="liblinear", **shared)
-    # its loss has no factor 1/2
-    return lambda: LinearSVC(C=0.5 / penalty, loss="squared_hinge", dual=False, **shared)
+        return LogisticRegression(C=1.0 / penalty, solver="liblinear", **shared)
+    return LinearSVC(C=0.5 / penalty, loss="squared_hinge", dual=False, **shared)  # no factor 1/2 in its loss
 
 
 def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
@@ -241,9 +238,7 @@ def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
         yield rows, is_positive[rows]
 
 
-def _fit_label(
-    model: Callable[[], Any], problem: LinearProblem, rows: Any, is_positive: Array
-) -> tuple[Array, int]:
+def _fit_label(model: Any, problem: LinearProblem, rows: Any, is_positive: Array) -> tuple[Array, int]:
     data, weights = problem.data[rows], problem.weights[rows]
     if len(is_positive) == 0:
         return np.zeros(data.shape[1]), 0
@@ -252,5 +247,5 @@ def _fit_label(
         is_sparse = sp.issparse(data)
         data = sp.vstack([data, sp.csr_array(blank)], format="csr") if is_sparse else np.r_[data, blank]
         is_positive, weights = np.append(is_positive, not is_positive[0]), np.append(weights, 1.0)
-    fitted = model().fit(data, is_positive, sample_weight=weights)
+    fitted = clone(model).fit(data, is_positive, sample_weight=weights)
     return fitted.coef_[0], int(np.max(fitted.n_iter_))

@@ -103,14 +103,10 @@ class IterativeRidge:
         self.max_iter = max(1, int(_ITERATIONS_A_DIMENSION * min(features.shape)))
 
     def solve(self, targets: Array) -> Array:
-        return np.stack([self._solve_one(target) for target in targets.T], axis=1)
-
-    def _solve_one(self, target: Array) -> Array:
-        solution, reason, *_ = lsmr(
-            self.operator, target, self.damp, _TOLERANCE, _TOLERANCE, conlim=0, maxiter=self.max_iter
-        )
-        self.converged &= reason != 7
-        return np.asarray(solution)
+        limits = {"atol": _TOLERANCE, "btol": _TOLERANCE, "conlim": 0, "maxiter": self.max_iter}
+        found = [lsmr(self.operator, target, self.damp, **limits) for target in targets.T]
+        self.converged &= all(reason != 7 for _, reason, *_ in found)
+        return np.stack([solution for solution, *_ in found], axis=1)
 
 
 class CenteredMatrix:
@@ -146,16 +142,10 @@ class CenteredMatrix:
         scaled = sp.diags_array(self.roots) @ self.data
         raw = np.asarray(((scaled @ scaled.T) if of_rows else (scaled.T @ scaled)).toarray())
         cross = scaled @ self.means if of_rows else np.asarray(scaled.T @ self.roots)
-        return _less_means(raw, cross, self.roots, self.means, of_rows)
-
-
-def _less_means(raw: Array, cross: Array, roots: Array, means: Array, of_rows: bool) -> Array:
-    """Take the means out of the inner products of uncentred rows or columns."""
-    if of_rows:  # (a - s m)(b - t m) with a m in cross
-        mixed = np.outer(cross, roots)
-        return raw - mixed - mixed.T + (means @ means) * np.outer(roots, roots)
-    mixed = np.outer(cross, means)  # cross = A^T w
-    return raw - mixed - mixed.T + (roots @ roots) * np.outer(means, means)
+        # (a - s m)(b - t m) with a m in cross, or the same of columns with cross = A^T w
+        own, other = (self.roots, self.means) if of_rows else (self.means, self.roots)
+        mixed = np.outer(cross, own)
+        return raw - mixed - mixed.T + (other @ other) * np.outer(own, own)
 
 
 def leading_directions(product: Callable[[Array], Array], n_labels: int, rank: int) -> Array:

@@ -7,7 +7,6 @@ Machine Learning 81 (2010); "WSABIE: scaling up to large vocabulary image annota
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,7 +21,6 @@ from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingD
 from labelweave.estimators.low_rank.fit import RANKS, columns_for_rank
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
-from labelweave.features import FeatureMatrix
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
@@ -139,12 +137,7 @@ class WSABIE(FactorClassifier):
             data = data._replace(labels=_both_classes(data.labels))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         features = data.features.with_constant(1.0) if self.fit_intercept else data.features
-        settings = RankingSettings(
-            columns_for_rank(self.rank, data.labels.n_labels), float(self.learning_rate),
-            self.schedule == "adagrad", float(self.margin), float(self.max_norm),
-            _NO_LIMIT if self.max_trials is None else int(self.max_trials), seed,
-        )  # fmt: skip
-        fit = RankingFit(features, data.labels, data.weights, settings)
+        fit = RankingFit(self, data._replace(features=features), seed)
         progress.keep = lambda model, fit: model._keep(fit, data, seed)
         status = self._run(fit, progress)
         self._keep(fit, data, seed)
@@ -198,33 +191,22 @@ def _both_classes(labels: LabelMatrix) -> LabelMatrix:
     return LabelMatrix(sp.csr_array(np.hstack([1 - second, second])))
 
 
-@dataclass(frozen=True)
-class RankingSettings:
-    """How steps are taken, as the parameters of :class:`WSABIE` say."""
-
-    rank: int
-    rate: float
-    adapts: bool
-    margin: float
-    max_norm: float
-    max_trials: int
-    seed: int
-
-
 class RankingFit:
     """Factors that learn to rank the observed positives of a row above its observed negatives."""
 
-    def __init__(
-        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, settings: RankingSettings
-    ) -> None:
-        self.settings, self.weights, self.visits = settings, weights, 0
-        self.rows_of_features = features.sparse_rows(np.float64)
-        self.random = np.random.default_rng(settings.seed)
+    def __init__(self, model: WSABIE, data: TrainingData, seed: int) -> None:
+        n_labels, trials = data.labels.n_labels, model.max_trials
+        self.rank, self.max_norm = columns_for_rank(model.rank, n_labels), float(model.max_norm)
+        self.rate, self.adapts = float(model.learning_rate), model.schedule == "adagrad"
+        self.margin, self.max_trials = float(model.margin), _NO_LIMIT if trials is None else int(trials)
+        self.weights, self.visits = data.weights, 0
+        self.rows_of_features = data.features.sparse_rows(np.float64)
+        self.random = np.random.default_rng(seed)
         self.state = self.random.integers(2**63, size=1, dtype=np.uint64)
-        self.harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, labels.n_labels + 1)))
-        self._read_labels(labels)
-        self.all_feature_factors = self._start(features.shape[1])
-        self.all_label_factors = self._start(labels.n_labels)
+        self.harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, n_labels + 1)))
+        self._read_labels(data.labels)
+        self.all_feature_factors = self._start(data.features.shape[1])
+        self.all_label_factors = self._start(n_labels)
 
     def _read_labels(self, labels: LabelMatrix) -> None:
         n, n_labels = labels.shape
@@ -251,11 +233,10 @@ class RankingFit:
 
     def _start(self, n_vectors: int) -> Array:
         """Draw vectors of about unit length, with a last column for AdaGrad's sums of squares."""
-        rank = self.settings.rank
-        factors = np.zeros((n_vectors, rank + 1))
-        factors[:, :rank] = self.random.normal(scale=1.0 / np.sqrt(rank), size=(n_vectors, rank))
+        factors = np.zeros((n_vectors, self.rank + 1))
+        factors[:, :-1] = self.random.normal(scale=1.0 / np.sqrt(self.rank), size=(n_vectors, self.rank))
         lengths = np.linalg.norm(factors, axis=1, keepdims=True)
-        factors *= np.minimum(1.0, self.settings.max_norm / np.maximum(lengths, 1e-300))
+        factors *= np.minimum(1.0, self.max_norm / np.maximum(lengths, 1e-300))
         return factors
 
     @property
@@ -272,22 +253,16 @@ class RankingFit:
         """Visit every positive entry once, in random order; give the mean loss met and the share of steps."""
         order, losses, steps = self.random.permutation(self.pairs), 0.0, 0
         for part in panels(len(order), _VISITS_AT_ONCE):
-            more_losses, more_steps = self._visit(order[part])
+            more_losses, more_steps = rank_pairs(
+                order[part], self.rows, self.labels, self.positive_indptr,
+                self.negative_indptr, self.negatives, self.all_observed, *self.rows_of_features, self.weights,
+                self.all_feature_factors, self.all_label_factors, self.harmonic, self.rate, self.adapts,
+                self.margin, self.max_norm, self.max_trials, np.empty((2, self.rank)), self.state,
+            )  # fmt: skip
+            self.visits += len(order[part])
             losses, steps = losses + more_losses, steps + more_steps
         self.require_finite()
         return losses / len(order), steps / len(order)
-
-    def _visit(self, pairs: Array) -> tuple[float, int]:
-        """Visit some entries; give the sum of the losses met and the number of steps."""
-        settings = self.settings
-        losses, steps = rank_pairs(
-            pairs, self.rows, self.labels, self.positive_indptr,
-            self.negative_indptr, self.negatives, self.all_observed, *self.rows_of_features, self.weights,
-            self.all_feature_factors, self.all_label_factors, self.harmonic, settings.rate, settings.adapts,
-            settings.margin, settings.max_norm, settings.max_trials, np.empty((2, settings.rank)), self.state,
-        )  # fmt: skip
-        self.visits += len(pairs)
-        return losses, steps
 
     def require_finite(self) -> None:
         """Refuse vectors that overflowed."""

@@ -5,6 +5,7 @@ What they do stands in a module each, imported when all flags are understood: he
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import click
@@ -13,6 +14,11 @@ from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.flags import file_options, label_column_options, unknown_label_option
 
 _WRITTEN = ("mulan", "hierarchical_arff", "xmc", "svmlight")
+
+
+def _run(command: str, flags: dict[str, Any]) -> None:
+    """Do what a command does."""
+    import_module(f"labelweave.cli.{command}").run(**flags)
 
 
 @click.command()
@@ -51,9 +57,7 @@ def predict(**flags: Any) -> None:
       labelweave predict animals.lw new.csv --reject-below 0.8
       labelweave predict animals.lw new.csv --probabilities --output-format tsv
     """
-    from labelweave.cli.predict import run
-
-    run(**flags)
+    _run("predict", flags)
 
 
 @click.command()
@@ -76,9 +80,7 @@ def evaluate(**flags: Any) -> None:
       labelweave evaluate bibtex.lw bibtex-test.arff --json
       labelweave evaluate animals.lw test.csv
     """
-    from labelweave.cli.evaluate import run
-
-    run(**flags)
+    _run("evaluate", flags)
 
 
 @click.command()
@@ -105,9 +107,7 @@ def decide(**flags: Any) -> None:
       labelweave decide odds.lw other.arff --conformal false_discoveries,level=0.2 \\
           --out sets.lw
     """
-    from labelweave.cli.decide import run
-
-    run(**flags)
+    _run("decide", flags)
 
 
 @click.command()
@@ -136,9 +136,7 @@ def report(**flags: Any) -> None:
       labelweave report tags.lw test.csv --out report.html
       labelweave report bibtex.lw bibtex-test.arff --weakest 50 --out report.html
     """
-    from labelweave.cli.report import run
-
-    run(**flags)
+    _run("report", flags)
 
 
 @click.command()
@@ -166,9 +164,7 @@ def inspect(**flags: Any) -> None:
       labelweave inspect scene.lw --graph --out scene.png
       labelweave inspect tags.lw --json
     """
-    from labelweave.cli.inspect import run
-
-    run(**flags)
+    _run("inspect", flags)
 
 
 @click.command()
@@ -191,9 +187,7 @@ def convert(**flags: Any) -> None:
       labelweave convert bibtex.arff bibtex.txt --to xmc --lossy
       labelweave convert train.svm train.arff --xml-out labels.xml
     """
-    from labelweave.cli.convert import run
-
-    run(**flags)
+    _run("convert", flags)
 
 
 @click.command()
@@ -207,6 +201,4 @@ def demo(**flags: Any) -> None:
     and one of independent tags; compares both on packages that were set aside;
     proposes tags for ten packages that have none.
     """
-    from labelweave.cli.demo import run
-
-    run(**flags)
+    _run("demo", flags)

@@ -35,11 +35,8 @@ def run(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
             "the model without --conformal."
         )
     rows = model_rows.read_labeled_rows(loaded, data, source)
-    found, X, truth = (
-        model_rows.classifier_of(loaded),
-        model_rows.features_of(loaded, rows.X),
-        _truth(loaded, rows, source),
-    )
+    found: Any = model_rows.classifier_of(loaded)
+    X, truth = model_rows.features_of(loaded, rows.X), _truth(loaded, rows, source)
     for name, settings in given.items():
         found = decision_class(name)(found, **settings, cv="prefit").fit(X, truth)
     whole = TableModel(loaded.vectorizer, found, loaded.columns) if isinstance(loaded, TableModel) else found

@@ -108,18 +108,14 @@ def refused_decisions(
             "first, and give the file that is made, with other rows, to labelweave decide --conformal."
         )
     for name, settings in given.items():
-        yield from _refused_rows(name, settings, prefit)
-
-
-def _refused_rows(name: str, settings: Mapping[str, Any], prefit: bool) -> Iterator[str]:
-    held_out = next((parameter for parameter in _HELD_OUT if parameter in settings), None)
-    if prefit and held_out is not None:
-        yield (
-            f"{flag_of(name)} {held_out}={settings[held_out]}: the model is fitted already, so that all rows "
-            "of DATA are held-out ones; leave it out."
-        )
-    if settings.get("cv") == "prefit":
-        yield f"{flag_of(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
+        held_out = next((parameter for parameter in _HELD_OUT if parameter in settings), None)
+        if prefit and held_out is not None:
+            yield (
+                f"{flag_of(name)} {held_out}={settings[held_out]}: the model is fitted already, so that all "
+                "rows of DATA are held-out ones; leave it out."
+            )
+        if settings.get("cv") == "prefit":
+            yield f"{flag_of(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
 
 
 decision_options = with_options(

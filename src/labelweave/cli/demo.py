@@ -1,9 +1,7 @@
 """``labelweave demo``: tags for Debian packages, with and without a taxonomy of tags.
 
-C is the one with the best micro-F1 in cross-validation over the training rows,
-folds by source package, among 1/8, 1/4, 1/2, 1 and 2.  Under the taxonomy the
-prior variance of a tag is 2, its facet's and its own, so both models come to
-the same product of C and variance.
+C has the best micro-F1 in cross-validation over the training rows, folds by source package, among 1/8 to 2.
+Under the taxonomy the prior variance of a tag is 2, so both models have the same product of C and variance.
 """
 
 from __future__ import annotations
@@ -16,8 +14,7 @@ import numpy as np
 
 from labelweave import LabelMatrix, MaxMarginClassifier, Taxonomy
 from labelweave.array_types import Array
-from labelweave.cli.evaluate import metric_table
-from labelweave.cli.messages import console
+from labelweave.cli.messages import console, metric_table
 from labelweave.cli.progress import show_progress
 from labelweave.datasets import load_debtags
 from labelweave.metrics import score_table

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import numpy as np
-from rich import box
-from rich.table import Table
 
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import console, note, print_json
+from labelweave.cli.messages import console, metric_table, note, print_json
 from labelweave.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
@@ -41,18 +38,3 @@ def run(model: str, data: str, as_json: bool, **options: Any) -> None:
     promise = guarantee_words(classifier_of(loaded))
     if promise is not None:
         click.echo(click.wrap_text(f"Guaranteed: {promise}.", 79))
-
-
-def metric_table(metrics: dict[str, dict[str, float]]) -> Table:
-    """Lay out metrics, one row each.
-
-    metrics: A column for each key.
-    """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric")
-    for name in metrics:
-        table.add_column(name, justify="right")
-    for metric in next(iter(metrics.values())):
-        values = [column[metric] for column in metrics.values()]
-        table.add_row(metric, *("undefined" if np.isnan(value) else f"{value:.4f}" for value in values))
-    return table

@@ -31,7 +31,7 @@ _SOLVERS_OF = {
 _LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "coupling")
 _GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit",
                    "validation_fraction")  # fmt: skip
-_SINGLE = {"rank": "ranks", "regularization": "regularizations"}
+LISTED = {"rank": "ranks", "regularization": "regularizations"}
 _AS_THEY_ARE = ("quiet", "model", "graph", "one_class", "compare", "compare_folds")
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
@@ -154,10 +154,10 @@ def _why_not_low_rank(request: FitRequest) -> Iterator[str]:
     if request.model != "low-rank":
         return
     given = request.given
-    for single, several in _SINGLE.items():
+    for single, several in LISTED.items():
         if single in given and several in given:
             yield f"--{single} and --{several} name the same thing; give one of them."
-    if request.chooses_rank and set(_SINGLE) <= set(given):
+    if request.chooses_rank and set(LISTED) <= set(given):
         flag = next(name for name in model_table().choices(request.model) if name in given)
         yield (
             f"--rank and --regularization leave nothing to choose for {flag_of(flag)}; give --ranks or "

@@ -10,9 +10,7 @@ import numpy as np
 
 from labelweave.cli.messages import note, print_lines, size_of
 from labelweave.decisions.layers import innermost
-from labelweave.facts import CliqueFacts, ModelFacts, decision_lines, model_facts
-
-Lines = dict[str, str]
+from labelweave.facts import CliqueFacts, ModelFacts, decision_lines, fact_lines, label_lines, model_facts
 
 _INTERRUPTED = 130
 _MOST_TIES = 20
@@ -25,19 +23,8 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     n_rows: the rows it was fitted to.
     """
     facts = model_facts(model)
-    support, is_factored = facts.support_rows, facts.factors is not None
-    lines = {
-        "rows": str(n_rows),
-        "features": str(facts.features),
-        "classes" if facts.one_class_a_row else "labels": str(len(facts.labels)),
-        "kernel": facts.kernel,
-        **({} if support is None else {"support": f"{support} of {n_rows} rows"}),
-        **(_factor_lines if is_factored else _convex_lines)(facts, innermost(model)),
-        **decision_lines(facts),
-        "seconds": f"{seconds:.1f}",
-        "model": f"{out} ({size_of(out)})",
-    }
-    print_lines(lines, 10, err=True)
+    lines = {"rows": str(n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
+    print_lines(lines | {"seconds": f"{seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         click.echo(line, err=True)
 
@@ -50,39 +37,6 @@ def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:
     ]
     left = len(ties) - most
     return lines if left <= 0 else [*lines, f"{'...':>10}  and {left} weaker ones"]
-
-
-def _convex_lines(facts: ModelFacts, model: Any) -> Lines:
-    """Say how a fit went that ends at a gap, or a model a label."""
-    steps = {facts.steps.split()[-1]: str(facts.fit.rounds)}
-    if facts.graph:
-        chosen = " (auto)" if model.regularization == "auto" else ""
-        words = f"regularization {facts.graph.regularization:.3g}{chosen}"
-        steps |= {"graph": facts.graph.summary, "penalty": words}
-    if facts.fit.gap is None:
-        return steps
-    learned = facts.learning and {"prior": facts.learning.values, "learning": facts.learning.summary}
-    threshold = {} if facts.threshold is None else {"threshold": facts.threshold}
-    gap = {"gap": f"{facts.fit.gap:.2e} (asked for {model.tol:g})"}
-    return (learned or {}) | steps | gap | threshold
-
-
-def _factor_lines(facts: ModelFacts, model: Any) -> Lines:
-    """Say how a fit of two factors went."""
-    lines = {"rank": facts.factors.rank_summary if facts.factors else ""}
-    lines |= {"chosen": facts.choice.summary} if facts.choice else {}
-    if facts.learning and facts.learning.status != "fixed":
-        lines |= {"learned": facts.learning.values, "learning": facts.learning.summary}
-    if facts.fit.gap_summary is not None:
-        lines |= {
-            "rounds": str(facts.fit.rounds),
-            "objective": f"{model.objective_:.6g}",
-            "gap": facts.fit.gap_summary,
-            "status": str(facts.fit.status).replace("_", " "),
-        }
-    elif facts.fit.checks:
-        lines["epochs"] = str(facts.fit.checks)
-    return lines | ({"threshold": facts.thresholds.words} if facts.thresholds else {})
 
 
 def explain_end(model: Any, out: str) -> int:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import click
 import numpy as np
-from rich import box
 from rich.table import Table
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.cli.decision_flags import decision_class
-from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
-from labelweave.cli.messages import console, did_you_mean, note, refuse
+from labelweave.cli.messages import console, did_you_mean, metric_table, note
 from labelweave.cli.model_table import MODELS, class_of, model_table
 from labelweave.cli.progress import end_at_interrupts, show_progress
 from labelweave.comparison import Comparison, compare
@@ -31,7 +29,6 @@ from labelweave.labels import LabelMatrix
 
 _FOR_CLASSES = ("max-margin", "kernel-logistic")
 _SEPARATORS = (",", ";", "|")
-_LISTED = {"rank": "ranks", "regularization": "regularizations"}
 _DECIDES = {"calibrate": "calibrated", "tune_threshold": "tuned", "conformal": "conformal"}
 
 
@@ -49,10 +46,8 @@ def run_fit(request: FitRequest) -> int:
         )
     model = _model(request, targets, columns)
     _compare(request, targets, model)
-    watched, started = (
-        end_at_interrupts(model if request.quiet else show_progress(model)),
-        time.perf_counter(),
-    )
+    watched = end_at_interrupts(model if request.quiet else show_progress(model))
+    started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
         watched.fit(targets.rows.X, targets.y)
@@ -127,11 +122,10 @@ def _note_uncut_cells(column: str, names: list[str]) -> None:
 def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:
     """Make the classifier, in those that decide on its scores."""
     parameters = model_table().keywords(request.model, request.given) | structures(request, targets, columns)
-    chooses = request.chooses_rank
-    if chooses:
-        for name, several in _LISTED.items():
+    if request.chooses_rank:
+        for name, several in LISTED.items():
             parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
-    model = class_of(request.model, choosing=chooses)(**parameters)
+    model = class_of(request.model, choosing=request.chooses_rank)(**parameters)
     for name, settings in request.decisions.items():
         model = decision_class(name)(model, **settings, random_state=request.seed)
     return model
@@ -140,20 +134,17 @@ def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) 
 def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str]:
     """Read the names of the other models, with commas between; refuse those that cannot be compared."""
     names = [] if text is None else [name.strip() for name in text.split(",")]
-
-    def reasons() -> Iterator[str]:
-        for number, name in enumerate(names):
-            if name not in MODELS:
-                close = did_you_mean(name, MODELS)
-                yield f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}.{close}"
-            if name == own or name in names[:number]:
-                yield f"--compare names {name} twice, with the model that is fitted; name it once."
-            if are_classes and name not in _FOR_CLASSES:
-                which = " and ".join(_FOR_CLASSES)
-                said = f"--compare names {name}, which is for many labels a row"
-                yield f"{said}; with one class a row there are {which}."
-
-    refuse(reasons())
+    for number, name in enumerate(names):
+        said = f"--compare names {name}"
+        if name not in MODELS:
+            close = did_you_mean(name, MODELS)
+            said = f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}.{close}"
+            raise click.UsageError(said)
+        if name == own or name in names[:number]:
+            raise click.UsageError(f"{said} twice, with the model that is fitted; name it once.")
+        if are_classes and name not in _FOR_CLASSES:
+            said += ", which is for many labels a row; with one class a row there are"
+            raise click.UsageError(f"{said} {' and '.join(_FOR_CLASSES)}.")
     return names
 
 
@@ -183,20 +174,18 @@ def _compare(request: FitRequest, targets: Targets, model: Any) -> None:
 
 def _comparison_table(found: Comparison) -> Table:
     """Lay out a comparison, one row a metric."""
-    folds = len(next(iter(found.values[found.reference].values())))
+    folds, means = len(next(iter(found.values[found.reference].values()))), found.means()
+
+    def cell(model: str, metric: str) -> str:
+        mean = f"{means[model][metric]:.4g}"
+        if model == found.reference:
+            return mean
+        one = found.difference(model, metric)
+        return f"{mean} ± {(one.high - one.low) / 2:.1g}{'*' if one.is_clear else ' '}"
+
     caption = (
         f"mean over {folds} folds; ± is the 95 % interval of the difference to {found.reference}, * where it "
         "leaves out 0"
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
-    table.add_column("metric", no_wrap=True)
-    for model in found.models:
-        table.add_column(model, justify="right", no_wrap=True)
-    means = found.means()
-    for metric in found.metrics:
-        cells = {model: f"{means[model][metric]:.4g}" for model in found.models}
-        for model in cells.keys() - {found.reference}:
-            one = found.difference(model, metric)
-            cells[model] += f" ± {(one.high - one.low) / 2:.1g}{'*' if one.is_clear else ' '}"
-        table.add_row(metric, *cells.values())
-    return table
+    columns = {model: {metric: cell(model, metric) for metric in found.metrics} for model in found.models}
+    return metric_table(columns, caption)

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from labelweave.cli.fit_words import tie_lines
-from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, size_of
+from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, short, size_of
 from labelweave.cli.model_rows import Model, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier, TableModel
 from labelweave.facts import (
@@ -151,7 +151,7 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
         return found | _strongest(classifier.coef_[column], names, count)
     geometry = FactorGeometry(classifier)
     weights = geometry.feature_weights(column)
-    similar = [{"label": name, "cosine": _short(cosine)} for name, cosine in geometry.similar(column, count)]
+    similar = [{"label": name, "cosine": short(cosine)} for name, cosine in geometry.similar(column, count)]
     return found | ({} if weights is None else _strongest(weights, names, count)) | {"similar": similar}
 
 
@@ -161,16 +161,12 @@ def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
     sides = {"for": (order[::-1][:count], 1), "against": (order[:count], -1)}
     return {
         side: [
-            {"feature": str(k) if names is None else str(names[k]), "weight": _short(weights[k])}
+            {"feature": str(k) if names is None else str(names[k]), "weight": short(weights[k])}
             for k in places
             if sign * weights[k] > 0
         ]
         for side, (places, sign) in sides.items()
     }
-
-
-def _short(value: Any) -> float:
-    return float(f"{value:.6g}")
 
 
 def _column(model: Model, label: str) -> int:
@@ -221,11 +217,11 @@ def _column_words(columns: dict[str, Any]) -> str:
 
 def _factor_json(facts: ModelFacts, geometry: FactorGeometry) -> dict[str, Any]:
     values = geometry.singular_values
-    longest = [{"label": name, "length": _short(length)} for name, length in geometry.longest(_MOST_LONGEST)]
+    longest = [{"label": name, "length": short(length)} for name, length in geometry.longest(_MOST_LONGEST)]
     return {
         **asdict(facts)["factors"],
         "threshold": facts.thresholds and facts.thresholds.words,
-        "singular_values": None if values is None else [_short(value) for value in values],
+        "singular_values": None if values is None else [short(value) for value in values],
         "longest_labels": longest,
     }
 
@@ -237,10 +233,7 @@ def _factor_lines(factors: dict[str, Any]) -> dict[str, str]:
     if values is not None:
         last = f", ..., {values[-1]:.4g}" if len(values) > _FIRST_VALUES else ""
         singular = ", ".join(f"{value:.4g}" for value in values[:_FIRST_VALUES]) + last
-    return {
-        "singular": singular,
-        "strongest": f"labels with the longest weights: {longest}",
-    }
+    return {"singular": singular, "strongest": f"labels with the longest weights: {longest}"}
 
 
 def _print_weights(facts: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
 _WIDTH = 79
@@ -36,6 +37,23 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
+def metric_table(columns: Mapping[str, Mapping[str, Any]], caption: str | None = None) -> Table:
+    """Lay out metrics, one row each; the numbers, or words, of a column by metric."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    for name in ("metric", *columns):
+        table.add_column(name, justify="left" if name == "metric" else "right", no_wrap=True)
+    for metric in next(iter(columns.values())):
+        cells = [column[metric] for column in columns.values()]
+        words = (
+            cell if isinstance(cell, str) else f"{cell:.4f}".replace("nan", "undefined") for cell in cells
+        )
+        table.add_row(metric, *words)
+    return table
+
+
 def print_json(value: Any) -> None:
     """Write a value to stdout as JSON; what is no finite number becomes null."""
     plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
@@ -44,12 +62,14 @@ def print_json(value: Any) -> None:
 
 def size_of(path: str) -> str:
     """Say how large a file is."""
-    size = float(Path(path).stat().st_size)
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+    from rich.filesize import decimal
+
+    return decimal(Path(path).stat().st_size)
+
+
+def short(value: Any) -> float:
+    """Round to six digits."""
+    return float(f"{value:.6g}")
 
 
 def with_flags(error: Exception | str) -> str:

@@ -185,9 +185,7 @@ def _read(text: str, words: list[str], ranges: list[Range]) -> Any:
 def _word_or_number(flag: str, words: list[str], ranges: list[Range]) -> Callable[[str], Any]:
     wanted = _WANTED.get(flag)
     if wanted is None:
-        bounds = "".join(
-            {f" {part.words}" for part in ranges if math.isinf(part.low) or math.isinf(part.high)}
-        )
+        bounds = "".join({f" {part.words}" for part in ranges if math.inf in (-part.low, part.high)})
         wanted = f"a number{bounds.rstrip()} nor one of {', '.join(words)}"
 
     def read(text: str) -> Any:
@@ -200,10 +198,6 @@ def _word_or_number(flag: str, words: list[str], ranges: list[Range]) -> Callabl
 
 
 _rank = _word_or_number("rank", [], [Range(True, 1, closed="left"), Range(False, 0, 1, "right")])
-
-
-def _ranks(text: str) -> list[int | float]:
-    return [_rank(word.strip()) for word in text.split(",")]
 
 
 def _regularizations(text: str) -> list[float] | int:
@@ -243,7 +237,7 @@ def _tie(text: str) -> str | tuple[str, ...]:
 _READERS: dict[str, Callable[[Any], Any]] = {
     "jobs": _jobs,
     "rank": _rank,
-    "ranks": _ranks,
+    "ranks": lambda text: [_rank(word.strip()) for word in text.split(",")],
     "regularizations": _regularizations,
     "tie": _tie,
 }

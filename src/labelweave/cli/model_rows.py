@@ -65,12 +65,10 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
     """Read rows to predict, a table in chunks; those without names are numbered from zero."""
     size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(model.label_names_)))
     for data, first in _chunks(model, path, source, size):
+        ids = range(first, first + len(data)) if data.row_ids is None else data.row_ids.tolist()
         for start in range(0, len(data), size):
-            rows = slice(start, min(start + size, len(data)))
-            numbers = range(first + rows.start, first + rows.stop)
-            yield RowBlock(
-                data.X[rows], list(numbers if data.row_ids is None else data.row_ids[rows].tolist())
-            )
+            rows = slice(start, start + size)
+            yield RowBlock(data.X[rows], list(ids[rows]))
 
 
 def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterator[tuple[LabeledData, int]]:

@@ -2,8 +2,7 @@
 
 A parameter is a flag of the same name: its constraints say what it takes; its default and, where
 :mod:`labelweave.cli.model_flags` has no text for it, its numpydoc say what the help says.  All this is kept
-as a file beside the compiled modules: importing the constructors takes seconds that no help and no misspelt
-flag should cost.
+as a file beside the compiled modules: importing the constructors takes seconds.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.cli import model_rows
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import flag_of, note, refuse
+from labelweave.cli.messages import flag_of, note, refuse, short
 from labelweave.cli.model_rows import Model, RowBlock
 from labelweave.datasets.data_file import replaced_file
 from labelweave.datasets.table_files import escaped
@@ -116,10 +116,6 @@ def _lines(record: Record) -> list[list[Any]]:
     return [[escaped(cell) if isinstance(cell, str) else cell for cell in line] for line in lines]
 
 
-def _short(value: Any) -> float:
-    return float(f"{value:.6g}")
-
-
 def _numbers(model: Model, number: str, block: RowBlock) -> Array:
     return (model_rows.scores_of if number == "score" else model_rows.probabilities_of)(model, block.X)
 
@@ -137,21 +133,18 @@ def _label_lists(
     for name, values in zip(block.ids, _numbers(model, number, block), strict=True):
         candidates = np.arange(len(values)) if threshold is None else np.flatnonzero(values > threshold)
         chosen = candidates[np.argsort(-(values + offsets)[candidates], kind="stable")][:top]
-        yield {"id": name, "labels": [{"label": str(names[k]), number: _short(values[k])} for k in chosen]}
+        yield {"id": name, "labels": [{"label": str(names[k]), number: short(values[k])} for k in chosen]}
 
 
 def _certified_sets(model: Model, block: RowBlock) -> Iterator[Record]:
     """Give the label set of every row, and whether it is proven to have the highest score."""
-    names, found = (
-        model.label_names_,
-        model_rows.classifier_of(model).predict_map(model_rows.features_of(model, block.X)),
-    )
-    scores = model_rows.scores_of(model, block.X)
+    names, scores = model.label_names_, model_rows.scores_of(model, block.X)
+    found = model_rows.classifier_of(model).predict_map(model_rows.features_of(model, block.X))
     rows = zip(block.ids, found.labels, scores, found.proven.tolist(), found.gaps, strict=True)
     for name, chosen, values, is_proven, gap in rows:
         order = np.flatnonzero(chosen)[np.argsort(-values[chosen > 0], kind="stable")]
-        labels = [{"label": str(names[k]), "score": _short(values[k])} for k in order]
-        yield {"id": name, "labels": labels, "proven": is_proven, "gap": _short(gap)}
+        labels = [{"label": str(names[k]), "score": short(values[k])} for k in order]
+        yield {"id": name, "labels": labels, "proven": is_proven, "gap": short(gap)}
 
 
 def _one_class(model: Model, reject_below: float | None, number: str, block: RowBlock) -> Iterator[Record]:
@@ -159,7 +152,7 @@ def _one_class(model: Model, reject_below: float | None, number: str, block: Row
     values = _numbers(model, number, block)
     decided = _classes(model, block, values, reject_below)
     for name, (chosen, word), row in zip(block.ids, decided, values, strict=True):
-        yield {"id": name, "class": word, number: _short(row[chosen])}
+        yield {"id": name, "class": word, number: short(row[chosen])}
 
 
 def _all_probabilities(model: Model, reject_below: float | None, block: RowBlock) -> Iterator[Record]:
@@ -169,7 +162,7 @@ def _all_probabilities(model: Model, reject_below: float | None, block: RowBlock
     if model_rows.has_one_class_a_row(model):
         words = [{"class": word} for _, word in _classes(model, block, values, reject_below)]
     for name, word, row in zip(block.ids, words, values, strict=True):
-        yield {"id": name} | word | {"probabilities": dict(zip(names, map(_short, row), strict=True))}
+        yield {"id": name} | word | {"probabilities": dict(zip(names, map(short, row), strict=True))}
 
 
 def _classes(

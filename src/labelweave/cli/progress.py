@@ -1,10 +1,8 @@
 """The progress of a fit on stderr, through scikit-learn's callbacks.
 
-The name of a subtask says what ended: a step of the duality gap, which the callback's metadata tell,
-perhaps of a fit of a part of the rows; an evaluation of the cross-validation loss (those that were not needed
-end at once when the final fit begins); a round or an epoch of models of two factors; a fit to a fold.
-Between two measurements of the gap some solvers report an estimate; the gap that a fit ends with is measured.
-Classifiers that decide on another one's scores fit it several times, which are counted.
+The name of a subtask says what ended: a step of the duality gap, which the callback's metadata tell; an
+evaluation of the cross-validation loss (those that were not needed end at once when the final fit begins);
+a round or an epoch; a fit to a fold.  Some solvers report estimates between two measurements of the gap.
 """
 
 from __future__ import annotations
@@ -84,12 +82,9 @@ class _GapCallback(_Callback):
                 where = " on a part of the rows" if self.task.endswith(_PART) else ""
                 return f"gap about {self.gap:.1e}{where}"
             case "cross-validation":
-                is_last = number >= self.most_learned  # all, or the rest at once
-                return (
-                    "at the end of learning"
-                    if is_last
-                    else f"learning {number} of at most {self.most_learned}"
-                )
+                if number >= self.most_learned:  # all, or the rest at once
+                    return "at the end of learning"
+                return f"learning {number} of at most {self.most_learned}"
             case "fit to a fold":
                 most = "" if self.steps is None else f" of at most {self.most_fits}"
                 return f"fit {number}{most} to folds"
@@ -126,7 +121,6 @@ class GapBar(_GapCallback):
     def __init__(self, on: Console, title: str = "fitting", n_fits: int = 1) -> None:
         super().__init__(title, n_fits)
         self.on = on
-        self.bar: Progress | None = None
 
     def setup(self, estimator: Any, context: Any) -> None:
         super().setup(estimator, context)
@@ -136,12 +130,10 @@ class GapBar(_GapCallback):
         self.bar.start()
 
     def show(self) -> None:
-        if self.bar is not None:
-            self.bar.update(TaskID(0), total=self.steps, completed=self.done, state=self.state)
+        self.bar.update(TaskID(0), total=self.steps, completed=self.done, state=self.state)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        self.bar.stop()
 
 
 class GapLines(_GapCallback):

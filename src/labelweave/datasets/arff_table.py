@@ -1,8 +1,7 @@
 """The rows of an ARFF file, dense or sparse, as a table of numbers, and its columns as features and labels.
 
-A nominal cell becomes the position of its value in the declared list, which is also what the sparse form
-means by leaving a cell out; ``?`` becomes NaN.  Lines of plain numbers take a short way, any other line is
-read cell by cell, which gives exact messages.
+A nominal cell becomes the position of its value in the declared list, ``?`` becomes NaN.  Lines of plain
+numbers take a short way, any other line is read cell by cell, which gives exact messages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """CSR arrays from their parts, with 32-bit indices wherever these are enough, and targets with gaps.
 
-scikit-learn's LIBLINEAR and other compiled code take no 64-bit indices, and SciPy keeps whatever width it is
-given.
+SciPy keeps whatever width it is given; LIBLINEAR and other compiled code take no 64-bit indices.
 """
 
 from __future__ import annotations

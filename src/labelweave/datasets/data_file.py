@@ -1,7 +1,6 @@
 """What every reader and writer of data files shares: one error, decoded lines, safe replacement.
 
-A reader never hands back half a file.  Whatever is wrong with a file is a
-:class:`DataFileError` that says where, what was found and what was expected.
+A reader never hands back half a file; whatever is wrong with one is a :class:`DataFileError`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Multi-label ARFF files of Mulan and MEKA, dense and sparse.
 
-Mulan names the labels in an XML file beside the ARFF file, as ``<label name="...">`` elements inside
-``<labels>``; where they are nested, the outer label is the parent of the inner one.  MEKA counts them in the
-relation name, as in ``@relation 'scene: -C 6'``: the first six columns are the labels, the last six where the
-number is negative.
+Mulan names the labels in an XML file, ``<label name="...">`` inside ``<labels>``, perhaps nested.  MEKA
+counts them in the relation name, as in ``'scene: -C 6'``: the first six columns, with -6 the last six.
 """
 
 from __future__ import annotations

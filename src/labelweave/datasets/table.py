@@ -1,9 +1,8 @@
 """Tables with text, categories, numbers and labels: CSV, TSV, JSON lines, Parquet.
 
-What an empty label cell means.  A cell that is missing (null in JSON and Parquet, ``?`` in any file) leaves
-the row's labels unobserved.  A cell that is empty (an empty list or string, an empty CSV cell) says that the
-row has no positive label, the last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 an
-empty cell is one unobserved label.
+A label cell that is missing (null in JSON and Parquet, ``?`` in any file) leaves the row's labels unobserved.
+One that is empty (an empty list or string, an empty CSV cell) says that the row has no positive label, the
+last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 it is one unobserved label.
 """
 
 from __future__ import annotations

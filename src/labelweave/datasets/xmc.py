@@ -10,6 +10,7 @@ anything unusual; the careful one reads line by line: it returns the same arrays
 
 from __future__ import annotations
 
+import re
 import warnings
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -31,16 +32,12 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.svmlight import indexed_value, whole_number
 from labelweave.labels import LabelMatrix
 
-_DIGIT, _NUMBER_SIGN, _DELIMITER, _OTHER = range(4)
-_KINDS = np.full(256, _OTHER, np.uint8)
-_KINDS[list(b"0123456789")] = _DIGIT
-_KINDS[list(b".eE+-")] = _NUMBER_SIGN
-_KINDS[list(b" ,:\n")] = _DELIMITER
+_ROWS = re.compile(rb"(?:(?:\d++(?:,\d++)*+)?+(?: ++\d++:[-+.\deE]++)*+ *+\n)*+")  # of labels and features
 _TO_BLANKS = bytes.maketrans(b",:\n", b"   ")
-_BLANK, _COMMA, _COLON, _LINE_END = b" ,:\n"
+_COLON, _LINE_END = b":\n"
+_IS_DELIMITER = np.isin(np.arange(256), list(b" ,:\n"))
 
 Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
@@ -155,52 +152,21 @@ def parse_block(path: PathLike, first_line: int, block: bytes, limits: tuple[int
 
 def parse_quickly(block: bytes, limits: tuple[int, int]) -> ParsedRows | None:
     """Parse whole lines as one array of bytes, or give None if anything is unusual, wrong or not."""
+    numbers = _numbers(block) if _ROWS.fullmatch(block) else None
     letters = np.frombuffer(block, np.uint8)
-    kinds = _KINDS[letters]
-    if (kinds == _OTHER).any():
-        return None
-    inside = np.concatenate([[False], kinds != _DELIMITER])
-    edges = np.flatnonzero(inside[1:] != inside[:-1])
+    edges = np.flatnonzero(np.diff(_IS_DELIMITER[letters], prepend=True))
     starts, ends = edges[0::2], edges[1::2]
-    has_sign = np.zeros(len(starts), bool)
-    has_sign[np.searchsorted(starts, np.flatnonzero(kinds == _NUMBER_SIGN), side="right") - 1] = True
-    # a number at the very beginning has the last line end before it
-    roles = _roles(letters, letters[starts - 1], letters[ends], has_sign)
-    numbers = _numbers(block)
-    if roles is None or numbers is None or len(numbers) != len(starts):
+    if numbers is None or len(numbers) != len(starts):
         return None
-    is_index, is_value, is_label = roles
+    # a number at the very beginning has the last line end before it
+    is_index, is_value = letters[ends] == _COLON, letters[starts - 1] == _COLON
+    is_label = ~(is_index | is_value)
     values, line_ends = numbers[is_value], np.flatnonzero(letters == _LINE_END)
     features = _grouped(starts[is_index], numbers[is_index], line_ends, limits[0])
     labels = _grouped(starts[is_label], numbers[is_label], line_ends, limits[1])
     if features is None or labels is None or not np.isfinite(values).all():
         return None
     return ParsedRows(*features[:2], values[features[2]], *labels[:2])
-
-
-def _roles(
-    letters: npt.NDArray[np.uint8],
-    before: npt.NDArray[np.uint8],
-    after: npt.NDArray[np.uint8],
-    has_sign: Mask,
-) -> tuple[Mask, Mask, Mask] | None:
-    """Say which numbers are features, values and labels, by the letters before and after them.
-
-    None unless colons join a feature to its value, and commas join labels at a line's beginning.
-    """
-    is_index, is_value = after == _COLON, before == _COLON
-    is_label = ~(is_index | is_value)
-    n_colons, n_commas = int((letters == _COLON).sum()), int((letters == _COMMA).sum())
-    in_order = (
-        not (is_index & is_value).any()
-        and is_index.sum() == is_value.sum() == n_colons
-        and not (before[is_index] == _COMMA).any()
-        and not (after[is_value] == _COMMA).any()
-        and not (before[is_label] == _BLANK).any()
-        and (before[is_label] == _COMMA).sum() == (after[is_label] == _COMMA).sum() == n_commas
-        and not has_sign[~is_value].any()
-    )
-    return (is_index, is_value, is_label) if in_order else None
 
 
 def _grouped(

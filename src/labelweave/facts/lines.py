@@ -61,6 +61,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
         **(factor_lines or {}),
         "threshold": facts.threshold if facts.factors is None else own,
         "graph": _summary(facts.graph),
+        "penalty": f"regularization {facts.graph.regularization:.3g}" if facts.graph else None,
         "chosen": _summary(facts.choice),
         **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
         **_end_lines(facts.fit, facts.steps),

@@ -1,18 +1,9 @@
 """Model files without pickle: one safetensors file, memory-mapped, with a checksum.
 
-An estimator registers its class and is saved and loaded as a whole::
-
-    @storable("MaxMarginClassifier")
-    class MaxMarginClassifier:
-        def to_state(self): return {"C": self.C, "coef_": self.coef_}
-        @classmethod
-        def from_state(cls, state): ...
-
-    save_object("model.lw", model) model = load_object("model.lw")
-
-Below that lie :func:`write_model_file` and :func:`read_model_file`, for plain data and arrays
-(:class:`ModelContent`), and :func:`encode` and :func:`decode`, which turn nested state into these.  Whatever
-is not exactly a file that was saved is refused with a :class:`ModelFileError`.
+A class that is registered with :func:`storable` is saved and loaded as a whole: :func:`save_object`,
+:func:`load_object`.  Below that lie :func:`write_model_file` and :func:`read_model_file`, for plain data and
+arrays, and :func:`encode` and :func:`decode`, which turn nested state into these.  Whatever is not exactly a
+file that was saved is refused with a :class:`ModelFileError`.
 """
 
 from labelweave.model_files.model_file import (

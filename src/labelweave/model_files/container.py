@@ -1,16 +1,9 @@
 """The container of a model file: named tensors and strings in one safetensors file, in exactly one spelling.
 
-A safetensors file is an 8-byte little-endian length, that many bytes of JSON, then the tensors' bytes without
-gaps.  The header here is what safetensors allows, with every free choice fixed: ASCII, no spaces, metadata
-first with ``format``, ``format_version`` and ``checksum`` in front, tensors by falling item size and then by
-name (so every one is aligned), padded with spaces to a multiple of 64 bytes.
-
-Reading parses the header, checks names, types and shapes, writes it again and compares.  Whatever the
-comparison lets through has no repeated keys, no gaps or overlaps and no unknown fields.  (The library's own
-writer puts metadata in random order, and its reader copies every tensor.)
-
-The checksum is the SHA-256 of the whole file, its own 64 digits read as zeros: length, header, padding and
-every tensor byte.  It is written last, so arrays stream to the disk in one pass and are never copied.
+``docs/model_file_format.md`` describes the bytes.  Reading parses the header, checks names, types and shapes,
+writes it again and compares: whatever the comparison lets through has no repeated keys, no gaps or overlaps
+and no unknown fields.  (The library's own writer puts metadata in random order, its reader copies tensors.)
+The checksum is written last, so arrays stream to the disk in one pass and are never copied.
 """
 
 from __future__ import annotations

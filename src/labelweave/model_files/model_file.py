@@ -41,10 +41,8 @@ class ModelContent:
 def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> None:
     """Write a model file, completely or not at all; the same content gives the same bytes.
 
-    Arrays are written without being copied as a whole.  An older file of the name is replaced at the end, so
-    models loaded from it stay whole.
-    Raises TypeError, ValueError if something cannot be stored, naming it and where it is.
-    Raises OSError if the file cannot be written.
+    Raises TypeError, ValueError if something cannot be stored, naming it and where it is, OSError if the file
+    cannot be written.
     """
     if not isinstance(content.kind, str) or not content.kind.isprintable() or not content.kind:
         raise ValueError(f"The kind of a model is a printable name; {content.kind!r} is not.")
@@ -58,12 +56,9 @@ def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> Non
 def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> ModelContent:
     """Read a model file, and refuse any other.
 
-    verify: whether to read the whole file once and compare its checksum.  Without it a large file opens at
-        once, and damage inside arrays goes unnoticed.
-    Returns what was written.  Numeric arrays are read-only views of the memory-mapped file, which may be
-        deleted or replaced, but not be shortened or written into in place.
+    verify: whether to read the whole file once and compare its checksum.
+    Returns what was written; numeric arrays are read-only views of the memory-mapped file.
     Raises ModelFileError if the file is truncated, damaged, edited, of a newer format, or no model.
-    Raises OSError if there is no file to read.
     """
     with naming_file(path):
         fields, tensors = map_container(path, verify=verify)
@@ -76,11 +71,7 @@ def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> Mod
 
 
 def save_object(path: str | os.PathLike[str], value: Any) -> None:
-    """Save an object of a registered class, for example a fitted estimator.
-
-    Raises TypeError, ValueError if its class is not registered or its state cannot be stored.
-    Raises OSError if the file cannot be written.
-    """
+    """Save an object of a registered class, for example a fitted estimator; see :func:`write_model_file`."""
     arrays: dict[str, Any] = {}
     kind = storable_name(value)
     write_model_file(path, ModelContent(kind, encode(checked_state(value), arrays), arrays))

@@ -1,15 +1,7 @@
 """Dense, text and sparse arrays as the plain tensors of a container, and back.
 
-======================  ==========================================================
-array                   tensors
-======================  ==========================================================
-dense ``a``             ``a``
-fixed-width text ``a``  ``a:text`` (UTF-8 bytes) and ``a:offsets`` (int64, n + 1)
-CSR or CSC ``a``        ``a:data``, ``a:indices`` and ``a:indptr``
-======================  ==========================================================
-
-What is read back is checked in full, whatever the checksum says: offsets in
-order, column indices in range.  Compiled code that trusts them stays safe.
+What is read back is checked in full, whatever the checksum says: offsets in order, column indices in range.
+Compiled code that trusts them stays safe.
 """
 
 from __future__ import annotations

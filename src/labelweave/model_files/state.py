@@ -1,21 +1,8 @@
 """Nested Python state as plain data plus arrays, and back, without pickle.
 
-``encode`` replaces what JSON cannot say by dictionaries with marker keys:
-
-=====================================  ==============================================
-value                                  written as
-=====================================  ==============================================
-array or sparse array                  ``{"__array__": "name"}``, kept under that name
-tuple                                  ``{"__tuple__": [...]}``
-NumPy scalar                           ``{"__scalar__": "<f4", "value": 0.5}``
-object of a registered class           ``{"__object__": "Name", "state": {...}}``
-dictionary that has one of these keys  ``{"__dict__": {...}}``
-=====================================  ==============================================
-
-Plain data are one JSON text for one value, and back exactly: ASCII without spaces, dictionaries in their own
-order.  Standard JSON has no infinities and no NaN, so these are written ``{"__float__": "inf"}``, ``"-inf"``,
-``"nan"``; a dictionary that has the key ``"__float__"`` itself is wrapped once, ``{"__float__": {...}}``.
-Text that :func:`to_json` would not have written (repeated keys, spaces, other spellings) is refused.
+``encode`` replaces what JSON cannot say by dictionaries with marker keys, which ``docs/model_file_format.md``
+lists.  Plain data are one JSON text for one value, and back exactly: ASCII without spaces, dictionaries in
+their own order.  Text that :func:`to_json` would not have written is refused.
 """
 
 from __future__ import annotations

@@ -219,12 +219,17 @@ class LowRankClassifierCV(LowRankClassifier):
         return sorted(set(values.tolist()), reverse=True)
 
     def _most_subtasks(self) -> int | None:
+        fits = self._most_fits()
+        return None if fits is None else fits + (super()._most_subtasks() or 0)
+
+    def _most_fits(self) -> int | None:
+        """Say how many fits to folds there are at most; None where a splitter makes the folds."""
         if not (self.cv is None or isinstance(self.cv, Integral)):
-            return None  # a splitter makes the folds
+            return None
         found = self._read_regularizations()
         penalties = found + 1 if isinstance(found, int) else len(found)
         folds = _FOLDS if self.cv is None else int(self.cv)
-        return folds * penalties * len(self._read_ranks()) + (super()._most_subtasks() or 0)
+        return folds * penalties * len(self._read_ranks())
 
     def _choose(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings

@@ -1,16 +1,11 @@
 """Classes that no training row has: predict their attributes, then the class itself.
 
-Training rows have attributes (labels) and belong to some classes; the classes to be
-met later are known by their attributes only, one signature ``y_c`` in -1/1 each, and
-by how often they come, ``p(c)``.  Direct attribute prediction (Lampert, Nickisch and
-Harmeling 2009) gives a class the probability
-
-``p(c | x) ~ p(c) prod_l p(y_cl | x) / p(y_cl)``,
-
-where the division takes out how often attributes are among the *training* rows.  Let
-the log-odds of attribute l, less its training log-odds, be ``2 t (s_l(x) - m_l)``: a
-score, less its mean over the training rows, times one slope for all attributes.  Then
-the factors of one row are ``exp(t y_cl (s_l(x) - m_l))`` up to what all classes share, so
+Training rows have attributes (labels) and belong to some classes; the classes to be met later are known by
+one signature ``y_c`` in -1/1 each, and by how often they come, ``p(c)``.  Direct attribute prediction
+(Lampert, Nickisch and Harmeling 2009) has ``p(c | x) ~ p(c) prod_l p(y_cl | x) / p(y_cl)``, which takes out
+how often attributes are among the *training* rows.  Let the log-odds of attribute l, less its training
+log-odds, be ``2 t (s_l(x) - m_l)``: a score, less its mean over the training rows, times one slope t for all
+attributes.  Then, up to what all classes share,
 
 ``p(c | x) = softmax_c(log p(c) + t sum_l y_cl (s_l(x) - m_l))``.
 
@@ -190,13 +185,14 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
             raise ValueError(f"X has {_num_samples(X)} rows but y has {len(codes)}; they must agree.")
         evidence, folds = [], list(class_folds(labels, codes, self.cv, self.random_state))
         for fold in folds:
-            parts = _safe_indexing(X, fold.training), _rows_of(y, fold.training)
+            parts = (
+                _safe_indexing(X, fold.training),
+                y.iloc[fold.training] if hasattr(y, "iloc") else y[fold.training],
+            )
             estimator, mean = self._fit_scorer(*parts, fold.signs, fold.prior)
             scores = _scores(estimator, _safe_indexing(X, fold.held_out))
             evidence.append((scores - mean) @ fold.signs.T)
-        return best_temperature(
-            evidence, [np.log(fold.prior) for fold in folds], [fold.truth for fold in folds]
-        )
+        return best_temperature(evidence, folds)
 
     def _fit_scorer(self, X: Any, y: Any, signs: Array, prior: Array) -> tuple[Any, Array]:
         """Fit a copy of the estimator; give it with its mean scores on the same rows."""
@@ -324,10 +320,6 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
 def _scores(estimator: Any, X: Any) -> Array:
     score = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
     return np.asarray(score(X), dtype=np.float64).reshape(_num_samples(X), -1)
-
-
-def _rows_of(y: Any, rows: Array) -> Any:
-    return y.iloc[rows] if hasattr(y, "iloc") else y[rows]
 
 
 def _covariance_parameter(estimator: Any) -> str:

@@ -74,20 +74,17 @@ def class_folds(labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int) -> 
         )
 
 
-def best_temperature(
-    evidence: list[Array], log_priors: list[Array], truths: list[Array]
-) -> tuple[float, float]:
+def best_temperature(evidence: list[Array], folds: list[ClassFold]) -> tuple[float, float]:
     """Find the temperature t under which the true classes are most likely, and the mean loss there.
 
     evidence (rows, classes): what multiplies t in the log posterior, for every fold.
-    Shapes: log_priors (classes,), truths (rows,).
     """
     spread = float(np.concatenate([(e - e.mean(axis=1, keepdims=True)).ravel() for e in evidence]).std())
 
     def loss(temperature: float) -> float:
         parts = [
-            log_softmax(prior + temperature * scores, axis=1)[np.arange(len(truth)), truth]
-            for scores, prior, truth in zip(evidence, log_priors, truths, strict=True)
+            log_softmax(np.log(fold.prior) + temperature * scores, axis=1)[np.arange(len(scores)), fold.truth]
+            for scores, fold in zip(evidence, folds, strict=True)
         ]
         return -float(np.concatenate(parts).mean())
 
