@@ -13,7 +13,7 @@ import click
 from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.flags import file_options, label_column_options, unknown_label_option
 
-_WRITTEN = ("mulan", "hierarchical_arff", "xmc", "svmlight")
+WRITTEN = ("mulan", "hierarchical_arff", "xmc", "svmlight")
 
 
 def _run(command: str, flags: dict[str, Any]) -> None:
@@ -170,7 +170,7 @@ def inspect(**flags: Any) -> None:
 @click.command()
 @click.argument("data")
 @click.argument("out")
-@click.option("--to", type=click.Choice(_WRITTEN), help="Format of OUT [by its name: .arff is mulan].")
+@click.option("--to", type=click.Choice(WRITTEN), help="Format of OUT [by its name: .arff is mulan].")
 @click.option("--xml-out", metavar="FILE", help="Mulan: where the label names go [name.xml beside OUT].")
 @click.option("--lossy", is_flag=True, help="Leave out what the format cannot hold, such as names.")
 @file_options

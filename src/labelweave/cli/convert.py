@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from labelweave import datasets
+from labelweave.cli.commands import WRITTEN
 from labelweave.cli.flags import DataFlags
-from labelweave.datasets import (
-    LabeledData,
-    read_any,
-    write_hierarchical_arff,
-    write_mulan,
-    write_svmlight,
-    write_xmc,
-)
+from labelweave.datasets import LabeledData, read_any
 
-_WRITERS: dict[str, Callable[..., None]] = {
-    "mulan": write_mulan,
-    "hierarchical_arff": write_hierarchical_arff,
-    "xmc": write_xmc,
-    "svmlight": write_svmlight,
-}
 _BY_SUFFIX = {".arff": "mulan", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight"}
 _NAMELESS = ("xmc", "svmlight")
 
@@ -37,7 +25,7 @@ def run(data: str, out: str, to: str | None, xml_out: str | None, lossy: bool, *
     rows = read_any(data, read_as, **source.matrix_keywords())
     format = to or _BY_SUFFIX.get(Path(out.removesuffix(".gz")).suffix.lower())
     if format is None:
-        formats = ", ".join(_WRITERS)
+        formats = ", ".join(WRITTEN)
         raise click.UsageError(f"The name {out} does not say its format; give one of {formats} as --to.")
     if xml_out is not None and format != "mulan":
         raise click.UsageError(f"--xml-out goes with mulan only, and {out} is written as {format}.")
@@ -46,9 +34,9 @@ def run(data: str, out: str, to: str | None, xml_out: str | None, lossy: bool, *
     if format in _NAMELESS:
         _refuse_loss(rows, format, lossy)
     if format == "mulan":
-        write_mulan(rows, out, xml_out or Path(out.removesuffix(".gz")).with_suffix(".xml"))
+        datasets.write_mulan(rows, out, xml_out or Path(out.removesuffix(".gz")).with_suffix(".xml"))
     else:
-        _WRITERS[format](rows, out)
+        getattr(datasets, f"write_{format}")(rows, out)
 
 
 def _refuse_loss(rows: LabeledData, format: str, lossy: bool) -> None:

@@ -10,6 +10,7 @@ image classification via clique generation", CVPR 2015, section 5.2.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -309,10 +310,8 @@ def make_taxonomy(
         means += rng.normal(scale=decay**level, size=means.shape)
     leaf = rng.integers(len(means), size=n_rows)
     X = means[leaf] + rng.normal(scale=noise, size=(n_rows, n_features))
-    names, level_names = list[str](), [""]
-    for _ in range(depth):
-        level_names = [f"{above}/{k + 1}".lstrip("/") for above in level_names for k in range(branching)]
-        names.extend(level_names)
+    digits = [str(k + 1) for k in range(branching)]
+    names = ["/".join(path) for level in range(depth) for path in product(digits, repeat=level + 1)]
     parents = tuple((name.rpartition("/")[0], name) for name in names if "/" in name)
     return LabeledData(X, LabelMatrix(_path_nodes(leaf, depth, branching), None, names), parents=parents)
 
