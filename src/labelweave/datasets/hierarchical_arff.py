@@ -44,8 +44,7 @@ def read_hierarchical_arff(path: PathLike) -> LabeledData:
     Raises
     ------
     DataFileError
-        If the file is malformed, naming the line.  A file cut exactly after a
-        row is a shorter whole file: the format holds no count of rows.
+        If the file is malformed, naming the line.
     """
     lines = numbered_lines(path)
     header = read_header(path, lines)

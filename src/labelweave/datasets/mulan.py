@@ -36,10 +36,7 @@ def read_mulan(
     n_labels: int | None = None,
     labels: Literal["end", "start"] = "end",
 ) -> LabeledData:
-    """Read a multi-label ARFF file of Mulan or MEKA.
-
-    Which columns are labels is said by ``xml``, else by ``n_labels`` and
-    ``labels``, else by MEKA's ``-C`` in the relation name.
+    """Read a multi-label ARFF file; ``xml``, ``n_labels`` or MEKA's ``-C`` say which columns are labels.
 
     Parameters
     ----------
@@ -61,8 +58,7 @@ def read_mulan(
     Raises
     ------
     DataFileError
-        If a file is malformed, naming file and line.  A file cut exactly after
-        a row is a shorter whole file: the format holds no count of rows.
+        If a file is malformed, naming file and line.
     ValueError
         If nothing says which columns are labels.
     """

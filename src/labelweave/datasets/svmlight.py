@@ -45,8 +45,7 @@ def read_svmlight(
     n_labels : int or None, default=None
         The number of labels; by default the largest label and one.
     zero_based : bool or "auto", default="auto"
-        Whether features count from zero; ``"auto"`` says yes if the file has a
-        feature 0, so give it for a pair of files that must agree.
+        Whether features count from zero; ``"auto"`` says yes if the file has a feature 0.
 
     Returns
     -------
@@ -56,8 +55,7 @@ def read_svmlight(
     Raises
     ------
     DataFileError
-        If the file is malformed, naming the line.  A file cut exactly after a
-        row is a shorter whole file: the format holds no count of rows.
+        If the file is malformed, naming the line.
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -128,10 +126,7 @@ def whole_number(path: PathLike, line: int, what: str, text: str, allowed: range
 
 
 def write_svmlight(data: LabeledData, path: PathLike) -> None:
-    """Write rows as a multi-label svmlight file with features from zero.
-
-    The first row states the first and the last feature, if need be as zeros, so that a reader finds where
-    features begin and how many there are. Values keep 16 digits.
+    """Write rows as a multi-label svmlight file with features from zero; values keep 16 digits.
 
     Parameters
     ----------
@@ -155,7 +150,7 @@ def write_svmlight(data: LabeledData, path: PathLike) -> None:
 
 
 def _with_stated_zeros(X: sp.csr_array, Y: LabelMatrix) -> sp.csr_array:
-    """Store zeros where the text would lose the width, or a row that has nothing to say."""
+    """Store zeros in the first row, so that a reader finds the width, and where a row has nothing to say."""
     empty = np.flatnonzero((np.diff(X.indptr) == 0) & (np.diff(Y.positives.indptr) == 0))
     rows = np.concatenate([[0, 0], empty])
     columns = np.concatenate([[0, X.shape[1] - 1], np.zeros(len(empty), int)])

@@ -3,8 +3,6 @@
 A row of text draws a topic, from the topic correlated labels, and from these its words: some are
 characteristic of its labels, some of the topic, most belong to the language.  Words and labels follow power
 laws. Rows are drawn in blocks of fixed size, each with a random stream of its own.
-The toy is from Tan, Shi, van den Hengel, Zhang, Gao, Hu, Zhang, "Learning graph structure for multi-label
-image classification via clique generation", CVPR 2015, section 5.2.
 """
 
 from __future__ import annotations
@@ -348,9 +346,9 @@ def make_clique_toy(
 
     Notes
     -----
-    As in section 5.2: features from N(0, 1); a Gaussian weight vector for each label and each of the four
-    states of each edge.  The paper's 10 features and 5 weights do not go together; all have 10 here.  Else:
-    weights are from N(0, 1), a label's own weight counts where the label is 1, and there is no noise.
+    As in section 5.2 of Tan et al., "Learning graph structure for multi-label image classification via clique
+    generation", CVPR 2015: features and weights from N(0, 1), one weight vector a label and a state of an
+    edge, no noise.  The paper has 10 features and 5 weights, which do not go together; all have 10 here.
     """
     if n_rows < 1:
         raise ValueError(f"n_rows is {n_rows}; it is at least 1.")

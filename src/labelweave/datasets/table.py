@@ -38,8 +38,7 @@ def read_table(
 ) -> LabeledData:
     """Read a table and turn its columns into features.
 
-    For a table to train on, name its columns; for later ones, give the
-    ``vectorizer`` and the ``label_names`` of the first.
+    Name the columns of a table to train on; for later ones give its ``vectorizer`` and ``label_names``.
 
     Parameters
     ----------
@@ -64,8 +63,7 @@ def read_table(
     Raises
     ------
     DataFileError
-        If the file is malformed, naming line, row and column.  CSV and JSON lines hold no count of rows: cut
-        exactly after a row they are shorter whole files.
+        If the file is malformed, naming line, row and column.
     """
     columns = _columns(roles, vectorizer)
     table = next(raw_tables(path))

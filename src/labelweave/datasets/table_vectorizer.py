@@ -1,7 +1,6 @@
 """Turn the columns of a table into one sparse matrix of features.
 
-Text becomes tf-idf weights, categories become 0/1 columns, numbers are standardised; scikit-learn does each.
-The fitted state is plain data and arrays, so it goes into a model file without pickle.
+scikit-learn does each; the fitted state is plain data and arrays, as a model file without pickle needs it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Text files of the Extreme Classification Repository.
 
 The first line is ``rows features labels``; every other line is a row, ``label,label,... feature:value
-feature:value ...``, all indices from zero.  A row without labels begins with a blank.  Source:
-http://manikvarma.org/downloads/XC/XMLRepository.html
-
-Whole lines are parsed in two ways.  The quick one treats a block as one array of bytes and gives up at
-anything unusual; the careful one reads line by line: it returns the same arrays or says what is wrong.
+feature:value ...``, all indices from zero (http://manikvarma.org/downloads/XC/XMLRepository.html).  Blocks of
+lines are parsed as one array of bytes or, with the same result or what is wrong, line by line.
 """
 
 from __future__ import annotations
