@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +28,12 @@ class ScoreLines(NamedTuple):
     signs: Array
 
 
-class LabeledScores(NamedTuple):
-    """Labels (n, L), finite scores and weights of the same rows; unobserved entries count for nothing."""
+@dataclass(frozen=True)
+class LabeledScores:
+    """Labels (n, L), finite scores and weights of the same rows; unobserved entries count for nothing.
+
+    Blocks of a small table, which a search asks for again and again, are made once; they are only read.
+    """
 
     labels: LabelMatrix
     scores: RowsByLabels
@@ -51,16 +57,34 @@ class LabeledScores(NamedTuple):
         drawn = np.linspace(0, n_labels - 1, wanted).round().astype(np.intp)
         return LabeledScores(self.labels.select_labels(drawn), self.scores[:, drawn], self.weights)
 
-    def label_blocks(self) -> Iterator[ScoreLines]:
+    def label_blocks(self) -> Iterable[ScoreLines]:
         """Hand out some labels at a time."""
+        return self._kept_label_blocks if self._is_small else self._made_label_blocks()
+
+    def row_blocks(self) -> Iterable[ScoreLines]:
+        """Hand out some rows at a time."""
+        return self._kept_row_blocks if self._is_small else self._made_row_blocks()
+
+    @property
+    def _is_small(self) -> bool:
+        return bool(self.scores.size <= BLOCK_ENTRIES)
+
+    @cached_property
+    def _kept_label_blocks(self) -> list[ScoreLines]:
+        return list(self._made_label_blocks())
+
+    @cached_property
+    def _kept_row_blocks(self) -> list[ScoreLines]:
+        return list(self._made_row_blocks())
+
+    def _made_label_blocks(self) -> Iterator[ScoreLines]:
         n_rows, n_labels = self.shape
         for columns in panels(n_labels, max(1, BLOCK_ENTRIES // max(1, n_rows))):
             chosen = np.arange(columns.start, columns.stop)
             signs = np.ascontiguousarray(self.labels.select_labels(chosen).to_signs().T)
             yield ScoreLines(columns, _where_seen(signs, self.scores[:, columns].T), signs)
 
-    def row_blocks(self) -> Iterator[ScoreLines]:
-        """Hand out some rows at a time."""
+    def _made_row_blocks(self) -> Iterator[ScoreLines]:
         n_rows, n_labels = self.shape
         for rows in panels(n_rows, max(1, BLOCK_ENTRIES // max(1, n_labels))):
             signs = self.labels[rows].to_signs()
