@@ -15,7 +15,7 @@ from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.targets import read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
-from labelweave.sklearn_compat import _check_sample_weight, _fit_context, with_callbacks
+from labelweave.sklearn_compat import _fit_context, with_callbacks
 
 _GOOD = ("converged", "complete")
 
@@ -84,9 +84,7 @@ class BaselineClassifier(LabelClassifier):
         self._check_labels(labels)
         self.classes_ = self._form.classes
         self.trace_ = []
-        weights = _check_sample_weight(
-            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = self._row_weights(sample_weight, features)
         kept = np.flatnonzero(weights)
         features = features.astype(np.float64)
         if len(kept) == len(weights):

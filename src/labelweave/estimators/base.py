@@ -18,7 +18,7 @@ from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.targets import check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.model_files import save_object
-from labelweave.sklearn_compat import CallbackSupportMixin
+from labelweave.sklearn_compat import CallbackSupportMixin, _check_sample_weight
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
@@ -60,6 +60,12 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
 
     def _check_lengths(self, features: FeatureMatrix, labels: Sized) -> None:
         check_lengths(len(features), len(labels))
+
+    def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
+        """Check weights of rows, 1 where none are given."""
+        return np.asarray(
+            _check_sample_weight(sample_weight, features.data, dtype=np.float64, ensure_non_negative=True)
+        )
 
     def _open_journal(self, **data: Any) -> Journal:
         """Begin the record of a fit; ``data`` are nested arrays, by the names that users know them by."""

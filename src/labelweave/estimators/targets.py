@@ -16,7 +16,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 
 
@@ -77,6 +77,21 @@ class TargetForm:
 def taxonomy_of(label_covariance: Any) -> Taxonomy | None:
     """Give the taxonomy that a label covariance is asked to be, whose inner nodes targets may name."""
     return label_covariance if isinstance(label_covariance, Taxonomy) else None
+
+
+def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovariance:
+    """Read a label covariance, a taxonomy whose leaves have those names, or a matrix.
+
+    Raises ValueError if it is over another number of labels.
+    """
+    if isinstance(given, Taxonomy):
+        given = LabelCovariance.from_taxonomy(given, names)
+    covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
+    if covariance.n_labels != n_labels:
+        raise ValueError(
+            f"label_covariance is over {covariance.n_labels} labels but y has {n_labels}; they must agree."
+        )
+    return covariance
 
 
 def read_targets(y: Any, taxonomy: Taxonomy | None = None) -> tuple[LabelMatrix, TargetForm]:

@@ -43,7 +43,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
+from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
 from labelweave.solvers import SolverResult, Status
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
@@ -343,9 +343,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     def _read_data(
         self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any
     ) -> LikelihoodData:
-        weights = _check_sample_weight(
-            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = self._row_weights(sample_weight, features)
         is_flat = self.taxonomy is None and self.label_covariance is None and self.coupling is None
         data, self._form = read_likelihood_data(
             features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from labelweave.array_types import PerLabel
-from labelweave.estimators.targets import node_name
+from labelweave.estimators.targets import node_name, read_covariance
 from labelweave.features import FeatureMatrix, Kernel, RBFKernel
 from labelweave.hyperparameters.priors import (
     FeatureWidths,
@@ -87,21 +87,9 @@ def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[st
         )
     if choice.coupling is not None:
         return _coupling(choice, kernel, names)
-    covariance = _covariance(choice.label_covariance, names)
-    return GivenCovariance(kernel, covariance, choice.scale, choice.intercept_variance)
-
-
-def _covariance(given: Any, names: list[str]) -> LabelCovariance:
-    if isinstance(given, Taxonomy):
-        given = LabelCovariance.from_taxonomy(given, names)
-    covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
-    if covariance.n_labels != len(names):
-        raise ValueError(
-            f"label_covariance is over {covariance.n_labels} labels but y has {len(names)}; they must agree."
-        )
-    covariance = _in_order(covariance, names)
+    covariance = _in_order(read_covariance(choice.label_covariance, len(names), names), names)
     covariance.check_variances(names)
-    return covariance
+    return GivenCovariance(kernel, covariance, choice.scale, choice.intercept_variance)
 
 
 def _in_order(covariance: LabelCovariance, names: list[str]) -> LabelCovariance:

@@ -37,7 +37,7 @@ from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _check_sample_weight, _fit_context, with_callbacks
+from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
 from labelweave.solvers import SolverResult, Status
 
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -307,16 +307,14 @@ class LabelGraphClassifier(LabelGraphModel):
                 f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
                 'or graph="none" for labels on their own.'
             )
-        weights = _check_sample_weight(
-            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = self._row_weights(sample_weight, features)
         labels, costs = self._read_costs(labels, entry_weight)
         data, kept = GraphData(features, labels, weights, costs), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)
             data = data.rows(kept)
-        weights = data.weights if entry_weight is None else [data.weights, data.costs]
-        marks = {"y": [data.labels.positives, data.labels.observed], "sample_weight": weights}
+        marked = data.weights if entry_weight is None else [data.weights, data.costs]
+        marks = {"y": [data.labels.positives, data.labels.observed], "sample_weight": marked}
         progress = self._progress(FitArguments(X, y, sample_weight))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
             self._fit(features, data, kept, marks, workers, progress)

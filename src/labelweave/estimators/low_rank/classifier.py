@@ -10,7 +10,6 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
@@ -37,7 +36,6 @@ from labelweave.model_files import storable
 from labelweave.sklearn_compat import (
     Interval,
     StrOptions,
-    _check_sample_weight,
     _fit_context,
     _num_samples,
     with_callbacks,
@@ -300,12 +298,6 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         finally:
             self.warm_start = asked
             self._seen = self._seen if asked else None
-
-    def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
-        weights: Array = _check_sample_weight(
-            sample_weight, features.data, dtype=np.float64, ensure_non_negative=True
-        )
-        return weights
 
     def _fit(self, rows: SeenRows, entries: Any, before: Any, arguments: FitArguments) -> None:
         """Fit to data that were read, from where an earlier fit ended if there was one."""

@@ -30,11 +30,11 @@ from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
-from labelweave.estimators.targets import TargetForm, costs_by_label
+from labelweave.estimators.targets import TargetForm, costs_by_label, read_covariance
 from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
-from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import EntryWeights
@@ -127,17 +127,10 @@ class LowRankModel(LearningClassifier):
 
     def _covariance(self, n_labels: int) -> LabelCovariance | None:
         """Read the covariance of the labels' factor; None where it is the identity."""
-        given, names = self.label_covariance, [str(name) for name in self.classes_]
-        if given is None:
+        if self.label_covariance is None:
             return None
-        if isinstance(given, Taxonomy):
-            given = LabelCovariance.from_taxonomy(given, names)
-        covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
-        if covariance.n_labels != n_labels:
-            raise ValueError(
-                f"label_covariance is over {covariance.n_labels} labels but y has {n_labels}; they must "
-                "agree."
-            )
+        names = [str(name) for name in self.classes_]
+        covariance = read_covariance(self.label_covariance, n_labels, names)
         covariance.check_variances(names)
         if isinstance(covariance, DenseCovariance):
             return None if np.array_equal(covariance.matrix, np.eye(n_labels)) else covariance

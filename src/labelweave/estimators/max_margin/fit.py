@@ -20,11 +20,11 @@ from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.seen_rows import carried_columns
-from labelweave.estimators.targets import TargetForm
+from labelweave.estimators.targets import TargetForm, read_covariance
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource, RowsOfSource
-from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import (
     BlockMargins,
     MarginBox,
@@ -387,21 +387,11 @@ def read_covariances(
                 f"label_covariance has {len(parts)} covariances, but there are {n_kernels} kernels; give one "
                 "each, or None."
             )
-    covariances = [_read_covariance(part, labels, classes) for part in parts]
-    for covariance in covariances:
-        if covariance.n_labels != labels.n_labels:
-            raise ValueError(
-                f"label_covariance is over {covariance.n_labels} labels but y has {labels.n_labels}; "
-                "they must agree."
-            )
+    size, names = labels.n_labels, [str(name) for name in classes]
+    covariances = [
+        LabelCovariance.identity(size) if part is None else read_covariance(part, size, names)
+        for part in parts
+    ]
     if len(covariances) == 1:
-        covariances[0].check_variances([str(name) for name in classes])
+        covariances[0].check_variances(names)
     return covariances
-
-
-def _read_covariance(given: Any, labels: LabelMatrix, classes: Array) -> LabelCovariance:
-    if given is None:
-        return LabelCovariance.identity(labels.n_labels)
-    if isinstance(given, Taxonomy):
-        return LabelCovariance.from_taxonomy(given, [str(name) for name in classes])
-    return given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
