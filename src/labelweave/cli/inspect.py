@@ -27,7 +27,6 @@ from labelweave.facts import (
     model_facts,
     parameter_words,
 )
-from labelweave.facts.record import RoundFacts
 from labelweave.model_files import read_model_file
 from labelweave.model_files.safe_file import replacing_file
 
@@ -81,14 +80,14 @@ def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
         click.echo("".join(f"\n{line}" for line in lines) if lines else "", nl=bool(lines))
 
 
-def _path_lines(rounds: list[RoundFacts]) -> list[str]:
+def _path_lines(rounds: list[dict[str, Any]]) -> list[str]:
     """Write the rounds in which a graph was learned: objective, held-out loss if any, and cliques."""
-    has_loss = any(entry.held_out_loss is not None for entry in rounds)
+    has_loss = any(entry["held_out_loss"] is not None for entry in rounds)
     lines = [f"round   objective  {'held-out  ' if has_loss else ''}added"]
     for entry in rounds:
-        loss = f"{entry.held_out_loss:8.4f}  " if has_loss else ""
-        added = "; ".join(", ".join(clique) for clique in entry.cliques) or "no clique"
-        lines.append(f"{entry.round:5}  {entry.objective:10.5g}  {loss}{added}")
+        loss = f"{entry['held_out_loss']:8.4f}  " if has_loss else ""
+        added = "; ".join(", ".join(clique) for clique in entry["cliques"]) or "no clique"
+        lines.append(f"{entry['round']:5}  {entry['objective']:10.5g}  {loss}{added}")
     return lines
 
 

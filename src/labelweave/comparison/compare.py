@@ -22,6 +22,7 @@ from labelweave.decisions.base import ranking_offsets
 from labelweave.decisions.label_scores import take_rows
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, score_table
+from labelweave.metrics.probabilities import has_many_labels
 from labelweave.metrics.responses import label_scores
 from labelweave.sklearn_compat import _num_samples
 from labelweave.splits import IterativeStratifiedKFold
@@ -105,18 +106,11 @@ def _named(estimators: Any) -> dict[str, Any]:
 
 
 def _read_rows(X: Any, y: Any) -> _Rows:
-    labels = _labels(y)
+    labels = LabelMatrix.from_any(y) if has_many_labels(y) else None
     n_rows, n_targets = _num_samples(X), _num_samples(y) if labels is None else len(labels)
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
     return _Rows(X, y, labels)
-
-
-def _labels(y: Any) -> LabelMatrix | None:
-    """Read many labels a row; None for one class a row."""
-    if isinstance(y, LabelMatrix) or hasattr(y, "tocsr") or hasattr(y, "columns") or np.ndim(y) == 2:
-        return LabelMatrix.from_any(y)
-    return None
 
 
 def _splits(rows: _Rows, cv: Any, random_state: int | None) -> list[tuple[Array, Array]]:

@@ -19,10 +19,6 @@ from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
 
-def _has_probabilities(self: Any) -> bool:
-    return hasattr(getattr(self, "estimator_", self.estimator), "predict_proba")
-
-
 @storable("TunedThresholdClassifier")
 class TunedThresholdClassifier(DecisionClassifier):
     """Any multi-label classifier with thresholds that are best for a measure of label sets.
@@ -134,7 +130,7 @@ class TunedThresholdClassifier(DecisionClassifier):
             return scores_above_top_k(scores, self.k_)
         return scores - self.thresholds_
 
-    @available_if(_has_probabilities)
+    @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
     def predict_proba(self, X: Any) -> Array:
         """Give the estimator's own probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)

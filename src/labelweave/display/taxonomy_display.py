@@ -7,14 +7,15 @@ from typing import Any, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, Floats
+from labelweave.array_types import Floats
 from labelweave.display.figures import axes_of_size, settle_layout, size_in_points
 from labelweave.display.given_labels import fitted_model, last_step, named_labels, names_of
 from labelweave.display.icicle import Icicle, NodeTexts, icicle_of, tail_names
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import Taxonomy
-from labelweave.metrics._classes import NOT_A_CLASS, class_codes, read_predicted, read_values
+from labelweave.metrics._classes import read_predicted, read_values
 from labelweave.metrics._inputs import read_predictions
+from labelweave.metrics.class_metrics import as_nodes
 
 _LEAF_HEIGHT = 0.19  # inches
 _HEIGHTS = (2.4, 10.0)
@@ -42,16 +43,16 @@ def _of_labels(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_arr
 
 def _of_classes(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_array, sp.csr_array]:
     truths = read_values(y_true, "y_true")
-    seen = np.flatnonzero(truths != None)  # noqa: E711
-    if not len(seen):
+    seen = truths != None  # noqa: E711
+    if not seen.any():
         raise ValueError(
             f"y_true of {len(truths)} rows has no observed class, so there are no errors to show; give at "
             "least one."
         )
     predictions = read_predicted(y_pred, len(truths))
-    above = taxonomy.membership(taxonomy.nodes)
-    true = _node_numbers(truths[seen], seen, taxonomy, "y_true")
-    return above[true], above[_node_numbers(predictions[seen], seen, taxonomy, "y_pred")]
+    predictions[~seen] = None  # they are compared with nothing
+    true, predicted = as_nodes(truths, "y_true", taxonomy), as_nodes(predictions, "y_pred", taxonomy)
+    return taxonomy.membership(true[seen]), taxonomy.membership(predicted[seen])
 
 
 def _any(labels: sp.csr_array, above: sp.csr_array) -> sp.csr_array:
@@ -59,17 +60,6 @@ def _any(labels: sp.csr_array, above: sp.csr_array) -> sp.csr_array:
     counts = sp.csr_array(labels.astype(np.float64) @ above)
     counts.data[:] = 1.0
     return counts
-
-
-def _node_numbers(values: Array, rows: Array, taxonomy: Taxonomy, given: str) -> Array:
-    codes = class_codes(values, taxonomy.nodes)
-    unknown = np.flatnonzero(codes == NOT_A_CLASS)
-    if len(unknown):
-        raise ValueError(
-            f"{given} at row {rows[unknown[0]]} is {values[unknown[0]]!r}, which is no node of the taxonomy; "
-            f"give names of its {len(taxonomy)} nodes."
-        )
-    return codes
 
 
 class TaxonomyDisplay:

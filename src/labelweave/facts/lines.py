@@ -29,11 +29,9 @@ def decision_lines(facts: ModelFacts, *, with_settings: bool = False) -> Lines:
         + (f" ({parameter_words(layer.parameters)})" if with_settings else "")
         for layer in facts.decisions
     ]
-    return {
-        **({"decides": said[0]} if said else {}),
-        **({"around": "; around ".join(said[1:])} if said[1:] else {}),
-        **({} if facts.guarantee is None else {"guarantee": facts.guarantee}),
-    }
+    around = "; around ".join(said[1:])
+    lines = {"decides": "".join(said[:1]), "around": around, "guarantee": facts.guarantee}
+    return {name: text for name, text in lines.items() if text}
 
 
 def parameter_words(parameters: dict[str, Any]) -> str:

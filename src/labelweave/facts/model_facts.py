@@ -28,7 +28,6 @@ from labelweave.facts.record import (
     LearningFacts,
     ModelFacts,
     Plain,
-    RoundFacts,
     TaxonomyFacts,
     Thresholds,
 )
@@ -52,8 +51,10 @@ def model_facts(model: Any) -> ModelFacts:
     """
     outer = model.classifier if isinstance(model, TableModel) else model
     inner = innermost(outer)
-    names = model.feature_names_ if isinstance(model, TableModel) else _read(model, "feature_names_in_")
-    support = _read(inner, "support_")
+    names = (
+        model.feature_names_ if isinstance(model, TableModel) else getattr(model, "feature_names_in_", None)
+    )
+    support = getattr(inner, "support_", None)
     own: Plain = {"kernel": _kernel(inner), "steps": "rounds"} | _own(inner)
     return ModelFacts(
         classifier=type(inner).__name__,
@@ -61,7 +62,7 @@ def model_facts(model: Any) -> ModelFacts:
         changed=changed_parameters(inner),
         one_class_a_row=outer._form.kind != "labels",
         labels=[str(name) for name in outer.label_names_],
-        features=_read(outer, "n_features_in_"),
+        features=getattr(outer, "n_features_in_", None),
         feature_names=names is not None,
         support_rows=None if support is None else len(support),
         fit=_fit(inner),
@@ -76,11 +77,6 @@ def model_facts(model: Any) -> ModelFacts:
     )
 
 
-def _read(model: Any, name: str) -> Any:
-    """Give a fitted attribute that not all models have, or None."""
-    return getattr(model, name, None)
-
-
 def _columns(model: TableModel) -> Plain:
     found = {name: getattr(model.columns, name) for name in _COLUMNS}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items() if v}
@@ -88,7 +84,7 @@ def _columns(model: TableModel) -> Plain:
 
 def _kernel(model: Any) -> str:
     """Write the kernel with its numbers; "precomputed" where X was the kernel."""
-    fitted = _read(model, "kernel_")
+    fitted = getattr(model, "kernel_", None)
     found = getattr(model, "kernel", "linear") if fitted is None else fitted
     return _kernels([kernel_words(kernel) for kernel in (found if isinstance(found, list) else [found])])
 
@@ -100,8 +96,8 @@ def _kernels(words: list[str]) -> str:
 
 
 def _thresholds(model: Any) -> Thresholds | None:
-    own = _read(model, "thresholds_")
-    found = _read(model, "threshold_") if own is None else own
+    own = getattr(model, "thresholds_", None)
+    found = getattr(model, "threshold_", None) if own is None else own
     if found is None:
         return None
     is_probability = isinstance(model, KernelLogisticClassifier)
@@ -110,18 +106,18 @@ def _thresholds(model: Any) -> Thresholds | None:
 
 
 def _fit(model: Any) -> FitFacts:
-    trace, gap = _read(model, "trace_") or [], _read(model, "duality_gap_")
+    trace, gap = getattr(model, "trace_", None) or [], getattr(model, "duality_gap_", None)
     first, last = (trace[0], trace[-1]) if trace else (None, None)
-    rounds = _read(model, "n_iter_")
+    rounds = getattr(model, "n_iter_", None)
     return FitFacts(
-        converged=_read(model, "converged_"),
-        status=_read(model, "status_"),
+        converged=getattr(model, "converged_", None),
+        status=getattr(model, "status_", None),
         rounds=len(trace) if rounds is None else int(np.max(rounds)),
         gap=None if gap is None else float(gap),
         seconds=0.0 if last is None else round(last.time, 3),
         checks=len(trace),
         first_gap=None if first is None or np.isnan(first.gap) else first.gap,
-        objective=_read(last, "primal"),
+        objective=getattr(last, "primal", None),
         gap_summary=_gap_words(model) if isinstance(model, LowRankClassifier) else None,
     )
 
@@ -160,7 +156,7 @@ def _kernel_logistic(model: KernelLogisticClassifier) -> Plain:
 
 def _factors(model: Any) -> FactorFacts:
     """Say which rank a model has, and which was asked for if that is another one."""
-    rank, asked = int(model.label_factors_.shape[1]), _read(model, "rank")
+    rank, asked = int(model.label_factors_.shape[1]), getattr(model, "rank", None)
     words = f"{rank} (asked for {asked}; no product of factors has more)"
     if asked is None:
         words = f"{rank} (chosen by cross-validation)"
@@ -238,14 +234,14 @@ def clique_facts(graph: CliqueGraph, chosen: Iterable[int]) -> list[CliqueFacts]
     ]
 
 
-def _round(record: Any, graph: CliqueGraph) -> RoundFacts:
+def _round(record: Any, graph: CliqueGraph) -> Plain:
     names, loss = graph.shown_labels(), record.held_out_loss
-    return RoundFacts(
-        round=record.round,
-        cliques=[[str(names[label]) for label in clique] for clique in record.cliques],
-        score=float(f"{record.score:.6g}"),
-        objective=float(f"{record.primal:.8g}"),
-        held_out_loss=None if math.isnan(loss) else float(f"{loss:.6g}"),
-        passes=record.n_iter,
-        seconds=round(record.time, 3),
-    )
+    return {
+        "round": record.round,
+        "cliques": [[str(names[label]) for label in clique] for clique in record.cliques],
+        "score": float(f"{record.score:.6g}"),
+        "objective": float(f"{record.primal:.8g}"),
+        "held_out_loss": None if math.isnan(loss) else float(f"{loss:.6g}"),
+        "passes": record.n_iter,
+        "seconds": round(record.time, 3),
+    }

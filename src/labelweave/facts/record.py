@@ -70,21 +70,8 @@ class CliqueFacts:
 
 
 @dataclass(frozen=True)
-class RoundFacts:
-    """A round in which a graph grew."""
-
-    round: int
-    cliques: list[list[str]]
-    score: float
-    objective: float
-    held_out_loss: float | None
-    passes: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class GraphFacts:
-    """A graph of labels, its cliques from the strongest on."""
+    """A graph of labels, its cliques from the strongest on, and the rounds in which it grew."""
 
     summary: str
     reason: str | None
@@ -92,7 +79,7 @@ class GraphFacts:
     width: int
     components: int
     cliques: list[CliqueFacts]
-    rounds: list[RoundFacts]
+    rounds: list[Plain]
 
 
 @dataclass(frozen=True)

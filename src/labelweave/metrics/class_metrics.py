@@ -179,11 +179,12 @@ def _read_nodes(
     predictions = read_predicted(y_pred, len(truths))
     weights = read_weights(sample_weight, truths)
     seen = observed_rows(truths != None, weights)  # noqa: E711
-    truths, predictions = _as_nodes(truths, "y_true", taxonomy), _as_nodes(predictions, "y_pred", taxonomy)
+    truths, predictions = as_nodes(truths, "y_true", taxonomy), as_nodes(predictions, "y_pred", taxonomy)
     return truths[seen], predictions[seen], weights[seen]
 
 
-def _as_nodes(values: Array, given: str, taxonomy: Taxonomy) -> Array:
+def as_nodes(values: Array, given: str, taxonomy: Taxonomy) -> Array:
+    """Write values as names of nodes; None stays None."""
     names = [as_text(value) for value in values]
     for row, name in enumerate(names):
         if name is not None and name not in taxonomy:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelweave.array_types import Array, PerLabel
+from labelweave.arrays import ratios
 from labelweave.labels import Taxonomy
 from labelweave.metrics.rankings import area_under_curve, per_line, transposed
 from labelweave.report.measured import Measured
@@ -42,22 +43,22 @@ class LabelNumbers:
     @property
     def frequency(self) -> Array:
         """The share of observed rows that have the label."""
-        return _ratio(self.positive, self.observed)
+        return ratios(self.positive, self.observed, np.nan)
 
     @cached_property
     def precision(self) -> Array:
         """The share of rows with the prediction that have the label."""
-        return _ratio(self.hits, self.predicted)
+        return ratios(self.hits, self.predicted, np.nan)
 
     @cached_property
     def recall(self) -> Array:
         """The share of rows with the label that have the prediction."""
-        return _ratio(self.hits, self.positive)
+        return ratios(self.hits, self.positive, np.nan)
 
     @cached_property
     def f1(self) -> Array:
         """The harmonic mean of both."""
-        return _ratio(2 * self.hits, self.predicted + self.positive)
+        return ratios(2 * self.hits, self.predicted + self.positive, np.nan)
 
 
 def label_numbers(outcomes: Outcomes) -> LabelNumbers:
@@ -69,11 +70,6 @@ def label_numbers(outcomes: Outcomes) -> LabelNumbers:
     )
     areas = per_line(*transposed(truth, outcomes.scores), area_under_curve)[0]
     return LabelNumbers(observed, positive, predicted, hits, areas)
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    """Divide; NaN where there is nothing to divide by."""
-    return np.asarray(part / np.where(whole > 0, whole, np.nan))
 
 
 def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:

@@ -29,28 +29,20 @@ class Companion(NamedTuple):
     n_rows: int
 
 
-class Companions(NamedTuple):
-    """Other labels on the rows where one is wrong.
+def companions(outcomes: Outcomes, labels: list[int]) -> list[SimpleNamespace]:
+    """Find the labels that stand beside errors.
 
-    instead: where it was missed: what was predicted wrongly, the most frequent first.
-    there: where it was predicted wrongly: what is true, those first that are there most often above what they
-        are in all rows.
+    ``instead``: where one was missed: what was predicted wrongly, the most frequent first; ``there``: where
+    it was predicted wrongly: what is true, those first that are there most often above what they usually are.
     """
-
-    instead: list[Companion]
-    there: list[Companion]
-
-
-def companions(outcomes: Outcomes, labels: list[int]) -> list[Companions]:
-    """Find the labels that stand beside errors."""
     truth, names = outcomes.truth, outcomes.names
     instead = sp.csr_array(outcomes.missed[:, labels].T @ outcomes.wrong)
     there = sp.csr_array(outcomes.wrong[:, labels].T @ truth.positives.astype(np.int64))
     usual = truth.positive_counts() / np.maximum(truth.observed_counts(), 1)
-    rows = np.asarray(outcomes.wrong[:, labels].sum(axis=0)).ravel()
+    rows, nothing = np.asarray(outcomes.wrong[:, labels].sum(axis=0)).ravel(), np.zeros(len(names))
     return [
-        Companions(
-            _best(instead[[k]], names, np.zeros(len(names))), _best(there[[k]], names, usual * rows[k])
+        SimpleNamespace(
+            instead=_best(instead[[k]], names, nothing), there=_best(there[[k]], names, usual * rows[k])
         )
         for k in range(len(labels))
     ]
@@ -130,7 +122,7 @@ def _ranking(numbers: LabelNumbers, label: int, threshold: float, f1: float) -> 
     return [f"{ranked}; with the threshold {_number(threshold)}, not 0, its F1 here would be {f1:.2f}."]
 
 
-def _confusions(numbers: LabelNumbers, label: int, beside: Companions, has_classes: bool) -> list[str]:
+def _confusions(numbers: LabelNumbers, label: int, beside: SimpleNamespace, has_classes: bool) -> list[str]:
     """Say which other label it is taken for."""
     missed = int(numbers.missed[label])
     if not beside.instead or beside.instead[0].n_rows < max(2, _OFTEN * missed):
