@@ -9,14 +9,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from labelweave.array_types import Floats
-from labelweave.display.figures import panel_axes, place_legend
+from labelweave.display.figures import panel_axes, place_legend, read_choices
 from labelweave.display.given_labels import fitted_model, last_step
 from labelweave.display.label_texts import legend_text
 
 _UPPER = ("primal", "objective")  # what solvers call the value they lower
 _ROUNDS = ("iteration", "round")
 _SIZE = (4.8, 3.8)  # inches, of a panel
-_PANELS = ("objective", "gap")
 _FEW_POINTS = 40  # lines of so few points have them marked
 _WIDE = 30.0  # times; durations that differ by more are on a logarithmic axis
 _REACH = 1.5  # times the third quartile of the distances from the last objective: what the picture shows
@@ -206,8 +205,9 @@ class DualProgressDisplay:
         ValueError
             If a choice is not one of those above, or axes are not one a panel.
         """
-        chosen: list[str] = [panels] if isinstance(panels, str) else list(panels)
-        _check_choices(chosen, against)
+        chosen = read_choices("panel", panels, ("objective", "gap"))
+        if against not in ("time", "rounds"):
+            raise ValueError(f"against is {against!r}; it must be 'time' or 'rounds'.")
         axes = panel_axes(ax, len(chosen), *_SIZE)
         self.figure_, self.lines_ = axes[0].figure, list[Any]()
         self.ax_ = axes[0] if len(axes) == 1 else np.asarray(axes, dtype=object)
@@ -275,11 +275,3 @@ def _limits(fits: Sequence[Progress], is_share: bool) -> tuple[float, float]:
         low, high = min(low, max(values.min(), last - reach)), max(high, min(values.max(), last + reach))
     margin = 0.05 * (high - low) or 1.0
     return float(low - margin), float(high + margin)
-
-
-def _check_choices(panels: list[str], against: str) -> None:
-    for panel in panels or [""]:
-        if panel not in _PANELS:
-            raise ValueError(f"A panel is {panel!r}; panels are 'objective' and 'gap'.")
-    if against not in ("time", "rounds"):
-        raise ValueError(f"against is {against!r}; it must be 'time' or 'rounds'.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,16 @@ def size_in_points(ax: Any) -> tuple[float, float]:
     """Measure the width and height of axes in points, 72 an inch."""
     frame = ax.get_window_extent()
     return frame.width * 72 / ax.figure.dpi, frame.height * 72 / ax.figure.dpi
+
+
+def read_choices(kind: str, chosen: str | Iterable[str], known: Iterable[str]) -> list[str]:
+    """Read one or several of the names that are known, at least one."""
+    names = [chosen] if isinstance(chosen, str) else list(chosen)
+    for name in names or [""]:
+        if name not in known:
+            *others, last = map(repr, known)
+            raise ValueError(f"A {kind} is {name!r}; {kind}s are {', '.join(others)} and {last}.")
+    return names
 
 
 def panel_axes(ax: Any, count: int, width: float, height: float) -> list[Any]:

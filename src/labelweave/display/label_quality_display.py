@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelweave.array_types import Array, Floats
-from labelweave.display.figures import panel_axes
+from labelweave.display.figures import panel_axes, read_choices
 from labelweave.display.given_labels import (
     Names,
     fitted_model,
@@ -190,10 +190,7 @@ class LabelQualityDisplay:
         ValueError
             If a measure is something else, or axes are not one a measure.
         """
-        chosen: list[str] = [measures] if isinstance(measures, str) else list(measures)
-        for measure in chosen:
-            if measure not in _METRICS:
-                raise ValueError(f"A measure is {measure!r}; measures are 'precision', 'recall' and 'f1'.")
+        chosen = read_choices("measure", measures, _METRICS)
         axes = panel_axes(ax, len(chosen), *_SIZE)
         self.figure_ = axes[0].figure
         self.ax_ = axes[0] if len(axes) == 1 else np.asarray(axes, dtype=object)

@@ -13,7 +13,7 @@ from scipy.special import expit
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import panels
 from labelweave.decisions.label_scores import decision_level
-from labelweave.display.figures import axes_of_size, place_legend
+from labelweave.display.figures import axes_of_size, place_legend, read_choices
 from labelweave.display.given_labels import (
     Names,
     chosen_labels,
@@ -248,10 +248,7 @@ class ThresholdCurveDisplay:
             If a measure is something else.
         """
         several = len(self.curves) > 1
-        chosen = list(measures or (("f1",) if several else _NAMES))
-        for measure in chosen:
-            if measure not in _NAMES:
-                raise ValueError(f"A measure is {measure!r}; measures are 'f1', 'precision' and 'recall'.")
+        chosen = read_choices("measure", measures or (("f1",) if several else _NAMES), _NAMES)
         self.ax_ = axes_of_size(*_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure
         self.lines_ = list[Any]()

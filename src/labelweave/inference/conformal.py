@@ -118,7 +118,9 @@ def control_mistakes(
         If there are too few rows for the level, naming how many are needed, or arguments make no sense.
     """
     _check(control, level, guarantee, confidence)
-    table = _seen_rows(read_labeled_scores(labels, scores))
+    table = read_labeled_scores(labels, scores)
+    if table.labels.observed is not None:
+        table = table.rows(np.flatnonzero(np.diff(table.labels.observed.indptr)))  # without empty rows
     test = _Test(float(level), float(confidence), guarantee, len(table.weights))
     if test.n_rows < test.fewest_rows():
         raise ValueError(
@@ -155,14 +157,6 @@ def _check(control: Any, level: Any, guarantee: Any, confidence: Any) -> None:
             "guarantee='expectation' is for false negatives, whose share rises with the threshold; false "
             "discoveries do not, use guarantee='probability'."
         )
-
-
-def _seen_rows(table: LabeledScores) -> LabeledScores:
-    """Leave out rows without an observed label."""
-    if table.labels.observed is None:
-        return table
-    rows = np.flatnonzero(np.diff(table.labels.observed.indptr))
-    return LabeledScores(table.labels[rows], table.scores[rows], np.ones(len(rows)))
 
 
 def _walk(scores: Array, changes: Array, order: Array, test: _Test) -> tuple[Array, Array, int]:

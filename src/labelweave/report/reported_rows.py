@@ -84,7 +84,10 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
         features, own = model.vectorizer.transform(X), np.asarray(model.feature_names_)
         return ReportedRows(classifier, features, names, own, X, model.vectorizer)
     features = sp.csr_array(X) if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
-    return ReportedRows(classifier, features, names, _feature_names(classifier))
+    inside = getattr(innermost(classifier), "feature_names_in_", None)
+    columns = getattr(classifier, "feature_names_in_", inside)
+    columns = None if columns is None else np.asarray(columns, dtype=np.str_)
+    return ReportedRows(classifier, features, names, columns)
 
 
 def _row_names(X: Any, row_names: Sequence[Any] | Array | None) -> list[str]:
@@ -96,12 +99,6 @@ def _row_names(X: Any, row_names: Sequence[Any] | Array | None) -> list[str]:
     if len(names) != n_rows:
         raise ValueError(f"{len(names)} row names were given for {n_rows} rows; give one name a row.")
     return names
-
-
-def _feature_names(classifier: Any) -> Array | None:
-    inside = getattr(innermost(classifier), "feature_names_in_", None)
-    names = getattr(classifier, "feature_names_in_", inside)
-    return None if names is None else np.asarray(names, dtype=np.str_)
 
 
 OnProgress = Callable[[str], None]
