@@ -7,13 +7,16 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-peers/pyvenv.cfg
 BENCHMARK_PROBLEM := $(if $(wildcard ../shared/data/rcv1),rcv1,debtags)
 
-.PHONY: demo test browser lint papers benchmark peers clean
+.PHONY: demo test slow browser lint papers benchmark peers clean
 
 demo: $(STAMP)
 	$(BIN)/labelweave demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not paper" -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not paper and not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile tests $(PYTEST_ARGS)
 
 # A headless Chromium for the tests that look at the report, where apt-get may install one; they skip without it.
 browser:
