@@ -11,8 +11,8 @@ from source_size import measure
 
 SIZE = measure()
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 53_000  # finally 48,000
-CODE = 28_800  # finally 25,500; without imports and docstrings
+LINES = 48_000
+CODE = 26_100  # finally 25,500; without imports and docstrings
 FILES_ENTERED = {
     "max-margin, RBF": 24,
     "kernel logistic, learned": 35,

@@ -78,6 +78,7 @@ def test_the_summary_says_kernel_and_support(run, fit_table):
     assert "support" not in linear
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -16,6 +16,7 @@ from labelweave.datasets import read_any
 LOW_RANK = ("--model", "low-rank", "--out", "m.lw")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "parameters"),
     [
@@ -47,6 +48,7 @@ def test_flags_reach_the_classifier(run, matrix_files, words, parameters):
     np.testing.assert_array_equal(model.label_factors_, twin.label_factors_)
 
 
+@pytest.mark.slow
 def test_what_was_chosen_is_said(run, matrix_files):
     done = run("fit", "d.txt", *LOW_RANK, "--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3)
     model = labelweave.load("m.lw")

@@ -159,6 +159,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(fresh):
     assert set(model_table.model_table().of("plst")) == {"rank", "regularization", "no_intercept"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -217,6 +218,7 @@ def test_the_package_is_the_program(tmp_path):
     assert done.stdout == f"labelweave {labelweave.__version__}\n"
 
 
+@pytest.mark.slow
 def test_a_killed_fit_goes_on_from_its_checkpoint(run, matrix_files, tmp_path):
     words = ["fit", "d.txt", "--checkpoint", "c.lwc", "--kernel", "rbf", "--tol", "1e-6", "-q"]
     done = subprocess.run([sys.executable, "-c", KILLED, *words, "--out", "m.lw"], check=False)

@@ -90,6 +90,7 @@ def test_unexpected_errors_are_not_hidden(run, monkeypatch):
         run("fit", "a.csv", "--out", "m.lw")
 
 
+@pytest.mark.slow
 def test_real_process_and_closed_pipe(run, table_model, tmp_path):
     head, *rows = (tmp_path / "a.csv").read_text().splitlines()
     (tmp_path / "big.csv").write_text("\n".join([head, *rows * 3000]) + "\n")
@@ -108,6 +109,7 @@ def test_real_process_and_closed_pipe(run, table_model, tmp_path):
     assert done.stderr == "labelweave: none.lw: No such file or directory.\n"
 
 
+@pytest.mark.slow
 def test_a_signal_during_the_fit_saves_and_ends_with_130(run, matrix_files):
     run("fit", "d.txt", "--tol", 0.1, "--out", "m.lw")  # compiles, which is not to be interrupted
     words = ["fit", "d.txt", "--tol", "1e-9", "--out", "m.lw"]

@@ -87,6 +87,7 @@ def _dense(form, features, constant):
     return FORMS[form][1].block(data, data) + constant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @settings(deadline=None, max_examples=20)
 @given(

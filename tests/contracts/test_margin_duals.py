@@ -66,6 +66,7 @@ def test_any_feasible_variables_give_weak_duality(form, seed, intercept):
     assert primal >= value - 1e-9 * abs(primal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -142,6 +143,7 @@ def test_rows_of_no_weight_leave_everything_at_zero(form, dtype):
     assert not dual.solution()[0].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_weights_of_entries_are_weights_of_rows_where_they_are_the_same(form, dtype):

@@ -46,6 +46,7 @@ INNER = {
 wrappers = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 
 
+@pytest.mark.slow
 @wrappers
 @pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
 def test_predictions_are_where_the_decision_function_is_positive(wrap, inner, rows):
@@ -94,6 +95,7 @@ def test_names_of_labels_and_rows_are_kept(wrap, rows):
     assert predicted.index.tolist() == list(range(5, 305))
 
 
+@pytest.mark.slow
 @wrappers
 def test_unobserved_labels_do_not_count(wrap, rows):
     X, Y, X_test, _ = rows
@@ -177,6 +179,7 @@ def test_folds(wrap, cv, rows):
     np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
 
 
+@pytest.mark.slow
 @wrappers
 def test_blocks_of_rows_change_nothing(wrap, rows, monkeypatch):
     X, Y, X_test, _ = rows

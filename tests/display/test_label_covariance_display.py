@@ -48,6 +48,7 @@ def drawn_names(axis):
     return [text.get_text() for text in axis.get_ticklabels()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_labels", [1, 6, 60, 85, 1000])
 def test_names_fit(n_labels):
     display = LabelCovarianceDisplay.from_covariance(grouped(n_labels))
@@ -121,6 +122,7 @@ def nearly_alike(n_labels=40):
     return LabelCovariance.dense(matrix)
 
 
+@pytest.mark.slow
 def test_what_all_labels_share_is_left_out_where_it_is_nearly_all():
     display = LabelCovarianceDisplay.from_covariance(nearly_alike())
     between = display.matrix[np.triu_indices(40, 1)]

@@ -38,6 +38,7 @@ def drawn(n_labels, n_edges, seed=0):
     return CliqueGraph(n_labels, [pairs[k] for k in chosen], names, weights, signs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_labels", "n_edges"), [(2, 1), (6, 5), (6, 15), (30, 29), (100, 60), (100, 900), (983, 500)]
 )

@@ -91,6 +91,7 @@ def test_unobserved_entries_are_not_counted(case):
     assert curve.chosen in curve.thresholds
 
 
+@pytest.mark.slow
 def test_models_are_marked_where_they_decide(rows):
     X, Y = rows
     piped = make_pipeline(StandardScaler(), TunedThresholdClassifier(MaxMarginClassifier()))

@@ -12,6 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_recipes_run():
     text = PAGE.read_text(encoding="utf-8")
     blocks = list(FENCE.finditer(text))

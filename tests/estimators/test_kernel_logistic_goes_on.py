@@ -100,6 +100,7 @@ _model({fit!r}, checkpoint={path!r}).fit(*_data({fit!r}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fit", "stop"),
     [("fixed", 3), ("learned, apart", 9), ("learned, tree", 4), ("labels, thresholds", 8), ("labels", 6)],
@@ -114,6 +115,7 @@ def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path, fit, stop):
     _same(model, _model(fit).fit(*_data(fit)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", FITS)
 def test_a_fit_stopped_at_any_write_goes_on_with_the_same_bits(tmp_path, monkeypatch, fit):
     """The file is kept at every write, and a fit is begun from some of these."""

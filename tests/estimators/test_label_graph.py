@@ -39,6 +39,7 @@ def hidden(Y, share=0.3):
     return np.where(np.random.default_rng(1).random(Y.shape) < share, np.nan, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("missing", [False, True])
 def test_predictions_come_in_the_form_of_the_training_labels(graph, missing):
@@ -56,6 +57,7 @@ def test_predictions_come_in_the_form_of_the_training_labels(graph, missing):
     np.testing.assert_array_equal(frame.to_numpy(), dense)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_sparse_features_give_the_same_model(graph):
     X, Y = rows()
@@ -160,6 +162,7 @@ def test_rows_of_weight_0_are_as_good_as_absent(graph):
     assert fitted.label_graph_ == alone.label_graph_
 
 
+@pytest.mark.slow
 def test_the_usual_penalty_goes_with_the_scale_of_the_features():
     X, Y = rows()
     weights = np.random.default_rng(4).random(len(X))

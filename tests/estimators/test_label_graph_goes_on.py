@@ -102,6 +102,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("stop", [1, 4])
 def test_a_killed_fit_goes_on_with_the_same_bits(fit, stop, tmp_path, monkeypatch):

@@ -70,6 +70,7 @@ def test_the_penalty_is_that_of_the_least_left_out_error():
     np.testing.assert_allclose(X @ found.coefficients + found.intercepts, expected, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["features", "scores"])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "cosine", 2.0 * RBFKernel(0.5)])
 def test_kernels_of_every_kind(kernel, inputs, tmp_path):
@@ -92,6 +93,7 @@ def test_kernels_of_every_kind(kernel, inputs, tmp_path):
     np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
 
 
+@pytest.mark.slow
 def test_a_linear_kernel_of_full_rank_is_the_linear_model():
     X, Y = rows()
     plain = model(tol=1e-4).fit(X, Y)
@@ -99,6 +101,7 @@ def test_a_linear_kernel_of_full_rank_is_the_linear_model():
     np.testing.assert_allclose(factor.decision_function(X), plain.decision_function(X), atol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["features", "scores"])
 def test_a_given_matrix_is_the_kernel_and_rows_of_weight_0_are_absent(inputs):
     X, Y = rows()
@@ -138,6 +141,7 @@ def test_no_width_to_learn(kernel):
         model(kernel=kernel, gamma="learn").fit(X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", ["chow-liu", "learn"])
 @pytest.mark.parametrize("threshold", [*RULES, 0.3])
 def test_thresholds_are_taken_off_the_scores(graph, threshold, tmp_path):
@@ -165,6 +169,7 @@ def test_a_threshold_for_f1_finds_rare_labels():
     assert f1_score(Y[250:], tuned, average="macro") > f1_score(Y[250:], plain, average="macro")
 
 
+@pytest.mark.slow
 def test_thresholds_and_held_out_rounds_go_together():
     X, Y = rows(120)
     fitted = model(graph="learn", threshold="macro_f1", early_stopping=True, max_rounds=3).fit(X, Y)

@@ -27,6 +27,7 @@ def model(graph="learn", **parameters):
     return LabelGraphClassifier(graph, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("missing", [False, True])
 def test_it_settles_near_the_optimum(graph, missing):
@@ -53,6 +54,7 @@ def test_the_gap_of_a_graph_that_grew_is_unknown():
     assert not np.isnan(model("full").fit(X, Y).duality_gap_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"early_stopping": True}, {"refit": True}, {"graph": "none"}])
 def test_it_goes_with_the_other_parameters(parameters, tmp_path):
     X, Y = rows()

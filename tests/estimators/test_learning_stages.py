@@ -31,6 +31,7 @@ def test_a_single_block():
     assert drawn_blocks(candidates, 4, 2, 0)[0].tolist() == first.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("blocks", "first", "expected"),
     [

@@ -68,6 +68,7 @@ SCORES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("scoring", [*SCORES, "callable"])
 def test_scores_are_those_of_fits_alone(scoring, missing):
@@ -93,6 +94,7 @@ def test_exact_ridge_paths_score_every_rank(kernel):
     assert (model.cv_results_["rounds"] == 3).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_other_losses(loss):
     X, Y = _drawn()

@@ -115,6 +115,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "at"), [("trace norm", 3), ("kernel", 6), ("path", 12)])
 def test_a_killed_fit_goes_on_with_the_same_bits(name, at, tmp_path):
     X, Y = _drawn()

@@ -97,6 +97,7 @@ MaxMarginClassifier(tol=1e-5, checkpoint={path!r}, **FITS[{fit!r}]).fit(*_data()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", FITS)
 def test_a_fit_that_was_killed_goes_on_with_the_same_bits(fit, tmp_path):
     path = str(tmp_path / "fit.lwc")

@@ -207,6 +207,7 @@ def test_costs_are_margins():
     assert positives[0] < positives[2]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=12)
 @given(
     seed=st.integers(0, 2**32 - 1),

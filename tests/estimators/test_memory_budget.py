@@ -41,6 +41,7 @@ def _run(budget):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_fit_keeps_within_its_budget_and_finds_the_same_solution():
     without, tight, wide = _run(0), _run(KERNEL_MATRIX / 10), _run(1000)
     assert tight["peak"] - without["peak"] <= KERNEL_MATRIX / 10 + BESIDE

@@ -50,6 +50,7 @@ class Watch:
         self.seen.append((context, X, y, metadata, fitted_estimator))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_the_scoring_monitor_scores_the_model(name, rows):

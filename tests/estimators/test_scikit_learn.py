@@ -61,8 +61,6 @@ def _expected_to_fail(estimator):
         LowRankClassifier(loss="logistic", tol=1e-14, max_iter=3000),
         LowRankClassifier(kernel="rbf", gamma=0.1, tol=1e-14, max_iter=3000),
         LowRankClassifier(kernel="precomputed"),
-        LabelGraphClassifier(regularization=0.02, tol=0.01, max_iter=200),
-        LabelGraphClassifier("full", regularization=0.02, tol=0.01, max_iter=200),
     ],
     expected_failed_checks=_expected_to_fail,
 )
@@ -70,6 +68,20 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        LabelGraphClassifier(regularization=0.02, tol=0.01, max_iter=200),
+        LabelGraphClassifier("full", regularization=0.02, tol=0.01, max_iter=200),
+    ],
+    expected_failed_checks=_expected_to_fail,
+)
+def test_scikit_learn_checks_of_label_graphs(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [

@@ -129,6 +129,7 @@ def test_frames_bring_names_and_any_order_of_columns(world):
     assert predicted.index[0] == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["signs", "sparse", "label matrix", "list"])
 def test_every_form_of_attributes_gives_the_same_model(world, form):
     X, classes, signatures, X_test, _ = world

@@ -119,6 +119,7 @@ def test_an_incomplete_factor_stops_where_nothing_is_left():
     np.testing.assert_allclose(factor @ factor.T, gram.table, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("repeated", [False, True])
 @pytest.mark.parametrize("gamma", [1e-12, 1e-4, 0.3, 1e6])

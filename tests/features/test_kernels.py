@@ -35,6 +35,7 @@ def _two_tables(draw):
     return tuple(draw(hnp.arrays(np.float64, (size, d), elements=_NUMBERS)) for size in (m, n))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(_two_tables(), st.sampled_from([1e-3, 0.1, 5.0]), st.integers(1, 7), st.sampled_from([0.0, 0.7]))
 def test_values_are_those_of_scikit_learn(tables, gamma, degree, coef0):

@@ -27,6 +27,7 @@ def drawn_parts(priors, workers, *, is_softmax=True, settings=TIGHT, sizes=(12, 
     return [problem.criterion(priors, settings, workers=workers) for problem in problems]
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("name", FAMILIES)
 def test_value_and_gradient(name, is_softmax, workers):

@@ -47,6 +47,7 @@ def assert_best(graph, unary, tables, result):
     assert result.proven.all()
 
 
+@pytest.mark.slow
 def test_ten_thousand_problems_agree_with_enumeration():
     generator = np.random.default_rng(0)
     for n_labels in np.resize([3, 6, 7, 8, 9, 10, 11, 12, 13, 14], 100):
@@ -273,6 +274,7 @@ def _sum_of_values(plan, workspace, unary, tables, clamp, labels):
     return total
 
 
+@pytest.mark.slow
 def test_a_compiled_loop_calls_it_for_one_example_at_a_time():
     generator = np.random.default_rng(12)
     graph = CliqueGraph.complete(6)

@@ -52,6 +52,7 @@ def private(tmp_path):
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")
 
 
+@pytest.mark.slow
 def test_where_numba_finds_no_folder_loops_go_to_a_private_one(locked, private):
     found, folder, hits = locked()
     assert Path(folder).parent == private
@@ -60,6 +61,7 @@ def test_where_numba_finds_no_folder_loops_go_to_a_private_one(locked, private):
     assert locked() == [found, folder, 1]
 
 
+@pytest.mark.slow
 def test_a_folder_that_others_can_write_is_not_read(locked, private):
     private.mkdir()
     private.chmod(0o777)
@@ -77,6 +79,7 @@ def test_the_folder_that_the_user_names_comes_first(locked, private, tmp_path):
     assert not private.exists()
 
 
+@pytest.mark.slow
 def test_numbas_other_switches_work(locked, tmp_path):
     found, _, _ = locked()
     assert found == [2, 3, 1]

@@ -87,6 +87,7 @@ def test_equals_scikit_learn_with_ties(ours, theirs, slow, case, weighted):
     assert ours(Y_true, scores, sample_weight=weights) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ours", "theirs", "slow"), ROW_METRICS)
 @settings(deadline=None)
 @given(case=rankings(missing=True))

@@ -22,6 +22,7 @@ def refused(path, data):
     return text
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed(small_file):
     whole = small_file.read_bytes()
     for position in range(len(whole)):

@@ -79,6 +79,7 @@ def test_content_comes_back(path, same, state, arrays):
     assert all(same(arrays[name], content.arrays[name]) for name in arrays)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(state=st.dictionaries(KEYS, RICH, max_size=4))
 def test_encoded_state_comes_back(path, same, state):

@@ -170,6 +170,7 @@ def test_the_objective_is_the_dense_formula_and_never_rises(kind, loss, penalty,
     assert (np.diff(objectives) <= 1e-10 * objectives[0]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAPS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("missing", [0.0, 0.4])
@@ -213,6 +214,7 @@ def test_full_rank_reaches_the_optimum_of_proximal_gradients(loss, missing, lam)
     assert np.allclose(pair.feature_factor @ pair.label_factor.T, Z, atol=1e-2 * np.abs(Z).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAPS)
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -310,6 +312,7 @@ def test_a_run_stopped_at_every_check_goes_on_with_the_same_bits(kind, loss, mis
     assert again.n_iter == result.n_iter
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("rank", [3, L])
 def test_a_settled_pair_is_near_its_optimum_and_dead_columns_begin_anew_where_they_help(loss, rank):

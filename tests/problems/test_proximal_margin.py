@@ -124,6 +124,7 @@ def test_clique_generation_finds_the_tied_labels():
     assert state.records[-1].primal < state.records[0].primal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_a_run_that_is_stopped_at_any_check_and_goes_on_gives_the_same_bits(missing):
     def fresh():

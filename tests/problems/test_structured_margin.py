@@ -28,6 +28,7 @@ def _one_hot_weights(problem):
     return np.hstack([labels.reshape(len(weights), -1), weights[:, n_labels:]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [None, (0, 1), (0, 0)])
 @pytest.mark.parametrize("cliques", [((0, 1), (1, 2)), ((0, 1, 2), (0, 2))])
 def test_optimum_is_that_of_the_enumerated_dual(rounds, cliques):
@@ -162,6 +163,7 @@ def _latent_objective(problem):
     return 0.5 * problem.regularization * (w**2).sum() + (worst - best).mean()
 
 
+@pytest.mark.slow
 def test_completing_labels_never_raises_the_latent_objective():
     X, Y = rows(7, n=50, missing=0.3)
     problem = structured(margin_data(X, Y), TRIANGLE, 0.02)

@@ -60,6 +60,7 @@ def test_independent_labels_are_support_vector_machines(fit_intercept, weighted,
         np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("R", [np.eye(4), 0.5 * np.eye(4) + 0.5, None])
 @pytest.mark.parametrize("costs", [(1.0, 1.0), (2.0, [0.5, 1.0, 1.5, 0.7])])
 def test_the_exponential_program_has_the_same_optimum(R, costs):

@@ -81,6 +81,7 @@ def test_a_penalised_bias_is_not_a_free_one_but_is_never_better():
     assert objective <= _primal(ours) <= objective + 0.5 * free.intercept_[0] ** 2 + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("covariance", [None, 0.5 * np.eye(3) + 0.5])
 @pytest.mark.parametrize("shape", [(50, 5), (12, 40)])

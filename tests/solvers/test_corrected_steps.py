@@ -37,6 +37,7 @@ def _box_step(H, target, upper):
     return V
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rest", [1e-3, 0.3, 5.0])
 def test_steps_with_corrections_reach_the_optimum_of_the_true_operator(rest):
     N, A, T = _problem()
