@@ -82,6 +82,7 @@ def taxonomy_of(label_covariance: Any) -> Taxonomy | None:
 def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovariance:
     """Read a label covariance, a taxonomy whose leaves have those names, or a matrix.
 
+    A covariance whose labels have the same names is put into their order.
     Raises ValueError if it is over another number of labels.
     """
     if isinstance(given, Taxonomy):
@@ -91,7 +92,10 @@ def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovaria
         raise ValueError(
             f"label_covariance is over {covariance.n_labels} labels but y has {n_labels}; they must agree."
         )
-    return covariance
+    theirs = [] if covariance.label_names is None else [str(name) for name in covariance.label_names]
+    if theirs == names or sorted(theirs) != sorted(names) or len(set(names)) < len(names):
+        return covariance
+    return covariance.columns(np.array([theirs.index(name) for name in names]))
 
 
 def read_targets(y: Any, taxonomy: Taxonomy | None = None) -> tuple[LabelMatrix, TargetForm]:

@@ -87,17 +87,9 @@ def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[st
         )
     if choice.coupling is not None:
         return _coupling(choice, kernel, names)
-    covariance = _in_order(read_covariance(choice.label_covariance, len(names), names), names)
+    covariance = read_covariance(choice.label_covariance, len(names), names)
     covariance.check_variances(names)
     return GivenCovariance(kernel, covariance, choice.scale, choice.intercept_variance)
-
-
-def _in_order(covariance: LabelCovariance, names: list[str]) -> LabelCovariance:
-    """Order a covariance whose labels have the names of y as y has them."""
-    theirs = [] if covariance.label_names is None else [str(name) for name in covariance.label_names]
-    if theirs == names or sorted(theirs) != sorted(names) or len(set(names)) < len(names):
-        return covariance
-    return covariance.columns(np.array([theirs.index(name) for name in names]))
 
 
 def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> LearnedCoupling:
