@@ -21,7 +21,7 @@ from labelweave.hyperparameters.priors import (
     PriorFamily,
     TiedPriors,
 )
-from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.labels import Taxonomy
 
 Grouping = Literal["shared", "class", "level", "subtree"]
 
