@@ -11,14 +11,12 @@ from typing import Any
 import click
 
 from labelweave.cli.decision_flags import decision_options
-from labelweave.cli.flags import file_options, label_column_options, unknown_label_option
-
-WRITTEN = ("mulan", "hierarchical_arff", "xmc", "svmlight")
+from labelweave.cli.flags import WRITTEN, file_options, label_column_options, unknown_label_option
 
 
-def _run(command: str, flags: dict[str, Any]) -> None:
+def _run(module: str, flags: dict[str, Any]) -> None:
     """Do what a command does."""
-    import_module(f"labelweave.cli.{command}").run(**flags)
+    import_module(module).run(**flags)
 
 
 @click.command()
@@ -57,7 +55,7 @@ def predict(**flags: Any) -> None:
       labelweave predict animals.lw new.csv --reject-below 0.8
       labelweave predict animals.lw new.csv --probabilities --output-format tsv
     """
-    _run("predict", flags)
+    _run("labelweave.cli.predict", flags)
 
 
 @click.command()
@@ -80,7 +78,7 @@ def evaluate(**flags: Any) -> None:
       labelweave evaluate bibtex.lw bibtex-test.arff --json
       labelweave evaluate animals.lw test.csv
     """
-    _run("evaluate", flags)
+    _run("labelweave.cli.evaluate", flags)
 
 
 @click.command()
@@ -107,7 +105,7 @@ def decide(**flags: Any) -> None:
       labelweave decide odds.lw other.arff --conformal false_discoveries,level=0.2 \\
           --out sets.lw
     """
-    _run("decide", flags)
+    _run("labelweave.cli.decide", flags)
 
 
 @click.command()
@@ -136,7 +134,7 @@ def report(**flags: Any) -> None:
       labelweave report tags.lw test.csv --out report.html
       labelweave report bibtex.lw bibtex-test.arff --weakest 50 --out report.html
     """
-    _run("report", flags)
+    _run("labelweave.cli.report", flags)
 
 
 @click.command()
@@ -164,7 +162,7 @@ def inspect(**flags: Any) -> None:
       labelweave inspect scene.lw --graph --out scene.png
       labelweave inspect tags.lw --json
     """
-    _run("inspect", flags)
+    _run("labelweave.cli.inspect", flags)
 
 
 @click.command()
@@ -187,7 +185,7 @@ def convert(**flags: Any) -> None:
       labelweave convert bibtex.arff bibtex.txt --to xmc --lossy
       labelweave convert train.svm train.arff --xml-out labels.xml
     """
-    _run("convert", flags)
+    _run("labelweave.cli.convert", flags)
 
 
 @click.command()
@@ -201,4 +199,4 @@ def demo(**flags: Any) -> None:
     and one of independent tags; compares both on packages that were set aside;
     proposes tags for ten packages that have none.
     """
-    _run("demo", flags)
+    _run("labelweave.cli.demo", flags)

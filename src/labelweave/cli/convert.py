@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from labelweave import datasets
-from labelweave.cli.commands import WRITTEN
-from labelweave.cli.flags import DataFlags
+from labelweave.cli.flags import WRITTEN, DataFlags
 from labelweave.datasets import LabeledData, read_any
 
 _BY_SUFFIX = {".arff": "mulan", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight"}

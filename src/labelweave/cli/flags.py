@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_FORMATS = ("mulan", "hierarchical_arff", "xmc", "svmlight", "table")  # of datasets, slow to import
+WRITTEN = ("mulan", "hierarchical_arff", "xmc", "svmlight")  # formats of datasets, slow to import
+_FORMATS = (*WRITTEN, "table")
 _READERS = {"xml": "xml", "n_labels": "n_labels", "labels_at": "labels", "n_features": "n_features",
             "zero_based": "zero_based"}  # fmt: skip
 _KINDS = {
