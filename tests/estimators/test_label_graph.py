@@ -372,3 +372,11 @@ def test_too_few_passes_are_said():
     assert caught[0].filename == __file__
     assert (fitted.converged_, fitted.status_, fitted.n_iter_) == (False, "iteration_limit", 3)
     assert fitted.duality_gap_ == fitted.trace_[-1].gap > 0
+
+
+def test_lists_of_rows_are_predicted_as_frames_too():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 3))
+    Y = pd.DataFrame((X[:, :2] > 0).astype(int), columns=["left", "right"])
+    model = LabelGraphClassifier("full", regularization=0.01).fit(X, Y)
+    pd.testing.assert_frame_equal(model.predict(X.tolist()), model.predict(X))

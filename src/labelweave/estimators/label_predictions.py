@@ -26,6 +26,10 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         """Score every column of the label matrix, positive where it is predicted: shape (n, columns)."""
         raise NotImplementedError
 
+    def _deciding_blocks(self, X: Any) -> Iterator[Array]:
+        """Score every column for ``predict``, positive where it is predicted: shape (n, columns)."""
+        return self._score_blocks(X)
+
     def _ranking_blocks(self, X: Any) -> Iterator[Array]:
         """Score every column for comparison with the other columns: shape (n, columns)."""
         return self._score_blocks(X)
@@ -69,7 +73,7 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
             The labels: a frame for a frame, sparse for sparse, classes for classes.
         """
         check_is_fitted(self)
-        parts = [self._decide(scores) for scores in self._score_blocks(X)]
+        parts = [self._decide(scores) for scores in self._deciding_blocks(X)]
         index = getattr(X, "index", None)
         return self._form.join(parts, None if callable(index) else index)  # lists have a method of that name
 

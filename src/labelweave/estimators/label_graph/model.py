@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -170,24 +171,11 @@ class LabelGraphModel(ThresholdedClassifier):
                 found.labels[rows], found.values[rows], found.bounds[rows] = part
         return found
 
-    def predict(self, X: Any) -> Any:
-        """Predict the labeling of highest score, or with thresholds the labels whose scores are above them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-
-        Returns
-        -------
-        ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
-            The labels: a frame for a frame, sparse for sparse, classes for classes.
-        """
-        check_is_fitted(self)
+    def _deciding_blocks(self, X: Any) -> Iterator[Array]:
+        """Give the signs of the best labelings; with thresholds, or one class a row, the labels' scores."""
         if self._form.kind == "multiclass" or self.threshold != "auto":
-            return super().predict(X)  # of one label a class the class of highest margin
-        parts = [self._decide(signs) for signs in self._score_blocks(X, self._best_labels)]
-        return self._form.join(parts, getattr(X, "index", None))
+            return self._score_blocks(X)
+        return self._score_blocks(X, self._best_labels)
 
     def predict_map(self, X: Any, known: Any = None) -> MapResult:
         """Find the best labelings with a certificate for every row.
