@@ -3,6 +3,7 @@
 from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics._scorer import _BaseScorer
+from sklearn.model_selection._split import _validate_shuffle_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils._param_validation import HasMethods, Hidden, Interval, InvalidParameterError, StrOptions
@@ -22,6 +23,7 @@ __all__ = [
     "_num_samples",
     "_safe_indexing",
     "_safe_split",
+    "_validate_shuffle_split",
     "is_pandas_na",
     "with_callbacks",
 ]

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave.arrays import Workers
-from labelweave.features.factor_maps import DenseMap, IdentityMap, KernelMap, SparseMap, explicit_map
+from labelweave.features.factor_maps import DenseMap, FactorMap, KernelMap, SparseMap, explicit_map
 from labelweave.features.gram import choose_gram
 from labelweave.features.gram.sources import PrecomputedSource, checked_kernel_matrix
 
@@ -40,7 +40,7 @@ def _kernel(dtype, constant):
 
 
 def _identity(dtype, constant):
-    return IdentityMap(N), np.eye(N), np.eye(N)
+    return FactorMap(N), np.eye(N), np.eye(N)
 
 
 def _with_constant(constant):

@@ -137,7 +137,6 @@ def test_values_and_slopes_are_those_of_the_twin(loss_and_twin, scale):
         assert np.isclose(found.values[group], twin(group).value(scores[:, group]), rtol=1e-12)
         slopes = twin(group).slope(scores[:, group])
         assert np.allclose(found.residuals[:, group], -slopes, rtol=1e-13, atol=1e-13)
-    assert np.allclose(loss.values(scores, *_everything(loss)), found.values, rtol=1e-13)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 10.0])
@@ -145,8 +144,8 @@ def test_slopes_are_the_finite_differences_of_values(loss_and_twin, scale):
     loss, _ = loss_and_twin
     scores, step = _scores(loss, scale), 1e-6
     direction = np.random.default_rng(4).normal(size=loss.shape)
-    ahead = loss.values(scores + step * direction, *_everything(loss))
-    behind = loss.values(scores - step * direction, *_everything(loss))
+    ahead = loss.evaluate(scores + step * direction, *_everything(loss)).values
+    behind = loss.evaluate(scores - step * direction, *_everything(loss)).values
     residuals = loss.evaluate(scores, *_everything(loss)).residuals
     slopes = -np.einsum("ngc,ngc->g", residuals, direction)
     assert np.allclose((ahead - behind) / (2 * step), slopes, rtol=1e-5, atol=1e-6)

@@ -26,7 +26,7 @@ def test_a_row_known_in_part_is_a_sum_of_likelihoods():
     loss, scores = _two_rows([[3, 1, -2], [0, 0, 0]], partial=np.array([0]), allowed=allowed)
     powers = np.exp([3.0, 1.0, -2.0])
     expected = -np.log(powers[:2].sum() / powers.sum()) + np.log(3)
-    assert np.isclose(loss.values(scores, *EVERY)[0], expected)
+    assert np.isclose(loss.evaluate(scores, *EVERY).values[0], expected)
 
 
 def test_partial_rows_are_found_in_every_run_of_rows():

@@ -12,7 +12,8 @@ from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginBox, Resources, feature_margins, kernel_margins
-from labelweave.solvers import AlternatingDirections, SplitState, Status
+from labelweave.solvers import AlternatingDirections, Status
+from labelweave.solvers.alternating_directions import SplitState
 from reference import gram_twins
 
 FORMS = ["cholesky", "eigenvalues", "incomplete_cholesky", "features"]
@@ -110,7 +111,7 @@ def test_a_run_of_any_length_leaves_a_certificate(form, covariance, seed, rounds
 @pytest.mark.parametrize("rounds", [0, 1, 4, 5, 6, 11])
 def test_an_interruption_at_any_round_leaves_a_certificate(form, rounds, monkeypatch):
     problem = Problem(form)
-    solve, calls = problem.margins.solve, []
+    solve, calls = problem.margins.solves.solve, []
 
     def interrupted(*arguments):
         calls.append(1)
@@ -118,7 +119,7 @@ def test_an_interruption_at_any_round_leaves_a_certificate(form, rounds, monkeyp
             raise KeyboardInterrupt
         return solve(*arguments)
 
-    problem.margins.solve = interrupted
+    problem.margins.solves.solve = interrupted
     result, _ = problem.solve(tol=1e-16)
     assert result.status is Status.INTERRUPTED
     _is_certified(problem, result)
@@ -185,7 +186,7 @@ def test_single_precision_reaches_the_default_tolerance(form):
 @pytest.mark.parametrize("rest", [0.0, 1e-8, 1e-2, 1.0, 1e4])
 def test_a_wrong_rest_is_put_right(covariance, rest):
     problem = Problem("incomplete_cholesky", covariance)
-    problem.margins.first_rest = rest
+    problem.margins.solves.first_rest = rest
     tol = 1e-6 if rest > 100 else 1e-8  # a rest that is too large makes steps short, never wrong
     result, _ = problem.solve(tol=tol, max_iter=20_000 if rest <= 100 else 200)
     value, _ = problem.optimum()

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from labelweave.arrays import Workers
-from labelweave.features.factor_maps import DenseMap, IdentityMap
+from labelweave.features.factor_maps import DenseMap, FactorMap
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import SampledEntries
 from labelweave.problems.low_rank_factors import FactorStep
@@ -30,7 +30,7 @@ def _step(X, signs, fixed, loss, penalty, *, is_transposed=False):
         ENTRY_LOSSES[loss](), sp.csr_array(signs), np.ones(len(signs)), 1.0, workers
     )
     if is_transposed:
-        made = FactorStep(entries.transposed, IdentityMap(signs.shape[1]), fixed, penalty, "rows", workers)
+        made = FactorStep(entries.transposed, FactorMap(signs.shape[1]), fixed, penalty, "rows", workers)
         return made, np.zeros((signs.shape[1], fixed.shape[1]))
     made = FactorStep(entries, DenseMap(X, workers), fixed, penalty, "whole", workers)
     return made, np.zeros((X.shape[1], fixed.shape[1]))

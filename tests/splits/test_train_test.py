@@ -30,7 +30,9 @@ def test_sizes_are_scikit_learns(n_rows, train_size, test_size, n_splits):
         possible = False
     splitter = IterativeStratifiedShuffleSplit(n_splits, **sizes, random_state=0)
     if not possible:
-        with pytest.raises(ValueError, match=r"size.* (is|make) "):
+        with pytest.raises(
+            ValueError, match=r"(size|sum).*; a size is a share between 0 and 1 or a number of rows"
+        ):
             next(splitter.split(X, labels(n_rows)))
         return
     parts = list(splitter.split(X, labels(n_rows)))
@@ -139,13 +141,16 @@ def test_cross_validation_takes_it():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"test_size": 0}, "test_size is 0; it is a share between 0 and 1 or a number of rows from 1"),
-        ({"test_size": 200}, "test_size is 200; .* to below 200"),
-        ({"train_size": 1.0}, "train_size is 1.0"),
-        ({"train_size": "half"}, "train_size is 'half'"),
-        ({"test_size": True}, "test_size is True"),
-        ({"train_size": 0.001}, "make 0 training and 200 test rows; each needs at least 1"),
-        ({"train_size": 0.9, "test_size": 60}, "make 180 training and 60 test rows; .* at most 200"),
+        (
+            {"test_size": 0},
+            "test_size=0 should .*; a size is a share between 0 and 1 or a number of rows from 1",
+        ),
+        ({"test_size": 200}, "test_size=200 should .* to below 200"),
+        ({"train_size": 1.0}, "train_size=1.0 should be"),
+        ({"train_size": "half"}, "train_size: half; a size is a share"),
+        ({"test_size": True}, "test_size: True; a size is a share"),
+        ({"train_size": 0.001}, "train_size=0.001, the resulting train set will be empty"),
+        ({"train_size": 0.9, "test_size": 60}, "The sum of train_size and test_size = 240, .* 200"),
         ({"order": 0}, "order is 0"),
     ],
 )

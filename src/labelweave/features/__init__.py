@@ -1,35 +1,8 @@
 """The input side: one face for dense and sparse features, and kernels between rows."""
 
+from labelweave.features import kernels
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels import (
-    ARDKernel,
-    CallableKernel,
-    ConstantKernel,
-    CosineKernel,
-    Kernel,
-    LaplacianKernel,
-    LinearKernel,
-    PolynomialKernel,
-    ProductKernel,
-    RBFKernel,
-    ScaledKernel,
-    SumKernel,
-    make_kernel,
-)
+from labelweave.features.kernels import *  # noqa: F403
 
-__all__ = [
-    "ARDKernel",
-    "CallableKernel",
-    "ConstantKernel",
-    "CosineKernel",
-    "FeatureMatrix",
-    "Kernel",
-    "LaplacianKernel",
-    "LinearKernel",
-    "PolynomialKernel",
-    "ProductKernel",
-    "RBFKernel",
-    "ScaledKernel",
-    "SumKernel",
-    "make_kernel",
-]
+__all__ = ["FeatureMatrix"]
+__all__ += kernels.__all__

@@ -9,7 +9,7 @@ for the factor of the labels (Phi = 1).
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,18 @@ from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_products import SparseProducts
 
 
-class FactorMap(Protocol):
-    """The map from a factor of shape (m, k) to its image of shape (n, k)."""
+class FactorMap:
+    """The map from a factor of shape (m, k) to its image of shape (n, k): here the identity, with m = n."""
 
-    shape: tuple[int, int]
+    def __init__(self, n_rows: int) -> None:
+        self.shape = n_rows, n_rows
 
     def image(self, factor: Array) -> Array:
         """Map a factor.
 
         Shapes: factor (m, k), result (n, k).
         """
+        return factor
 
     def gradient(self, derivatives: Array) -> Array:
         """Turn derivatives at the image into the gradient in the space of the factor.
@@ -39,6 +41,7 @@ class FactorMap(Protocol):
         derivatives (n, k): of the objective by the entries of the image.
         Shapes: result (m, k).
         """
+        return derivatives
 
     def dual(self, factor: Array, image: Array) -> Array:
         """Give what the entries of another factor are multiplied with in an inner product.
@@ -46,6 +49,7 @@ class FactorMap(Protocol):
         Returns (m, k): ``<other, factor>`` is ``sum(other * dual)``.
         Shapes: factor (m, k), image (n, k).
         """
+        return factor
 
     def squares(self, weights: PerRow) -> Array:
         """Say how much each row of a factor moves the image, for a preconditioner.
@@ -53,28 +57,10 @@ class FactorMap(Protocol):
         weights: weights of the rows of the image.
         Returns (m, 1): ``sum_i weights_i Phi_ij^2``, or a mean of it.
         """
-
-
-class IdentityMap:
-    """The factor is its own image."""
-
-    def __init__(self, n_rows: int) -> None:
-        self.shape = n_rows, n_rows
-
-    def image(self, factor: Array) -> Array:
-        return factor
-
-    def gradient(self, derivatives: Array) -> Array:
-        return derivatives
-
-    def dual(self, factor: Array, image: Array) -> Array:
-        return factor
-
-    def squares(self, weights: Array) -> Array:
         return weights[:, None]
 
 
-class SparseMap:
+class SparseMap(FactorMap):
     """Explicit sparse features.
 
     Shapes: products (n, d).
@@ -89,15 +75,12 @@ class SparseMap:
     def gradient(self, derivatives: Array) -> Array:
         return self.products.adjoint(derivatives)
 
-    def dual(self, factor: Array, image: Array) -> Array:
-        return factor
-
     def squares(self, weights: Array) -> Array:
         squared = self.products.csr_of(np.square(self.products.values))
         return np.asarray(squared.T @ weights)[:, None]
 
 
-class DenseMap:
+class DenseMap(FactorMap):
     """Explicit dense features.
 
     Shapes: table (n, d).
@@ -112,16 +95,13 @@ class DenseMap:
     def gradient(self, derivatives: Array) -> Array:
         return self.workers.inner(self.table, derivatives)
 
-    def dual(self, factor: Array, image: Array) -> Array:
-        return factor
-
     def squares(self, weights: Array) -> Array:
         if is_numpy(self.table):
             return np.asarray(np.einsum("ij,ij,i->j", self.table, self.table, weights))[:, None]
         return to_numpy((self.table * self.table).T @ like(weights[:, None], self.table))
 
 
-class KernelMap:
+class KernelMap(FactorMap):
     """A kernel: the factor holds coefficients of the training rows."""
 
     def __init__(self, gram: Gram) -> None:
@@ -130,9 +110,6 @@ class KernelMap:
 
     def image(self, factor: Array) -> Array:
         return self.gram.product(factor)
-
-    def gradient(self, derivatives: Array) -> Array:
-        return derivatives
 
     def dual(self, factor: Array, image: Array) -> Array:
         return image

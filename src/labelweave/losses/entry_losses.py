@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from labelweave.array_types import Array, Floats
+from labelweave.array_types import Array
 from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import as_type, group_products, is_numpy, like
 from labelweave.losses.score_loss import Evaluation, Root
@@ -173,10 +173,6 @@ class EntrywiseLoss:
         signs, weights = self._entries(rows, groups, scores)
         losses, gradient, curvature = self.loss.evaluate(signs, scores)
         return Evaluation(group_products(weights, losses), -weights * gradient, weights * curvature)
-
-    def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
-        signs, weights = self._entries(rows, groups, scores)
-        return group_products(weights, self.loss.value(signs, scores))
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         return state * vectors

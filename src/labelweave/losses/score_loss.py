@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from labelweave.array_types import Array, Floats
+from labelweave.array_types import Array
 
 
 class Evaluation(NamedTuple):
@@ -46,9 +46,6 @@ class ScoreLoss(Protocol):
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
         """Compute values, residuals and what curvatures need."""
-
-    def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
-        """Compute the values alone, shape (groups,)."""
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         """Multiply by the matrix of second derivatives; the product is a new array."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave.array_types import Array, Floats
+from labelweave.array_types import Array
 from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import group_products, is_numpy, like
 from labelweave.losses.score_loss import Evaluation, Root
@@ -40,40 +40,27 @@ class SoftmaxLoss:
         self.partial = np.empty(0, np.intp) if partial is None else partial
         self.allowed = np.empty((0, n_classes), bool) if allowed is None else allowed
 
-    def _own(self, scores: Array, rows: slice) -> Array:
-        """Give the scores of the rows' own classes: log-sums over allowed ones, shape (rows, groups)."""
-        xp = namespace(scores)
-        codes = xp.asarray(self.codes[rows][:, None, None], device=scores.device)
-        own: Array = xp.take_along_axis(scores, codes, axis=2)[:, :, 0]
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
+        xp, weights = namespace(scores), like(self.weights[rows][:, groups], scores)
+        probabilities, log_sums = _softmax(scores)
+        residuals = probabilities * -weights[:, :, None]
+        codes = self.codes[rows][:, None, None]
+        own = xp.take_along_axis(scores, xp.asarray(codes, device=scores.device), axis=2)[:, :, 0]
         which, allowed = self._partial_of(rows)
+        if is_numpy(scores):
+            whole = np.delete(np.arange(len(scores)), which)
+            residuals[whole, :, self.codes[rows][whole]] += weights[whole]
+        else:
+            residuals = residuals + weights[:, :, None] * like(np.arange(self.shape[2]) == codes, scores)
         if len(which):
-            own[which] = _log_sum(_restricted(scores[which], allowed))
-        return own
+            expected, own[which] = _softmax(np.where(allowed[:, None, :], scores[which], -np.inf))
+            residuals[which] += weights[which][:, :, None] * expected
+        return Evaluation(group_products(weights, log_sums - own), residuals, probabilities)
 
     def _partial_of(self, rows: slice) -> tuple[Array, Array]:
+        """Find the rows known in part among some, and which classes they may have."""
         first, last = np.searchsorted(self.partial, [rows.start, rows.stop])
         return self.partial[first:last] - rows.start, self.allowed[first:last]
-
-    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
-        weights = like(self.weights[rows][:, groups], scores)
-        probabilities, log_sums = _softmax(scores)
-        values = group_products(weights, log_sums - self._own(scores, rows))
-        residuals = probabilities * -weights[:, :, None]
-        if not is_numpy(scores):
-            own = np.arange(self.shape[2]) == self.codes[rows][:, None, None]
-            return Evaluation(values, residuals + weights[:, :, None] * like(own, scores), probabilities)
-        numbers = np.arange(len(scores))
-        which, allowed = self._partial_of(rows)
-        whole = np.delete(numbers, which)
-        residuals[whole, :, self.codes[rows][whole]] += weights[whole]
-        if len(which):
-            expected, _ = _softmax(_restricted(scores[which], allowed))
-            residuals[which] += weights[which][:, :, None] * expected
-        return Evaluation(values, residuals, probabilities)
-
-    def values(self, scores: Array, rows: slice, groups: Array) -> Floats:
-        losses = _log_sum(scores) - self._own(scores, rows)
-        return group_products(like(self.weights[rows][:, groups], scores), losses)
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         product = state * vectors
@@ -118,14 +105,3 @@ def _softmax(scores: Array) -> tuple[Array, Array]:
     sums = xp.sum(probabilities, axis=2, keepdims=True)
     probabilities /= sums
     return probabilities, (xp.log(sums) + largest)[:, :, 0]
-
-
-def _log_sum(scores: Array) -> Array:
-    xp = namespace(scores)
-    largest = xp.max(scores, axis=2, keepdims=True)
-    sums: Array = xp.log(xp.sum(xp.exp(scores - largest), axis=2, keepdims=True)) + largest
-    return sums[:, :, 0]
-
-
-def _restricted(scores: Array, allowed: Array) -> Array:
-    return np.where(allowed[:, None, :], scores, -np.inf)

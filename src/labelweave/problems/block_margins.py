@@ -17,8 +17,9 @@ from labelweave.features.gram.cache import CacheContent, CachedRows
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import StoredRows
 from labelweave.labels.covariance import LabelCovariance
-from labelweave.problems.gram_margins import MarginBox, SettledMargins
+from labelweave.problems.gram_margins import MarginBox
 from labelweave.problems.resources import Resources
+from labelweave.solvers.box_dual import Settled
 from labelweave.solvers.frame import State
 
 _BLOCK_ROWS = 128
@@ -31,7 +32,7 @@ State.plain_with(CacheContent)
 
 
 class BlockMargins:
-    """The dual of :class:`~labelweave.solvers.BlockDual`.
+    """The dual of :class:`~labelweave.solvers.block_ascent.BlockDual`.
 
     constant: added to every entry of K.
     covariance: R; written out unless it is the identity.
@@ -113,12 +114,12 @@ class BlockMargins:
         linear, quadratic, losses = row_shares(*tables, shares)
         return quadratic / 2 + losses, linear - quadratic / 2
 
-    def settled(self, beta: RowsByLabels) -> SettledMargins:
+    def settled(self, beta: RowsByLabels) -> Settled:
         """Give the point with its scores, both in double precision."""
         box = self.box
         exact = np.clip(beta.astype(np.float64), box.lower, box.upper)
         scores = np.ascontiguousarray(self.covariance.matmul(self.exact.product(exact)))
-        return SettledMargins(*box.parts(), exact, scores, exact, scores)
+        return Settled(*box.parts(), exact, scores, exact, scores)
 
 
 def holds_matrix(n_rows: int, dtype: npt.DTypeLike, budget: float) -> bool:

@@ -27,7 +27,6 @@ _LARGEST_DENSE = 4096  # labels up to which R is written out: 64 MiB in float32
 class CoupledMargins(MarginDual):
     """The dual with any label covariance."""
 
-    n_blocks = 1
     blocks_are_independent = False
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> None:

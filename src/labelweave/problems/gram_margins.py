@@ -20,8 +20,7 @@ from labelweave.arrays.linear_algebra import as_type, copied, like, to_numpy
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.coupled_gram import CoupledGram
-from labelweave.problems.shifted_solves import ShiftedSolves
-from labelweave.solvers.box_dual import dual_value, primal_value
+from labelweave.solvers.box_dual import Settled, ShiftedSolves
 from labelweave.solvers.frame import relative_gap
 
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
@@ -62,26 +61,6 @@ class MarginBox:
         return as_type(self.targets, dtype), as_type(self.lower, dtype), as_type(self.upper, dtype)
 
 
-@dataclass(frozen=True)
-class SettledMargins(MarginBox):
-    """A result in double precision, with its scores.
-
-    kept, kept_scores: the primal point and its scores.
-    boxed, boxed_scores: the dual point and its scores.
-    """
-
-    kept: Array
-    kept_scores: Array
-    boxed: Array
-    boxed_scores: Array
-
-    @property
-    def gap(self) -> float:
-        """The relative duality gap."""
-        primal = primal_value(self, self.kept, self.kept_scores)
-        return relative_gap(primal, dual_value(self, self.boxed, self.boxed_scores))
-
-
 class GramMargins:
     """The dual on a kernel matrix, for solvers that take all variables at once.
 
@@ -106,23 +85,15 @@ class GramMargins:
         self.is_coupled = not all(term.covariance.is_diagonal for term in operator.terms)
         self.dtype = np.dtype(dtype)
         self.targets, self.lower, self.upper = box.parts(dtype)
-        self.is_exact = solves.is_exact
-        self.steps_a_round = 1 if solves.is_exact else 3
-        self.penalty_changes_are_cheap = solves.penalty_changes_are_cheap
-        self.smallest_penalty, self.first_rest = solves.smallest_penalty, solves.first_rest
-        self.solve, self.near_product, self.rest_product = (
-            solves.solve,
-            solves.near_product,
-            solves.rest_product,
-        )
-        self._last: tuple[Array, Array, SettledMargins] | None = None
+        self.solves = solves
+        self._last: tuple[Array, Array, Settled] | None = None
 
     def first_penalty(self) -> float:
         """Guess a penalty: scores are near the margins, variables near their bounds."""
         bounds = to_numpy(namespace(self.box.upper).maximum(self.box.upper, -self.box.lower))
         widest = bounds[bounds > 0]
         guess = 2.0 / float(np.median(widest)) if widest.size else 1.0
-        return max(guess, self.smallest_penalty)
+        return max(guess, self.solves.smallest_penalty)
 
     def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
         """Compute the operator's product with every B."""
@@ -174,7 +145,7 @@ class GramMargins:
             entries *= self.only.covariance.block(every, every)[np.ix_(places, places)]
         return entries
 
-    def settled(self, free: RowsByLabels, boxed: RowsByLabels, tol: float) -> SettledMargins:
+    def settled(self, free: RowsByLabels, boxed: RowsByLabels, tol: float) -> Settled:
         """Give the result at B and V; rows that do not support V get no coefficient where the gap allows it.
 
         tol: the relative duality gap that leaving rows out may come to.
@@ -187,15 +158,15 @@ class GramMargins:
         if not (self.is_linear or xp.all(xp.any(boxed, axis=1))):
             near = dual if self.only is None else on_support(self.only.gram, free, boxed)
             narrow = self._with_scores(near, dual)
-            if narrow.gap <= max(tol, result.gap):
+            if relative_gap(*narrow.values()) <= max(tol, relative_gap(*result.values())):
                 result = narrow
         self._last = free, boxed, result
         return result
 
-    def _with_scores(self, kept: Array, dual: Array) -> SettledMargins:
+    def _with_scores(self, kept: Array, dual: Array) -> Settled:
         kept = as_type(kept, np.float64)
         kept_scores, dual_scores = self.scores(kept, dual)
-        return SettledMargins(*self.box.parts(), kept, kept_scores, dual, dual_scores)
+        return Settled(*self.box.parts(), kept, kept_scores, dual, dual_scores)
 
 
 def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLabels:

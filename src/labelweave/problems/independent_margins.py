@@ -77,11 +77,6 @@ class IndependentMargins(MarginDual):
 
     blocks_are_independent = True
 
-    @property
-    def n_blocks(self) -> int:  # type: ignore[override]
-        """Blocks of labels."""
-        return len(self.label_blocks)
-
     def _at_zero(self) -> MarginPoint:
         moves = _Moves.at_zero(self.n_blocks, self.data.intercept, self.dtype)
         return replace(super()._at_zero(), moves=moves)

@@ -49,7 +49,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace
 from labelweave.arrays.linear_algebra import is_double, like, to_numpy
 from labelweave.arrays.tables import add_multiple, column_inner, row_inner, weighted_rows
-from labelweave.features.factor_maps import FactorMap, IdentityMap
+from labelweave.features.factor_maps import FactorMap
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import (
@@ -98,7 +98,7 @@ class LowRankFactors:
         self.penalty, self.regularization = penalty, regularization
         self.first, self.dtype = first, np.dtype(np.float64 if is_double(first) else np.float32)
         self.ties_labels = label_map is not None
-        self.label_map = label_map or IdentityMap(entries.shape[1])
+        self.label_map = label_map or FactorMap(entries.shape[1])
 
     @property
     def label_blocks(self) -> Blocks:

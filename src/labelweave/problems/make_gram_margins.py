@@ -20,7 +20,8 @@ from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.gram_margins import GramMargins, MarginBox
 from labelweave.problems.memory_plan import check_feature_bytes, plan_gram
 from labelweave.problems.resources import Resources
-from labelweave.problems.shifted_solves import CholeskySolves, ShiftedSolves, SpectralSolves
+from labelweave.problems.shifted_solves import CholeskySolves, SpectralSolves
+from labelweave.solvers.box_dual import ShiftedSolves
 
 _PRODUCT_STEPS = 20
 

@@ -116,7 +116,6 @@ class MarginDual(ABC):
     dtype: the type of the variables and weights while solving: float32 is fast, float64 reaches small gaps.
     """
 
-    n_blocks: int
     blocks_are_independent: bool
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> None:
@@ -136,6 +135,7 @@ class MarginDual(ABC):
         for signs, labels in zip(self.signs, self._groups, strict=True):
             signs[:, : len(labels)] = data.labels.select_labels(labels).to_signs()
         self.margins, self.upper, self.label_blocks = self._blocks_of(self.dtype)
+        self.n_blocks = len(self.label_blocks) if self.blocks_are_independent else 1
         self.certified: dict[int, tuple[Array, Array]] = {}
 
     def _blocks_of(self, dtype: npt.DTypeLike) -> tuple[Array, Array, list[LabelBlock]]:
@@ -201,15 +201,15 @@ class MarginDual(ABC):
 
     @abstractmethod
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block; see :meth:`labelweave.solvers.BoxDual.sweep`."""
+        """Visit rows of one block; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.sweep`."""
 
     def gains(self, point: MarginPoint, block: int) -> Array:
-        """Give the gains; see :meth:`labelweave.solvers.BoxDual.gains`."""
+        """Give the gains; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.gains`."""
         return np.asarray(point.gains[block])
 
     @abstractmethod
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
-        """Compute the objectives; see :meth:`labelweave.solvers.BoxDual.measure`."""
+        """Compute the objectives; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.measure`."""
 
     @abstractmethod
     def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:

@@ -7,37 +7,14 @@ Cholesky factorisation serves them all; otherwise a spectrum of K serves every g
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
-from labelweave.array_types import Array, RowsByLabels
+from labelweave.array_types import Array
 from labelweave.arrays import CholeskyFactor, Workers, namespace
 from labelweave.arrays.linear_algebra import add_to_diagonal, like
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.spectrum import GramSpectrum
 from labelweave.labels.covariance import LabelCovariance
-
-
-class ShiftedSolves(Protocol):
-    """Solves with ``H + rho I`` for ``H = (N + rest I) (x) R``, which is, or is near, ``K (x) R``."""
-
-    is_exact: bool
-    """Whether H is ``K (x) R``."""
-    penalty_changes_are_cheap: bool
-    smallest_penalty: float
-    """Beneath it rounding spoils the solves."""
-    first_rest: float
-    """What the rest is to begin with."""
-
-    def solve(self, right: RowsByLabels, penalty: float, rest: float) -> RowsByLabels:
-        """Solve ``(H + penalty) B = right``; what was made for the last penalty and rest is kept."""
-
-    def near_product(self, variables: RowsByLabels) -> RowsByLabels:
-        """Compute ``(N (x) R) variables``."""
-
-    def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
-        """Compute ``(I (x) R) variables``."""
 
 
 def shifted_factor(matrix: Array, penalty: float, workers: Workers) -> CholeskyFactor:

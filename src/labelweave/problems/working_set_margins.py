@@ -16,8 +16,9 @@ from labelweave.features.gram import StoredGram, StreamedGram
 from labelweave.features.gram.cache import CachedRows
 from labelweave.features.gram.sources import GramSource
 from labelweave.labels.covariance import LabelCovariance
-from labelweave.problems.gram_margins import MarginBox, SettledMargins
+from labelweave.problems.gram_margins import MarginBox
 from labelweave.problems.resources import Resources
+from labelweave.solvers.box_dual import Settled
 
 
 class WorkingSetMargins:
@@ -69,7 +70,7 @@ class WorkingSetMargins:
         linear, quadratic, losses = row_shares(*(table.T for table in tables), shares)
         return quadratic / 2 + losses, linear - quadratic / 2
 
-    def settled(self, beta: RowsByLabels) -> SettledMargins:
+    def settled(self, beta: RowsByLabels) -> Settled:
         """Give the point, which is primal and dual, with scores made anew."""
         point = (beta.copy(order="F"), np.asfortranarray(self.covariance.matmul(self.exact.product(beta))))
-        return SettledMargins(self.targets, self.lower, self.upper, *point, *point)
+        return Settled(self.targets, self.lower, self.upper, *point, *point)

@@ -30,8 +30,8 @@ from labelweave.arrays.linear_algebra import as_type, copied, inner_product, is_
 from labelweave.solvers.box_dual import (
     BestPoints,
     Settled,
+    ShiftedSolves,
     SplitDual,
-    dual_value,
     dual_value_above,
     primal_value,
 )
@@ -40,6 +40,7 @@ from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, 
 from labelweave.solvers.interior_point import interior_steps, interior_work
 
 _RELAXATION = 1.6
+_INEXACT_STEPS = 3  # between renewals of the correction
 _BALANCE = 0.6  # aimed at between the relative primal and dual residuals
 _CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the penalty is changed
 _LARGEST_CHANGE = 10.0
@@ -109,11 +110,11 @@ class Corrections:
         return cls(point, point, rest)
 
     def renewed(
-        self, problem: SplitDual, variables: Array, scores: Array, dual: float
+        self, solves: ShiftedSolves, variables: Array, scores: Array, dual: float
     ) -> tuple[Corrections, Array]:
         """Take note of a step to V, of known scores and dual value, and give the correction for the next."""
-        left_out = scores - problem.near_product(variables)
-        point = _Point(variables, problem.rest_product(variables), left_out)
+        left_out = scores - solves.near_product(variables)
+        point = _Point(variables, solves.rest_product(variables), left_out)
         step = point.variables - self.around.variables
         size = inner_product(step, point.rest_part - self.around.rest_part)
         met = inner_product(step, point.left_out - self.around.left_out)
@@ -190,7 +191,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             target=problem.targets,
             scores=copied(zero),
             best=BestPoints.at_zero(problem),
-            corrections=Corrections.at_zero(zero, problem.first_rest),
+            corrections=Corrections.at_zero(zero, problem.solves.first_rest),
         )
         if point is None:
             return state
@@ -199,7 +200,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             free=as_type(point.best.free, dtype),
             boxed=xp.clip(as_type(point.best.boxed, dtype), problem.lower, problem.upper),
             shift=as_type(copied(point.shift), dtype),
-            penalty=max(point.penalty, problem.smallest_penalty),
+            penalty=max(point.penalty, problem.solves.smallest_penalty),
             rounds=point.rounds,
             begun=point.rounds,
             trace=point.trace,
@@ -222,7 +223,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         return self.start(problem, replace(state, best=best, shift=shift, rounds=rounds, trace=trace))
 
     def round(self, problem: SplitDual, state: SplitState) -> Round[SplitState]:
-        for _ in range(problem.steps_a_round):
+        for _ in range(1 if problem.solves.is_exact else _INEXACT_STEPS):
             state = _step(problem, state)
         state, hoped = _after_steps(problem, replace(state, rounds=state.rounds + 1))
         foreseen = _foreseen(state, hoped)
@@ -250,9 +251,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
     def _settled(self, problem: SplitDual, best: BestPoints) -> tuple[TraceRecord, Settled]:
         """Measure the objectives of the result in double precision, on the true operator."""
         settled = problem.settled(best.free, best.boxed, self.tol)
-        primal = primal_value(settled, settled.kept, settled.kept_scores)
-        dual = dual_value(settled, settled.boxed, settled.boxed_scores)
-        return TraceRecord.of(primal, dual, active_share=1.0), settled
+        return TraceRecord.of(*settled.values(), active_share=1.0), settled
 
     def _check(
         self, problem: SplitDual, state: SplitState, hoped: float
@@ -298,7 +297,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         Solves that are not exact leave a part of the gap that does not follow the residual either.
         """
         foreseen = _foreseen(state, hoped)
-        reached = problem.is_exact and max(foreseen, hoped) <= self.tol
+        reached = problem.solves.is_exact and max(foreseen, hoped) <= self.tol
         return reached and gap > _CLEARLY * self.tol and gap - hoped > 3 * (foreseen - hoped)
 
     def _polished(
@@ -322,7 +321,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
 
 
 def _solve(problem: SplitDual, state: SplitState, right: Array) -> Array:
-    return problem.solve(right, state.penalty, state.corrections.rest)
+    return problem.solves.solve(right, state.penalty, state.corrections.rest)
 
 
 def _step(problem: SplitDual, state: SplitState) -> SplitState:
@@ -350,7 +349,7 @@ def _step(problem: SplitDual, state: SplitState) -> SplitState:
 def _after_steps(problem: SplitDual, state: SplitState) -> tuple[SplitState, float]:
     """Correct and balance, and give the gap that one may hope for, at most the true one."""
     primal = primal_value(problem, state.free, state.scores)
-    if problem.is_exact:
+    if problem.solves.is_exact:
         dual = dual_value_above(problem, state.free, state.scores, state.boxed)
     else:
         state = _corrected(problem, state)
@@ -361,17 +360,17 @@ def _after_steps(problem: SplitDual, state: SplitState) -> tuple[SplitState, flo
 
 def _corrected(problem: SplitDual, state: SplitState) -> SplitState:
     """Renew the correction at V, where solves are with a nearby operator."""
-    if problem.is_exact:
+    if problem.solves.is_exact:
         return state
     (scores,) = problem.scores(state.boxed)
     best, dual = state.best.with_dual(problem, state.boxed, scores)
-    corrections, correction = state.corrections.renewed(problem, state.boxed, scores, dual)
+    corrections, correction = state.corrections.renewed(problem.solves, state.boxed, scores, dual)
     return replace(state, best=best, corrections=corrections, target=problem.targets + correction)
 
 
 def _balanced(problem: SplitDual, state: SplitState) -> SplitState:
     """Keep the primal and the dual residual in proportion (residual balancing)."""
-    cheap, passed = problem.penalty_changes_are_cheap, state.passed
+    cheap, passed = problem.solves.penalty_changes_are_cheap, state.passed
     due = passed >= state.next_balance if cheap else passed in _DEAR_ROUNDS
     if not due or not any(state.residuals):
         return state
@@ -380,7 +379,7 @@ def _balanced(problem: SplitDual, state: SplitState) -> SplitState:
     if 1 / band < off < band:
         return state
     factor = float(np.clip(np.sqrt(off), 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
-    factor = max(factor, problem.smallest_penalty / state.penalty)
+    factor = max(factor, problem.solves.smallest_penalty / state.penalty)
     state.shift[...] /= factor
     # the method converges at any one penalty, but need not while it keeps changing
     later = max(passed + _FIRST_BALANCE, int(_BALANCE_GROWTH * passed))

@@ -54,38 +54,54 @@ class FreeSystems(BoxTerms, Protocol):
         """Write out A between the variables (rows[k], labels[k]), shape (k, k)."""
 
 
-class Settled(BoxTerms, Protocol):
-    """A result in double precision with the problem that it solves, each array of shape (n, L)."""
+@dataclass(frozen=True)
+class Settled:
+    """A result in double precision with the problem that it solves, each array of shape (n, L).
 
-    @property
-    def kept(self) -> Array:
-        """The primal point that is kept, B or one near it."""
+    targets, lower, upper: the problem's.
+    kept, kept_scores: the primal point that is kept, B or one near it, and its scores.
+    boxed, boxed_scores: the dual point V and its scores.
+    """
 
-    @property
-    def kept_scores(self) -> Array:
-        """Its scores."""
+    targets: Array
+    lower: Array
+    upper: Array
+    kept: Array
+    kept_scores: Array
+    boxed: Array
+    boxed_scores: Array
 
-    @property
-    def boxed(self) -> Array:
-        """The dual point V."""
-
-    @property
-    def boxed_scores(self) -> Array:
-        """Its scores."""
+    def values(self) -> tuple[float, float]:
+        """Compute the primal and the dual objective."""
+        primal = primal_value(self, self.kept, self.kept_scores)
+        return primal, dual_value(self, self.boxed, self.boxed_scores)
 
 
-class SplitDual(FreeSystems, Protocol):
-    """What alternating directions ask: solves with ``H = N + rest M``, which is A or near it."""
+class ShiftedSolves(Protocol):
+    """Solves with ``H + rho I`` for ``H = (N + rest I) (x) R``, which is, or is near, ``K (x) R``."""
 
-    steps_a_round: int
-    """Steps between renewals of the correction; 1 when solves are exact."""
     is_exact: bool
-    """Whether solves are with A itself."""
+    """Whether H is ``K (x) R``."""
     penalty_changes_are_cheap: bool
     smallest_penalty: float
     """Beneath it rounding spoils the solves."""
     first_rest: float
-    """The weight of M to begin with."""
+    """What the rest is to begin with."""
+
+    def solve(self, right: RowsByLabels, penalty: float, rest: float) -> RowsByLabels:
+        """Solve ``(H + penalty) B = right``; what was made for the last penalty and rest is kept."""
+
+    def near_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``(N (x) R) variables``."""
+
+    def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
+        """Compute ``(I (x) R) variables``."""
+
+
+class SplitDual(FreeSystems, Protocol):
+    """What alternating directions ask."""
+
+    solves: ShiftedSolves
 
     def round_work(self) -> float:
         """Estimate the operations of a round."""
@@ -95,15 +111,6 @@ class SplitDual(FreeSystems, Protocol):
 
     def first_penalty(self) -> float:
         """Guess the penalty to begin with."""
-
-    def solve(self, right: RowsByLabels, penalty: float, rest: float) -> RowsByLabels:
-        """Solve ``(H + penalty) B = right``; the last factorisation is kept."""
-
-    def near_product(self, variables: RowsByLabels) -> RowsByLabels:
-        """Compute ``N variables``."""
-
-    def rest_product(self, variables: RowsByLabels) -> RowsByLabels:
-        """Compute ``M variables``."""
 
     def settled(self, free: Array, boxed: Array, tol: float) -> Settled:
         """Give the result at B and V with its scores in double precision.

@@ -37,17 +37,11 @@ class BoxDual(Protocol):
     A point is the problem's own record of its variables and of what follows them; sweeps change it in place.
     """
 
-    @property
-    def n_rows(self) -> int:
-        """Rows."""
-
-    @property
-    def n_blocks(self) -> int:
-        """Blocks of variables."""
-
-    @property
-    def blocks_are_independent(self) -> bool:
-        """Whether blocks may be swept at the same time."""
+    n_rows: int
+    n_blocks: int
+    """Blocks of variables."""
+    blocks_are_independent: bool
+    """Whether blocks may be swept at the same time."""
 
     def start(self) -> Any:
         """Give the point 0."""

@@ -13,9 +13,7 @@ both, each on their own.  In the second order every pair of labels that rows hav
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from labelweave._loops.stratification import pair_codes, spread_rows
 from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.sklearn_compat import _validate_shuffle_split
 
 
 def row_parts(
@@ -138,33 +137,14 @@ def train_and_test_rows(
 
     default: the share of test rows if no size is given.
     """
-    if train_size is None and test_size is None:
-        test_size = default
-    train = _stated("train_size", train_size, n_rows, math.floor)
-    test = _stated("test_size", test_size, n_rows, math.ceil)
-    if train is None:
-        train = n_rows - (test or 0)
-    if test is None:
-        test = n_rows - train
-    shares = sum(size for size in (train_size, test_size) if size is not None and size < 1)
-    if min(train, test) < 1 or train + test > n_rows or shares > 1:
+    try:
+        train, test = _validate_shuffle_split(n_rows, test_size, train_size, default)
+    except ValueError as error:
         raise ValueError(
-            f"train_size={train_size} and test_size={test_size} of {n_rows} rows make {train} training and "
-            f"{test} test rows; each needs at least 1, and together they are at most {n_rows}."
-        )
+            f"{str(error).rstrip('.')}; a size is a share between 0 and 1 or a number of rows from 1 to "
+            f"below {n_rows}."
+        ) from None
     return train, test
-
-
-def _stated(name: str, size: Any, n_rows: int, rounded: Callable[[float], int]) -> int | None:
-    if size is None:
-        return None
-    if not isinstance(size, bool) and isinstance(size, Integral) and 0 < int(size) < n_rows:
-        return int(size)
-    if isinstance(size, Real) and not isinstance(size, Integral) and 0 < float(size) < 1:
-        return rounded(float(size) * n_rows)
-    raise ValueError(
-        f"{name} is {size!r}; it is a share between 0 and 1 or a number of rows from 1 to below {n_rows}."
-    )
 
 
 def checked_count(n_splits: Any, least: int) -> int:

@@ -8,7 +8,6 @@ panel by panel in every product otherwise; who asks does not see the difference.
 
 from labelweave.features.gram.choose import choose_gram
 from labelweave.features.gram.low_rank import (
-    IncompleteFactor,
     LowRankGram,
     Pivoting,
     incomplete_cholesky,
@@ -19,7 +18,6 @@ from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, Strea
 __all__ = [
     "FeatureGram",
     "Gram",
-    "IncompleteFactor",
     "LowRankGram",
     "Pivoting",
     "SparseFeatureGram",

@@ -110,26 +110,21 @@ def _by_frequency(csr: sp.csr_array) -> sp.csr_array:
 
 def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
     """Copy columns (n, p) into tiles (t, n, 16), and zeros into what is left of the last one."""
-    full, rest = divmod(columns.shape[1], TILE)
 
     def one(rows: slice) -> None:
-        for tile in range(full):
-            tiles[tile, rows] = columns[rows, tile * TILE : (tile + 1) * TILE]
-        if rest:
-            tiles[full, rows, :rest] = columns[rows, full * TILE :]
-            tiles[full, rows, rest:] = 0
+        for tile, some in zip(tiles, panels(columns.shape[1], TILE), strict=True):
+            width = some.stop - some.start
+            tile[rows, :width] = columns[rows, some]
+            tile[rows, width:] = 0
 
     workers.each(one, panels(len(columns), _COPY_PANEL))
 
 
 def from_tiles(tiles: Array, columns: Array, workers: Workers) -> None:
     """Copy tiles (t, n, 16) into columns (n, p)."""
-    full, rest = divmod(columns.shape[1], TILE)
 
     def one(rows: slice) -> None:
-        for tile in range(full):
-            columns[rows, tile * TILE : (tile + 1) * TILE] = tiles[tile, rows]
-        if rest:
-            columns[rows, full * TILE :] = tiles[full, rows, :rest]
+        for tile, some in zip(tiles, panels(columns.shape[1], TILE), strict=True):
+            columns[rows, some] = tile[rows, : some.stop - some.start]
 
     workers.each(one, panels(len(columns), _COPY_PANEL))

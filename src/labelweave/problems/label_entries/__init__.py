@@ -1,16 +1,14 @@
 """Losses over the entries of a label matrix whose scores are products of two factors."""
 
-from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, LabelEntries
+from labelweave.problems.label_entries.base import EntryWeights, LabelEntries
 from labelweave.problems.label_entries.dense_entries import DenseEntries, EntryTable
 from labelweave.problems.label_entries.quadratic_entries import QuadraticEntries
 from labelweave.problems.label_entries.sampled_entries import SampledEntries
 
 __all__ = [
     "DenseEntries",
-    "EntryPoint",
     "EntryTable",
     "EntryWeights",
-    "GradientOperator",
     "LabelEntries",
     "QuadraticEntries",
     "SampledEntries",

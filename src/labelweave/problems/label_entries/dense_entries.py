@@ -7,6 +7,7 @@ derivatives are kept from one evaluation for all products that follow if they fi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -147,30 +148,25 @@ class DenseEntries:
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         across = contiguous(fixed.T)
 
-        def at(block: slice) -> tuple[Array, Array, Array]:
-            signs, weights = self._block(block, image)
-            return signs, weights, self.loss.gradient(signs, image[block] @ across)
+        def of_blocks(compute: Callable[[slice, Array, Array, Array], Any]) -> list[Any]:
+            def one(block: slice) -> Any:
+                signs, weights = self._block(block, image)
+                return compute(block, signs, weights, self.loss.gradient(signs, image[block] @ across))
+
+            return self.workers.map(one, self.blocks)
 
         def matmul(right: Array) -> Array:
-            def part(block: slice) -> Array:
-                _, weights, gradients = at(block)
-                return np.asarray((weights * gradients) @ right)
-
-            return np.concatenate(self.workers.map(part, self.blocks))
+            return np.concatenate(of_blocks(lambda _, __, weights, found: (weights * found) @ right))
 
         def adjoint(left: Array) -> Array:
-            def part(block: slice) -> Array:
-                _, weights, gradients = at(block)
-                return np.asarray((weights * gradients).T @ left[block])
-
-            return np.asarray(sum(self.workers.map(part, self.blocks)))
+            parts = of_blocks(lambda block, _, weights, found: (weights * found).T @ left[block])
+            return np.asarray(sum(parts))
 
         def conjugate(share: float) -> float:
-            def part(block: slice) -> float:
-                signs, weights, gradients = at(block)
-                return float((weights * self.loss.conjugate(signs, share * gradients)).sum(dtype=np.float64))
+            def losses(_: slice, signs: Array, weights: Array, found: Array) -> float:
+                return float((weights * self.loss.conjugate(signs, share * found)).sum(dtype=np.float64))
 
-            return float(sum(self.workers.map(part, self.blocks)))
+            return float(sum(of_blocks(losses)))
 
         return GradientOperator(matmul, adjoint, conjugate)
 
