@@ -16,7 +16,6 @@ from labelweave import (
 from labelweave.datasets import TableVectorizer
 from labelweave.decisions.base import layers, ranking_offsets
 from labelweave.decisions.layers import (
-    decision_words,
     guarantee_words,
     innermost,
     layer_words,
@@ -81,12 +80,12 @@ def test_what_is_said(data):
     assert promise.startswith("for rows like the 150 calibration rows the expected share of a row's true")
     assert promise.endswith("is at most 0.1, on average over draws of the calibration rows")
     assert guarantee_words(model.estimator_) is None
-    assert "label sets more probable than 1/2" in decision_words(model.estimator_)
+    assert "label sets more probable than 1/2" in layer_words(model.estimator_)[0][1]
     assert "label sets" not in layer_words(model)[1][1]
     top = TunedThresholdClassifier(MaxMarginClassifier(), "recall", target=0.5, scope="top_k").fit(X, Y)
-    assert decision_words(top).startswith(f"the {top.k_} best labels of every row, with recall 0.5")
+    assert layer_words(top)[0][1].startswith(f"the {top.k_} best labels of every row, with recall 0.5")
     auto = CalibratedLabelClassifier(MaxMarginClassifier()).fit(X, Y)
-    assert decision_words(auto).startswith(
+    assert layer_words(auto)[0][1].startswith(
         ("probabilities by sigmoid maps, the better", "probabilities by isotonic maps, the better")
     )
 

@@ -84,7 +84,7 @@ def test_a_taxonomy_is_drawn_with_its_errors(report):
 
 def test_names_are_as_long_as_cells_are_wide():
     tree = Taxonomy([("root", f"{'n' * 300}{k}") for k in range(500)])
-    nodes = [NodeNumbers(name, int(k > 0), k > 0, k, k, 0) for k, name in enumerate(tree.nodes)]
+    nodes = [NodeNumbers(k, k, 0, name, int(k > 0), k > 0) for k, name in enumerate(tree.nodes)]
     picture = tree_picture(tree, nodes)
     assert len(picture.cells) == 500  # without the root
     assert not any(cell.text for cell in picture.cells)  # no room for so many

@@ -5,23 +5,37 @@ What they do stands in a module each, imported when all flags are understood: he
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import update_wrapper
 from importlib import import_module
 from typing import Any
 
 import click
 
 from labelweave.cli.decision_flags import decision_options
-from labelweave.cli.flags import WRITTEN, file_options, label_column_options, unknown_label_option
+from labelweave.cli.flags import (
+    WRITTEN,
+    file_options,
+    label_column_options,
+    unknown_label_option,
+    with_options,
+)
 
 
-def _run(module: str, flags: dict[str, Any]) -> None:
-    """Do what a command does."""
-    import_module(module).run(**flags)
+def _command(module: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of flags and a help page; ``run`` of a module does what it says."""
+
+    def run(**flags: Any) -> None:
+        import_module(module).run(**flags)
+
+    return lambda described: click.command()(update_wrapper(run, described))
 
 
-@click.command()
-@click.argument("model")
-@click.argument("data")
+_model_and_data = with_options(click.argument("model"), click.argument("data"))
+
+
+@_command("labelweave.cli.predict")
+@_model_and_data
 @click.option("--top", type=click.IntRange(1), help="Print so many labels a row, the best first.")
 @click.option("--threshold", type=float, help="Print labels with scores above this [0, without --top].")
 @click.option("--probabilities", is_flag=True,
@@ -55,12 +69,10 @@ def predict(**flags: Any) -> None:
       labelweave predict animals.lw new.csv --reject-below 0.8
       labelweave predict animals.lw new.csv --probabilities --output-format tsv
     """
-    _run("labelweave.cli.predict", flags)
 
 
-@click.command()
-@click.argument("model")
-@click.argument("data")
+@_command("labelweave.cli.evaluate")
+@_model_and_data
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @unknown_label_option
 @label_column_options
@@ -78,12 +90,10 @@ def evaluate(**flags: Any) -> None:
       labelweave evaluate bibtex.lw bibtex-test.arff --json
       labelweave evaluate animals.lw test.csv
     """
-    _run("labelweave.cli.evaluate", flags)
 
 
-@click.command()
-@click.argument("model")
-@click.argument("data")
+@_command("labelweave.cli.decide")
+@_model_and_data
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
 @decision_options
 @unknown_label_option
@@ -105,12 +115,10 @@ def decide(**flags: Any) -> None:
       labelweave decide odds.lw other.arff --conformal false_discoveries,level=0.2 \\
           --out sets.lw
     """
-    _run("labelweave.cli.decide", flags)
 
 
-@click.command()
-@click.argument("model")
-@click.argument("data")
+@_command("labelweave.cli.report")
+@_model_and_data
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the page goes (.html).")
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
 @click.option("--weakest", type=click.IntRange(0), default=20, show_default=True,
@@ -134,10 +142,9 @@ def report(**flags: Any) -> None:
       labelweave report tags.lw test.csv --out report.html
       labelweave report bibtex.lw bibtex-test.arff --weakest 50 --out report.html
     """
-    _run("labelweave.cli.report", flags)
 
 
-@click.command()
+@_command("labelweave.cli.inspect")
 @click.argument("model")
 @click.option("--label", metavar="NAME",
               help="Show the features that speak for and against this label; of a low-rank model also the "
@@ -162,10 +169,9 @@ def inspect(**flags: Any) -> None:
       labelweave inspect scene.lw --graph --out scene.png
       labelweave inspect tags.lw --json
     """
-    _run("labelweave.cli.inspect", flags)
 
 
-@click.command()
+@_command("labelweave.cli.convert")
 @click.argument("data")
 @click.argument("out")
 @click.option("--to", type=click.Choice(WRITTEN), help="Format of OUT [by its name: .arff is mulan].")
@@ -185,10 +191,9 @@ def convert(**flags: Any) -> None:
       labelweave convert bibtex.arff bibtex.txt --to xmc --lossy
       labelweave convert train.svm train.arff --xml-out labels.xml
     """
-    _run("labelweave.cli.convert", flags)
 
 
-@click.command()
+@_command("labelweave.cli.demo")
 @click.option("--jobs", type=int, default=2, show_default=True, help="Threads.")
 @click.option("--rows", type=click.IntRange(1), hidden=True, help="Use so many rows only.")
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
@@ -199,4 +204,3 @@ def demo(**flags: Any) -> None:
     and one of independent tags; compares both on packages that were set aside;
     proposes tags for ten packages that have none.
     """
-    _run("labelweave.cli.demo", flags)

@@ -182,12 +182,7 @@ def ranking_offsets(model: Model) -> PerLabel:
 
 def probabilities_of(model: Model, X: Any) -> RowsByLabels:
     """Compute the probabilities of classes or labels of rows; ValueError if the model gives none."""
-    source = layers.with_probabilities(classifier_of(model))
-    if source is None:
-        raise ValueError(
-            f"The model is a {type(classifier_of(model)).__name__}, which gives scores and no probabilities; "
-            "fit one with --model kernel-logistic, or with --calibrate."
-        )
+    source: Any = layers.with_probabilities(classifier_of(model))
     return np.asarray(source.predict_proba(features_of(model, X)))
 
 

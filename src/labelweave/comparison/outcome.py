@@ -15,6 +15,11 @@ import numpy.typing as npt
 from scipy.stats import t as student
 
 Array = npt.NDArray[np.float64]
+_COLUMNS = {
+    "difference": "mean",
+    "low": "low",
+    "high": "high",
+}  # of a frame, and what a difference calls them
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Comparison:
     def means(self) -> dict[str, dict[str, float]]:
         """Average over the folds."""
         return {
-            model: {metric: _mean(folds) for metric, folds in rows.items()}
+            model: {metric: float(np.mean(folds)) for metric, folds in rows.items()}
             for model, rows in self.values.items()
         }
 
@@ -80,7 +85,7 @@ class Comparison:
             raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
         other = self.reference if reference is None else reference
         gaps = self.values[model][metric] - self.values[other][metric]
-        mean = _mean(gaps)
+        mean = float(np.mean(gaps))
         if len(gaps) < 2 or not np.isfinite(gaps).all():
             return Difference(mean, float("nan"), float("nan"))
         spread = np.sqrt((1.0 / len(gaps) + self.test_share) * gaps.var(ddof=1))
@@ -107,28 +112,23 @@ class Comparison:
         """
         import pandas as pd
 
-        means, columns = self.means(), {}
-        for model in self.models:
-            columns[model, "mean"] = [means[model][metric] for metric in self.metrics]
-            if model == self.reference:
-                continue
-            found = [self.difference(model, metric) for metric in self.metrics]
-            columns[model, "difference"] = [one.mean for one in found]
-            columns[model, "low"] = [one.low for one in found]
-            columns[model, "high"] = [one.high for one in found]
+        columns, differences = {}, self.differences()
+        for model, means in self.means().items():
+            columns[model, "mean"] = list(means.values())
+            found = differences.get(model, {}).values()
+            for name, part in _COLUMNS.items() if found else ():
+                columns[model, name] = [getattr(one, part) for one in found]
         return pd.DataFrame(columns, index=pd.Index(self.metrics, name="metric"))
 
     def __repr__(self) -> str:
         means = self.means()
-        width = max(len(metric) for metric in self.metrics)
-        cells = {
-            model: [self._cell(model, metric, means) for metric in self.metrics] for model in self.models
-        }
-        widths = {model: max(len(model), *map(len, column)) for model, column in cells.items()}
-        lines = [" " * width + "".join(f"  {model:>{widths[model]}}" for model in self.models)]
-        for number, metric in enumerate(self.metrics):
-            row = "".join(f"  {cells[model][number]:>{widths[model]}}" for model in self.models)
-            lines.append(f"{metric:<{width}}{row}")
+        table = [["", *self.models]]
+        table += [[name, *(self._cell(model, name, means) for model in self.models)] for name in self.metrics]
+        first, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
+        lines = []
+        for name, *cells in table:
+            row = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+            lines.append(f"{name:<{first}}{row}")
         folds = len(self.values[self.reference][self.metrics[0]])
         where = "on a single fold" if folds == 1 else f"mean over {folds} folds"
         if folds > 1 and len(self.models) > 1:
@@ -147,7 +147,3 @@ class Comparison:
         if np.isnan(found.low):
             return value
         return f"{value} [{found.low:+.2g}, {found.high:+.2g}]{'*' if found.is_clear else ' '}"
-
-
-def _mean(folds: Array) -> float:
-    return float(np.mean(folds))

@@ -37,11 +37,6 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
     ``predict`` gives the labels whose ``decision_function`` is positive.
     """
 
-    estimator: Any
-    response_method: str
-    cv: Any
-    validation_fraction: float
-    random_state: Any
     estimator_: Any
     n_features_in_: int
     feature_names_in_: Array
@@ -54,6 +49,15 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state"],
     }
+
+    def __init__(
+        self, estimator: Any, response_method: str, cv: Any, validation_fraction: float, random_state: Any
+    ) -> None:
+        self.estimator = estimator
+        self.response_method = response_method
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -94,6 +98,10 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         return self
 
     def _choose(self, held: HeldOutScores) -> None:
+        raise NotImplementedError
+
+    def _words(self, is_inside: bool) -> str:
+        """Say what was chosen; is_inside: for another classifier that decides on it."""
         raise NotImplementedError
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:

@@ -11,7 +11,13 @@ from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores
-from labelweave.inference import LabelCalibration, calibrate_labels, expected_f1_sizes, scores_above_top_k
+from labelweave.inference import (
+    LabelCalibration,
+    SigmoidCalibration,
+    calibrate_labels,
+    expected_f1_sizes,
+    scores_above_top_k,
+)
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
@@ -72,15 +78,11 @@ class CalibratedLabelClassifier(DecisionClassifier):
         self, estimator, method="auto", *, pooling=True, min_positives=500, decision="half",
         response_method="auto", cv=None, validation_fraction=0.2, random_state=0,
     ):  # fmt: skip
-        self.estimator = estimator
+        super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.method = method
         self.pooling = pooling
         self.min_positives = min_positives
         self.decision = decision
-        self.response_method = response_method
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
 
     def _choose(self, held: HeldOutScores) -> None:
         scores = self._calibrated_from(held.scores)
@@ -95,6 +97,16 @@ class CalibratedLabelClassifier(DecisionClassifier):
 
     def _probabilities(self, scores: Array) -> Array:
         return self.calibration_.probabilities(self._calibrated_from(scores))
+
+    def _words(self, is_inside: bool) -> str:
+        pooled = ", rare labels lean on the others" if self.pooling else ""
+        kind = "sigmoid" if isinstance(self.calibration_, SigmoidCalibration) else "isotonic"
+        chosen = ", the better ones on held-out rows" if self.method == "auto" else ""
+        maps = f"probabilities by {kind} maps{chosen}{pooled}"
+        if is_inside:
+            return maps
+        sets = "more probable than 1/2" if self.decision == "half" else "of the greatest expected F1"
+        return f"{maps}; label sets {sets}"
 
     def _decisions(self, scores: Array) -> Array:
         table = self._probabilities(scores)

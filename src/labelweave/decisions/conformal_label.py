@@ -82,15 +82,11 @@ class ConformalLabelClassifier(DecisionClassifier):
         self, estimator, control="false_negatives", *, level=0.1, guarantee="probability", confidence=0.95,
         response_method="auto", cv=None, validation_fraction=0.25, random_state=0,
     ):  # fmt: skip
-        self.estimator = estimator
+        super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.control = control
         self.level = level
         self.guarantee = guarantee
         self.confidence = confidence
-        self.response_method = response_method
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any) -> ConformalLabelClassifier:
@@ -113,6 +109,12 @@ class ConformalLabelClassifier(DecisionClassifier):
         found = control_mistakes(held.labels, held.scores, self.control, **limits)
         self.threshold_, self.calibration_risk_, self.n_calibration_rows_ = found
         return self
+
+    def _words(self, is_inside: bool) -> str:
+        return (
+            f"threshold {self.threshold_:.4g} on {self.n_calibration_rows_} calibration rows, "
+            f"{self.control.replace('_', ' ')} {self.calibration_risk_:.4g} there"
+        )
 
     def _decisions(self, scores: Array) -> Array:
         # in double precision, in which the threshold may lie next to a score

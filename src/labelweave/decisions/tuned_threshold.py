@@ -18,6 +18,9 @@ from labelweave.metrics.responses import label_probabilities
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
+_AIMS = {"precision": "with precision {:g} and as many hits as can be",
+         "recall": "with recall {:g} and as few predictions as can be"}  # fmt: skip
+
 
 @storable("TunedThresholdClassifier")
 class TunedThresholdClassifier(DecisionClassifier):
@@ -103,15 +106,11 @@ class TunedThresholdClassifier(DecisionClassifier):
         self, estimator, objective="micro_f1", *, scope="label", target=None, pooling="auto",
         response_method="auto", cv=None, validation_fraction=0.2, random_state=0,
     ):  # fmt: skip
-        self.estimator = estimator
+        super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.objective = objective
         self.scope = scope
         self.target = target
         self.pooling = pooling
-        self.response_method = response_method
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
 
     def _choose(self, held: HeldOutScores) -> None:
         for name in ("thresholds_", "pooling_", "k_"):
@@ -124,6 +123,18 @@ class TunedThresholdClassifier(DecisionClassifier):
         rule = Rule(self.objective, self.scope, self.pooling, self.target)
         level = decision_level(self.estimator_, self.response_method)
         self.thresholds_, self.objective_value_, self.pooling_ = best_thresholds(held, rule, level)
+
+    def _words(self, is_inside: bool) -> str:
+        where = "on all rows" if self.cv == "prefit" else "on held-out rows"
+        aim = _AIMS.get(self.objective, "best for {}").format(self.target or self.objective)
+        aim += f", {self.objective_value_:.4g} {where}"
+        if self.scope == "top_k":
+            return f"the {self.k_} best labels of every row, {aim}"
+        low, high = float(np.min(self.thresholds_)), float(np.max(self.thresholds_))
+        if self.scope == "global":
+            return f"the threshold {low:.4g}, {aim}"
+        pooled = f", pooling {self.pooling_:g}" if getattr(self, "pooling_", 0) else ""
+        return f"a threshold a label, from {low:.4g} to {high:.4g}{pooled}, {aim}"
 
     def _decisions(self, scores: Array) -> Array:
         if self.scope == "top_k":

@@ -58,7 +58,7 @@ def names_of(labels: LabelMatrix) -> list[str]:
 
 def model_truth(estimator: Any, y: Any) -> LabelMatrix:
     """Read the truth of rows in columns with names: labels, or classes, of two classes the second one."""
-    model = last_step(estimator)
+    model = fitted_model(estimator)
     if not has_many_labels(y):
         return one_hot(read_values(y, "y"), estimator.classes_, "y")
     labels = named_labels(y, model)

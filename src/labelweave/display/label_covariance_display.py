@@ -35,11 +35,6 @@ def new_axes(n_labels: int) -> Any:
     return axes_of_size(side * 1.15, side)
 
 
-def labels_a_square(ax: Any, n_labels: int) -> int:
-    """Say how many labels must share a row of squares so that these can be seen."""
-    return max(1, math.ceil(_LEAST_SQUARE / _cell_size(ax, n_labels)))
-
-
 def _cell_size(ax: Any, n_labels: int) -> float:
     """Give the side of a label's cell in points, or a little more before the figure is laid out."""
     return max(1.0, min(size_in_points(ax))) / max(1, n_labels)
@@ -254,7 +249,7 @@ class LabelCovarianceDisplay:
         self.ax_ = new_axes(len(self.matrix)) if ax is None else ax
         self.figure_ = self.ax_.figure
         limit = self._limit() if limit is None else limit
-        together = labels_a_square(self.ax_, len(self.matrix))
+        together = max(1, math.ceil(_LEAST_SQUARE / _cell_size(self.ax_, len(self.matrix))))
         self.image_ = draw_heat_map(self.ax_, self.matrix, limit, cmap, together)
         if colorbar:
             self._explain_colors(limit, owned, together)

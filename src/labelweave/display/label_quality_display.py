@@ -12,7 +12,6 @@ from labelweave.array_types import Array, Floats
 from labelweave.display.figures import panel_axes, read_choices
 from labelweave.display.given_labels import (
     Names,
-    fitted_model,
     model_truth,
     named_labels,
     names_of,
@@ -120,7 +119,6 @@ class LabelQualityDisplay:
         ValueError
             If there are no scores as asked for, or the labels cannot be read.
         """
-        fitted_model(estimator)
         truth = model_truth(estimator, y)
         predicted = predicted_labels(estimator, X, truth)
         return cls.from_predictions(truth, predicted, frequency=frequency, **options)

@@ -77,7 +77,8 @@ def _is_placed(ax: Any, place: tuple[float, float, Any], frame: Any, taken: list
             text.set_horizontalalignment("left" if right > 0 else "right" if right < 0 else "center")
             text.set_verticalalignment("bottom" if up > 0 else "top" if up < 0 else "center")
             box = _text_box(text)
-            if _is_inside(box, frame) and not any(box.overlaps(other) for other in taken):
+            is_inside = frame.contains(*box.min) and frame.contains(*box.max)
+            if is_inside and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 text.arrow_patch.set_visible(distance > _WITH_LINE)
                 return True
@@ -99,10 +100,6 @@ def _text_box(text: Any) -> Any:
 
     text.get_window_extent()  # puts the text to its offset
     return Text.get_window_extent(text)
-
-
-def _is_inside(box: Any, frame: Any) -> bool:
-    return bool(box.x0 >= frame.x0 and box.x1 <= frame.x1 and box.y0 >= frame.y0 and box.y1 <= frame.y1)
 
 
 def spread(places: Array, gap: float, low: float, high: float) -> Array:

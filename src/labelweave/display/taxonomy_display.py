@@ -38,7 +38,7 @@ def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[Floats, F
 def _of_labels(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_array, sp.csr_array]:
     labels = named_labels(y_true, y_pred)
     above = taxonomy.membership(names_of(labels))
-    return _any(labels.positives, above), _any(read_predictions(y_pred, labels), above)
+    return labels.positives @ above != 0, read_predictions(y_pred, labels) @ above != 0
 
 
 def _of_classes(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_array, sp.csr_array]:
@@ -53,13 +53,6 @@ def _of_classes(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_ar
     predictions[~seen] = None  # they are compared with nothing
     true, predicted = as_nodes(truths, "y_true", taxonomy), as_nodes(predictions, "y_pred", taxonomy)
     return taxonomy.membership(true[seen]), taxonomy.membership(predicted[seen])
-
-
-def _any(labels: sp.csr_array, above: sp.csr_array) -> sp.csr_array:
-    """Mark the nodes with at least one of a row's labels below."""
-    counts = sp.csr_array(labels.astype(np.float64) @ above)
-    counts.data[:] = 1.0
-    return counts
 
 
 class TaxonomyDisplay:

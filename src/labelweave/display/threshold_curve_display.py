@@ -17,7 +17,6 @@ from labelweave.display.figures import axes_of_size, place_legend, read_choices
 from labelweave.display.given_labels import (
     Names,
     chosen_labels,
-    fitted_model,
     last_step,
     model_truth,
     named_labels,
@@ -178,7 +177,6 @@ class ThresholdCurveDisplay:
         **options : dict
             Further options, ``thresholds`` excepted: see :meth:`from_predictions`.
         """
-        fitted_model(estimator)
         truth = model_truth(estimator, y)
         scores, thresholds = scores_and_thresholds(estimator, X, truth.n_labels, response_method)
         return cls.from_predictions(truth, scores, thresholds=thresholds, **options)

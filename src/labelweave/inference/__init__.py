@@ -1,7 +1,8 @@
 """From scores and probabilities to decisions: classes, label sets, and rows left to a person."""
 
-from labelweave.inference.calibration.calibrate import LabelCalibration, calibrate_labels
+from labelweave.inference.calibration.calibrate import calibrate_labels
 from labelweave.inference.calibration.isotonic import IsotonicCalibration
+from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import SigmoidCalibration
 from labelweave.inference.conformal import ConformalThreshold, control_mistakes
 from labelweave.inference.decisions import best_parent, least_expected_loss, most_probable, rejected

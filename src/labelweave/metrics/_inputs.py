@@ -141,8 +141,9 @@ def row_blocks(scores: Scores) -> list[slice]:
     return panels(n_rows, max(1, BLOCK_ENTRIES // max(1, per_row)))
 
 
-def mean_of_defined(values: Floats, weights: Floats) -> float:
+def mean_of_defined(values: Floats, weights: Floats | None = None) -> float:
     """Average what is not NaN; NaN when nothing with a positive weight is left."""
+    weights = np.ones(len(values)) if weights is None else weights
     defined = ~np.isnan(values)
     total = weights[defined].sum()
     return float(values[defined] @ weights[defined] / total) if total > 0 else float("nan")

@@ -87,8 +87,7 @@ def precision_score(
     float or ndarray of float64, shape (L,)
         The precision, from 0 to 1 (best).
     """
-    given = (Y_true, Y_pred, sample_weight)
-    return _share(lambda c: (c.hit, c.predicted), given, average, zero_division)
+    return _share(lambda c: (c.hit, c.predicted), Y_true, Y_pred, average, zero_division, sample_weight)
 
 
 def recall_score(
@@ -108,7 +107,7 @@ def recall_score(
     float or ndarray of float64, shape (L,)
         The recall, from 0 to 1 (best).
     """
-    return _share(lambda c: (c.hit, c.positive), (Y_true, Y_pred, sample_weight), average, zero_division)
+    return _share(lambda c: (c.hit, c.positive), Y_true, Y_pred, average, zero_division, sample_weight)
 
 
 def f1_score(
@@ -137,15 +136,16 @@ def f1_score(
         The F1 score, from 0 to 1 (best); an array, NaN at labels without an observed entry, if average is
         None.
     """
-    given = (Y_true, Y_pred, sample_weight)
-    return _share(lambda c: (2 * c.hit, c.predicted + c.positive), given, average, zero_division)
+    return _share(
+        lambda c: (2 * c.hit, c.predicted + c.positive), Y_true, Y_pred, average, zero_division, sample_weight
+    )
+
+
+_Fraction = Callable[["EntryCounts"], tuple[Floats, Floats]]
 
 
 def _share(
-    fraction: Callable[[EntryCounts], tuple[Floats, Floats]],
-    given: tuple[Any, Any, Any],
-    average: Average,
-    zero_division: float,
+    fraction: _Fraction, Y_true: Any, Y_pred: Any, average: Average, zero_division: float, sample_weight: Any
 ) -> float | Floats:
     """Divide counts, and average over lines: all entries as one, labels, or examples."""
     if average not in ("micro", "macro", "example", "samples", None):
@@ -154,7 +154,6 @@ def _share(
         )
     if zero_division not in (0, 1) and not (isinstance(zero_division, float) and np.isnan(zero_division)):
         raise ValueError(f"zero_division is {zero_division!r}; it must be 0.0, 1.0 or nan.")
-    Y_true, Y_pred, sample_weight = given
     targets = read_targets(Y_true)
     weights = read_weights(sample_weight, targets)
     if average in ("example", "samples"):

@@ -173,7 +173,7 @@ def expected_calibration_error(
         sums = sums.sum(axis=1, keepdims=True)
     counts, announced, positives = sums
     errors = ratios(np.abs(announced - positives).sum(axis=1), counts.sum(axis=1), np.nan)
-    return errors if average is None else mean_of_defined(errors, np.ones(len(errors)))
+    return errors if average is None else mean_of_defined(errors)
 
 
 def calibration_bins(targets: LabelMatrix, table: Floats, n_bins: int) -> Floats:

@@ -121,8 +121,7 @@ def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] =
     values = read_scores(scores, targets)
     if average == "label":
         targets, values = transposed(targets, values)
-    areas = per_line(targets, values, area_under_curve)[0]
-    return mean_of_defined(areas, np.ones(len(areas)))
+    return mean_of_defined(per_line(targets, values, area_under_curve)[0])
 
 
 @dataclass(frozen=True)

@@ -31,22 +31,17 @@ from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensity_score
 from labelweave.sklearn_compat import _BaseScorer
 
 _LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
-_CASES: dict[str, tuple[Callable[..., Any], Any, dict[str, Any]]] = {
-    "subset_accuracy": (subset_accuracy, _LABELS, {}),
-    "neg_hamming_loss": (hamming_loss, _LABELS, {}),
-    "neg_taxonomic_loss": (taxonomic_loss, _LABELS, {}),
-    "parent_accuracy": (parent_accuracy, _LABELS, {}),
-    "average_auc": (average_auc, _SCORES, {}),
-    "neg_ranking_loss": (ranking_loss, _SCORES, {}),
-    "neg_coverage_error": (coverage_error, _SCORES, {}),
-    "label_ranking_average_precision": (label_ranking_average_precision, _SCORES, {}),
-    "precision_at_k": (precision_at_k, _SCORES, {}),
-    "ndcg_at_k": (ndcg_at_k, _SCORES, {}),
-    "propensity_scored_precision_at_k": (propensity_scored_precision_at_k, _SCORES, {}),
-    "neg_log_loss": (log_loss, _PROBABILITIES, {}),
-    "neg_expected_calibration_error": (expected_calibration_error, _PROBABILITIES, {}),
-    "mean_reciprocal_rank": (mean_reciprocal_rank, _PROBABILITIES, {}),
-}
+_METRICS: list[tuple[Any, list[Callable[..., Any]]]] = [
+    (_LABELS, [subset_accuracy, hamming_loss, taxonomic_loss, parent_accuracy]),
+    (_SCORES, [average_auc, ranking_loss, coverage_error, label_ranking_average_precision]),
+    (_SCORES, [precision_at_k, ndcg_at_k, propensity_scored_precision_at_k]),
+    (_PROBABILITIES, [log_loss, expected_calibration_error, mean_reciprocal_rank]),
+]
+_CASES = dict[str, tuple[Callable[..., Any], Any, dict[str, Any]]]()
+for _response, _metrics in _METRICS:
+    for _metric in _metrics:
+        _sign = "neg_" if _metric.__name__.endswith(("_loss", "_error")) else ""
+        _CASES[_sign + _metric.__name__] = (_metric, _response, {})
 for _average in ("micro", "macro", "example"):
     for _metric in (f1_score, precision_score, recall_score):
         _name = f"{_average}_{_metric.__name__.removesuffix('_score')}"

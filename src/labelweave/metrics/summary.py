@@ -90,9 +90,8 @@ def _top_table(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[s
     if not sizes:
         return {}
     hits = top_hits(targets, scores, max(sizes))
-    weights = np.ones(len(targets))
-    table = {f"precision@{j}": mean_of_defined(row_precisions(targets, hits, j), weights) for j in sizes}
-    return table | {f"ndcg@{j}": mean_of_defined(row_gains(targets, hits, j), weights) for j in sizes}
+    table = {f"precision@{j}": mean_of_defined(row_precisions(targets, hits, j)) for j in sizes}
+    return table | {f"ndcg@{j}": mean_of_defined(row_gains(targets, hits, j)) for j in sizes}
 
 
 def _rank_table(targets: LabelMatrix, scores: Scores) -> dict[str, float]:
@@ -104,8 +103,7 @@ def _rank_table(targets: LabelMatrix, scores: Scores) -> dict[str, float]:
         "label_ranking_average_precision": average_precision,
     }
     by_row = per_line(targets, scores, *statistics.values())
-    weights = np.ones(len(targets))
-    means = {name: mean_of_defined(row, weights) for name, row in zip(statistics, by_row, strict=True)}
+    means = {name: mean_of_defined(row) for name, row in zip(statistics, by_row, strict=True)}
     return {"auc_label": average_auc(targets, scores, average="label")} | means
 
 

@@ -7,6 +7,7 @@ Repository's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,10 +51,7 @@ def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any =
     float
         The precision, from 0 to 1 (best).
     """
-    targets = read_targets(Y_true)
-    k = check_k(k, targets)
-    hits = top_hits(targets, read_scores(scores, targets), k)
-    return mean_of_defined(row_precisions(targets, hits, k), read_weights(sample_weight, targets))
+    return _row_mean(Y_true, scores, k, sample_weight, row_precisions)
 
 
 def ndcg_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any = None) -> float:
@@ -68,10 +66,14 @@ def ndcg_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any = None
     float
         The normalised gain, from 0 to 1 (best).
     """
+    return _row_mean(Y_true, scores, k, sample_weight, row_gains)
+
+
+def _row_mean(Y_true: Any, scores: Any, k: int, sample_weight: Any, of_rows: Callable[..., Floats]) -> float:
     targets = read_targets(Y_true)
     k = check_k(k, targets)
     hits = top_hits(targets, read_scores(scores, targets), k)
-    return mean_of_defined(row_gains(targets, hits, k), read_weights(sample_weight, targets))
+    return mean_of_defined(of_rows(targets, hits, k), read_weights(sample_weight, targets))
 
 
 def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:

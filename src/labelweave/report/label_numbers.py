@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,48 +17,54 @@ from labelweave.report.reported_rows import Outcomes
 
 
 @dataclass(frozen=True)
-class LabelNumbers:
-    """Counts and shares, one a label; unobserved entries are in none.
+class Counts:
+    """What is true, predicted, and both, and shares of these."""
 
-    observed, positive, predicted, hits: rows where the label is observed, true, predicted, and both.
-    auc: the share of pairs of a row with and one without the label that its score puts in order.
-    """
-
-    observed: PerLabel
-    positive: PerLabel
-    predicted: PerLabel
-    hits: PerLabel
-    auc: PerLabel
+    positive: Any
+    predicted: Any
+    hits: Any
 
     @property
-    def missed(self) -> Array:
-        """Rows with the label that is not predicted."""
+    def missed(self) -> Any:
+        """What is true and not predicted."""
         return self.positive - self.hits
 
     @property
-    def wrong(self) -> Array:
-        """Rows without the label that is predicted."""
+    def wrong(self) -> Any:
+        """What is predicted and not true."""
         return self.predicted - self.hits
-
-    @property
-    def frequency(self) -> Array:
-        """The share of observed rows that have the label."""
-        return ratios(self.positive, self.observed, np.nan)
 
     @cached_property
     def precision(self) -> Array:
-        """The share of rows with the prediction that have the label."""
+        """The share of what is predicted that is true."""
         return ratios(self.hits, self.predicted, np.nan)
 
     @cached_property
     def recall(self) -> Array:
-        """The share of rows with the label that have the prediction."""
+        """The share of what is true that is predicted."""
         return ratios(self.hits, self.positive, np.nan)
 
     @cached_property
     def f1(self) -> Array:
         """The harmonic mean of both."""
         return ratios(2 * self.hits, self.predicted + self.positive, np.nan)
+
+
+@dataclass(frozen=True)
+class LabelNumbers(Counts):
+    """Counts of rows and shares, one a label; unobserved entries are in none.
+
+    observed: rows where the label is observed.
+    auc: the share of pairs of a row with and one without the label that its score puts in order.
+    """
+
+    observed: PerLabel
+    auc: PerLabel
+
+    @property
+    def frequency(self) -> Array:
+        """The share of observed rows that have the label."""
+        return ratios(self.positive, self.observed, np.nan)
 
 
 def label_numbers(outcomes: Outcomes) -> LabelNumbers:
@@ -69,7 +75,7 @@ def label_numbers(outcomes: Outcomes) -> LabelNumbers:
         np.bincount(m.indices, minlength=truth.n_labels) for m in (outcomes.counted, outcomes.hits)
     )
     areas = per_line(*transposed(truth, outcomes.scores), area_under_curve)[0]
-    return LabelNumbers(observed, positive, predicted, hits, areas)
+    return LabelNumbers(positive, predicted, hits, observed, areas)
 
 
 def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:
@@ -79,35 +85,16 @@ def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:
     return [int(label) for label in weak[:count]]
 
 
-class NodeNumbers(NamedTuple):
-    """Counts at a node.
+@dataclass(frozen=True)
+class NodeNumbers(Counts):
+    """Counts at a node: of rows whose class is there or below it, or of entries of all labels there.
 
     is_leaf: whether it has no children.
-    positive: rows whose class is the node or below it; for labels the true entries of all labels there.
-    hits: rows where both are; for labels the entries that are both.
     """
 
     name: str
     depth: int
     is_leaf: bool
-    positive: int
-    predicted: int
-    hits: int
-
-    @property
-    def missed(self) -> int:
-        """What belongs here and was predicted elsewhere."""
-        return self.positive - self.hits
-
-    @property
-    def recall(self) -> float:
-        """The share of what belongs here that is predicted here."""
-        return self.hits / self.positive if self.positive else float("nan")
-
-    @property
-    def precision(self) -> float:
-        """The share of what is predicted here that belongs here."""
-        return self.hits / self.predicted if self.predicted else float("nan")
 
 
 def node_numbers(taxonomy: Taxonomy, measured: Measured, numbers: LabelNumbers) -> list[NodeNumbers]:
@@ -121,5 +108,5 @@ def node_numbers(taxonomy: Taxonomy, measured: Measured, numbers: LabelNumbers) 
         counts = [part.sum(axis=0) for part in (true, predicted, true.multiply(predicted))]
     columns = [np.asarray(part).ravel().astype(np.int64).tolist() for part in counts]
     depths, leaves = taxonomy.depth(taxonomy.nodes), taxonomy.is_leaf(taxonomy.nodes)
-    lines = zip(taxonomy.nodes, depths.tolist(), leaves.tolist(), *columns, strict=True)
+    lines = zip(*columns, taxonomy.nodes, depths.tolist(), leaves.tolist(), strict=True)
     return [NodeNumbers(*line) for line in lines]

@@ -126,15 +126,11 @@ class RowExamples:
     def _labels_of(self, row: int) -> list[int]:
         """List labels of a row: errors first, then hits, by score."""
         parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
-        missed, wrong, hits = (self._columns(part, row) for part in parts)
+        missed, wrong, hits = (part[[row]].indices for part in parts)
         labels = np.concatenate([missed, wrong, hits])
         is_hit = np.arange(len(labels)) >= len(missed) + len(wrong)
         order = np.lexsort((-self.outcomes.scores[row, labels], is_hit))
         return [int(label) for label in labels[order][:_MOST_LABELS]]
-
-    @staticmethod
-    def _columns(matrix: Any, row: int) -> Array:
-        return np.asarray(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])
 
     def _example(self, row: int, labels: list[int]) -> Shown:
         """Show a row: texts in pieces that pushed a single label or not, all labels, and why some."""
@@ -154,14 +150,14 @@ class RowExamples:
 
     def _judged(self, row: int, labels: Any, word: str, errors: Any) -> list[tuple[str, str]]:
         """Name labels of a row, those that are errors first."""
-        bad = set(self._columns(errors, row).tolist())
-        every = sorted(self._columns(labels, row).tolist(), key=lambda label: label not in bad)
+        bad = set(errors[[row]].indices.tolist())
+        every = sorted(labels[[row]].indices.tolist(), key=lambda label: label not in bad)
         return [(self.outcomes.names[label], word if label in bad else "") for label in every]
 
     def _label(self, row: int, label: int, explained: Explanation | None) -> Shown:
         """Judge a label of a row, with its score as a sum where that can be taken apart."""
         words = {"found": self.outcomes.hits, "missed": self.outcomes.missed, "wrong": self.outcomes.wrong}
-        verdict = next(word for word, matrix in words.items() if label in self._columns(matrix, row))
+        verdict = next(word for word, matrix in words.items() if label in matrix[[row]].indices)
         total, parts = (np.nan, []) if explained is None else (explained.score, self._parts(explained))
         name, number = self.outcomes.names[label], float(self.outcomes.scores[row, label])
         return Shown(name=name, verdict=verdict, number=number, total=total, parts=parts)

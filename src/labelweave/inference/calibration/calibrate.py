@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import xlogy
 
 from labelweave.array_types import Array
 from labelweave.inference.calibration.isotonic import fit_isotonic
+from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 
 _MOST_ENTRIES = 2**18  # looked at to choose the kind of maps
 _PARTS = 3
 _FEWEST_ROWS = 10
-
-
-class LabelCalibration(Protocol):
-    """A map from scores to probabilities, label by label, that a model file can keep."""
-
-    def probabilities(self, scores: Array) -> Array:
-        """Compute the probability of every label.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n, L)
-            Scores.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, L)
-            The probabilities.
-        """
-        ...
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        ...
 
 
 def calibrate_labels(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
+from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import SigmoidCalibration, fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.model_files import storable
@@ -17,7 +16,7 @@ _LABELS_AT_ONCE = 512
 
 
 @storable("IsotonicCalibration")
-class IsotonicCalibration:
+class IsotonicCalibration(LabelCalibration):
     """Rising maps from scores to probabilities, linear between knots and constant outside them.
 
     Parameters
@@ -55,15 +54,6 @@ class IsotonicCalibration:
     def _interpolated(self, number: int, scores: Array) -> Array:
         knots = slice(self.starts[number], self.starts[number + 1])
         return np.interp(scores, self.scores[knots], self.values[knots])
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        return {"starts": self.starts, "scores": self.scores, "values": self.values, "curves": self.curves}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> IsotonicCalibration:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls(**state)
 
 
 def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibration:

@@ -10,12 +10,13 @@ found by expectation maximisation with a normal approximation of every label's p
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from labelweave.array_types import Array, PerRow
+from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.model_files import storable
 
@@ -31,7 +32,7 @@ _LEAST_VARIANCE = 1e-4
 
 
 @storable("SigmoidCalibration")
-class SigmoidCalibration:
+class SigmoidCalibration(LabelCalibration):
     """A curve ``p = 1 / (1 + exp(-(slope s + intercept)))`` for the scores s of every label.
 
     Parameters
@@ -45,22 +46,9 @@ class SigmoidCalibration:
     def __init__(self, slopes: Array, intercepts: Array) -> None:
         self.slopes, self.intercepts = slopes, intercepts
 
-    def log_odds(self, scores: Array) -> Array:
-        """Compute log(p / (1 - p)), in the shape of p; see :meth:`LabelCalibration.probabilities`."""
-        return np.asarray(self.slopes * scores + self.intercepts)
-
     def probabilities(self, scores: Array) -> Array:
         """Compute the probability of every label; see :meth:`LabelCalibration.probabilities`."""
-        return np.asarray(expit(self.log_odds(scores)))
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        return {"slopes": self.slopes, "intercepts": self.intercepts}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> SigmoidCalibration:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls(**state)
+        return np.asarray(expit(self.slopes * scores + self.intercepts))
 
 
 def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
