@@ -115,18 +115,14 @@ def _draw(make_figure: Callable[[], Any], path: str) -> None:
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise ValueError(f"The name {path} does not say its format; end it in {', '.join(_SUFFIXES)}.")
-    try:
-        import matplotlib
-    except ImportError:
-        raise ImportError("Pictures need matplotlib: install labelweave[plot].") from None
-    matplotlib.use("Agg")
+    from labelweave.display.figures import pyplot
+
+    pyplot().switch_backend("Agg")
     with warnings.catch_warnings(), replacing_file(path) as file:
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # one line a character
         figure = make_figure()
         figure.savefig(file, format=suffix[1:], dpi=150)
-    from matplotlib import pyplot
-
-    pyplot.close(figure)
+    pyplot().close(figure)
     note(f"the picture is in {path}.")
 
 

@@ -10,7 +10,6 @@ import click
 import numpy as np
 
 import labelweave
-from labelweave.array_types import Array, PerLabel, RowsByClasses, RowsByLabels
 from labelweave.cli.flags import DataFlags
 from labelweave.datasets import (
     DataFileError,
@@ -21,7 +20,7 @@ from labelweave.datasets import (
     read_table_columns,
 )
 from labelweave.datasets.table_files import raw_tables
-from labelweave.decisions import base, layers
+from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
@@ -55,7 +54,7 @@ def scorer_of(model: Model) -> LabelClassifier:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Some rows, in the form the model takes, and what they are called."""
+    """Some rows, in the form the classifier takes, and what they are called."""
 
     X: Any
     ids: list[Any]
@@ -68,7 +67,7 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
         ids = range(first, first + len(data)) if data.row_ids is None else data.row_ids.tolist()
         for start in range(0, len(data), size):
             rows = slice(start, start + size)
-            yield RowBlock(data.X[rows], list(ids[rows]))
+            yield RowBlock(features_of(model, data.X[rows]), list(ids[rows]))
 
 
 def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterator[tuple[LabeledData, int]]:
@@ -159,33 +158,6 @@ def has_one_class_a_row(model: Model) -> bool:
     return classifier_of(model)._form.kind != "labels"
 
 
-def has_probabilities(model: Model) -> bool:
-    """Say whether the model gives probabilities."""
-    return layers.with_probabilities(classifier_of(model)) is not None
-
-
 def features_of(model: Model, X: Any) -> Any:
     """Turn rows in the form the model takes into features of its classifier."""
     return model.vectorizer.transform(X) if isinstance(model, TableModel) else X
-
-
-def scores_of(model: Model, X: Any) -> RowsByLabels:
-    """Score rows in the form the model takes, two columns for two classes as well."""
-    scores = model.decision_function(X)
-    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
-
-
-def ranking_offsets(model: Model) -> PerLabel:
-    """Give what scores were lessened by, where every label has its own threshold; otherwise 0."""
-    return np.zeros(1) if has_one_class_a_row(model) else base.ranking_offsets(classifier_of(model))
-
-
-def probabilities_of(model: Model, X: Any) -> RowsByLabels:
-    """Compute the probabilities of classes or labels of rows; ValueError if the model gives none."""
-    source: Any = layers.with_probabilities(classifier_of(model))
-    return np.asarray(source.predict_proba(features_of(model, X)))
-
-
-def chosen_classes(model: Model, X: Any, values: RowsByClasses) -> Array:
-    """Choose one class a row by the model's rule, from its scores or probabilities."""
-    return layers.chosen_classes(classifier_of(model), values, lambda: model.predict(X))

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.cli import model_rows
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse, short
-from labelweave.cli.model_rows import Model, RowBlock
+from labelweave.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
 from labelweave.datasets.data_file import replaced_file
 from labelweave.datasets.table_files import escaped
-from labelweave.decisions.layers import guarantee_words
+from labelweave.decisions.base import ranking_offsets
+from labelweave.decisions.layers import chosen_classes, guarantee_words, with_probabilities
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.inference import rejected
 
@@ -40,11 +40,12 @@ class Answers(NamedTuple):
 
 def run(model: str, data: str, output_format: str, out: str | None, **options: Any) -> None:
     """Predict the rows of a data file."""
-    loaded = model_rows.open_model(model)
-    refuse(_refused_wishes(loaded, options))
-    answers = _answers(loaded, options)
-    blocks = model_rows.row_blocks(loaded, data, DataFlags.of(options))
-    promise = guarantee_words(model_rows.classifier_of(loaded))
+    loaded = open_model(model)
+    classifier: Any = classifier_of(loaded)
+    refuse(_refused_wishes(classifier, options))
+    answers = _answers(classifier, options)
+    blocks = row_blocks(loaded, data, DataFlags.of(options))
+    promise = guarantee_words(classifier)
     if promise is not None and answers.are_sets:
         note(f"guaranteed of these label sets: {promise}.")
     with nullcontext(sys.stdout) if out is None else replaced_file(out) as stream:
@@ -59,13 +60,13 @@ def run(model: str, data: str, output_format: str, out: str | None, **options: A
         stream.flush()
 
 
-def _refused_wishes(model: Model, options: dict[str, Any]) -> Iterator[str]:
+def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
     """Say what the model cannot give, or what makes no sense together."""
-    kind, one_class = type(model_rows.classifier_of(model)).__name__, model_rows.has_one_class_a_row(model)
+    kind, one_class = type(classifier).__name__, has_one_class_a_row(classifier)
     given = [name for name, value in options.items() if value is not None and value is not False]
     listing = next((name for name in ("top", "threshold") if name in given), None)
     wish = next((name for name in ("reject_below", "probabilities") if name in given), None)
-    if wish is not None and not model_rows.has_probabilities(model):
+    if wish is not None and with_probabilities(classifier) is None:
         yield (
             f"{flag_of(wish)} needs probabilities, which a {kind} does not give; fit one with --model "
             "kernel-logistic, or with --calibrate."
@@ -78,7 +79,7 @@ def _refused_wishes(model: Model, options: dict[str, Any]) -> Iterator[str]:
         if listing is not None:
             yield f"--reject-below leaves one class a row or none, but --{listing} lists several."
     if "certificates" in given:
-        if not isinstance(model_rows.classifier_of(model), LabelGraphClassifier):
+        if not isinstance(classifier, LabelGraphClassifier):
             yield f"--certificates are of label-graph models, and this is a {kind}."
         if one_class:
             yield "--certificates are of label sets, and this model predicts one class a row."
@@ -87,22 +88,22 @@ def _refused_wishes(model: Model, options: dict[str, Any]) -> Iterator[str]:
             yield f"--certificates are of whole label sets, and --{other} prints others."
 
 
-def _answers(model: Model, options: dict[str, Any]) -> Answers:
+def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
     """Choose the form of the answers."""
     top, threshold, reject_below = options["top"], options["threshold"], options["reject_below"]
-    wants, one_class = options["probabilities"], model_rows.has_one_class_a_row(model)
+    wants, one_class = options["probabilities"], has_one_class_a_row(classifier)
     if options["certificates"]:
-        return Answers(["id", "label", "score", "proven", "gap"], partial(_certified_sets, model))
+        return Answers(["id", "label", "score", "proven", "gap"], partial(_certified_sets, classifier))
     if top is not None or threshold is not None or not (wants or one_class):
         number = "probability" if wants else "score"
         least = 0.0 if top is None and threshold is None else threshold
-        lists = partial(_label_lists, model, top, least, number)
+        lists = partial(_label_lists, classifier, top, least, number)
         return Answers(["id", "label", number], lists, top is None and least == 0 and not wants)
     if wants:
-        header = ["id", *(["class"] if one_class else []), *map(str, model.label_names_)]
-        return Answers(header, partial(_all_probabilities, model, reject_below))
-    number = "probability" if model_rows.has_probabilities(model) else "score"
-    return Answers(["id", "class", number], partial(_one_class, model, reject_below, number))
+        header = ["id", *(["class"] if one_class else []), *map(str, classifier.label_names_)]
+        return Answers(header, partial(_all_probabilities, classifier, reject_below))
+    number = "score" if with_probabilities(classifier) is None else "probability"
+    return Answers(["id", "class", number], partial(_one_class, classifier, reject_below, number))
 
 
 def _lines(record: Record) -> list[list[Any]]:
@@ -116,30 +117,36 @@ def _lines(record: Record) -> list[list[Any]]:
     return [[escaped(cell) if isinstance(cell, str) else cell for cell in line] for line in lines]
 
 
-def _numbers(model: Model, number: str, block: RowBlock) -> Array:
-    return (model_rows.scores_of if number == "score" else model_rows.probabilities_of)(model, block.X)
+def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
+    """Compute scores or probabilities (n, L), of two classes a row of both."""
+    if number == "probability":
+        source: Any = with_probabilities(classifier)
+        return np.asarray(source.predict_proba(block.X))
+    scores = classifier.decision_function(block.X)
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
 def _label_lists(
-    model: Model, top: int | None, threshold: float | None, number: str, block: RowBlock
+    classifier: Any, top: int | None, threshold: float | None, number: str, block: RowBlock
 ) -> Iterator[Record]:
     """Give the best labels of every row, best first with ties to the lower number.
 
     top: the most labels a row.
     threshold: what their scores or probabilities must exceed.
     """
-    names = model.label_names_
-    offsets = model_rows.ranking_offsets(model) if number == "score" else np.zeros(1)
-    for name, values in zip(block.ids, _numbers(model, number, block), strict=True):
+    names = classifier.label_names_
+    has_offsets = number == "score" and not has_one_class_a_row(classifier)
+    offsets = ranking_offsets(classifier) if has_offsets else np.zeros(1)
+    for name, values in zip(block.ids, _numbers(classifier, number, block), strict=True):
         candidates = np.arange(len(values)) if threshold is None else np.flatnonzero(values > threshold)
         chosen = candidates[np.argsort(-(values + offsets)[candidates], kind="stable")][:top]
         yield {"id": name, "labels": [{"label": str(names[k]), number: short(values[k])} for k in chosen]}
 
 
-def _certified_sets(model: Model, block: RowBlock) -> Iterator[Record]:
+def _certified_sets(classifier: Any, block: RowBlock) -> Iterator[Record]:
     """Give the label set of every row, and whether it is proven to have the highest score."""
-    names, scores = model.label_names_, model_rows.scores_of(model, block.X)
-    found = model_rows.classifier_of(model).predict_map(model_rows.features_of(model, block.X))
+    names, scores = classifier.label_names_, _numbers(classifier, "score", block)
+    found = classifier.predict_map(block.X)
     rows = zip(block.ids, found.labels, scores, found.proven.tolist(), found.gaps, strict=True)
     for name, chosen, values, is_proven, gap in rows:
         order = np.flatnonzero(chosen)[np.argsort(-values[chosen > 0], kind="stable")]
@@ -147,29 +154,30 @@ def _certified_sets(model: Model, block: RowBlock) -> Iterator[Record]:
         yield {"id": name, "labels": labels, "proven": is_proven, "gap": short(gap)}
 
 
-def _one_class(model: Model, reject_below: float | None, number: str, block: RowBlock) -> Iterator[Record]:
+def _one_class(classifier: Any, reject_below: float | None, number: str, block: RowBlock) -> Iterator[Record]:
     """Give the class of every row with its score or probability."""
-    values = _numbers(model, number, block)
-    decided = _classes(model, block, values, reject_below)
+    values = _numbers(classifier, number, block)
+    decided = _classes(classifier, block, values, reject_below)
     for name, (chosen, word), row in zip(block.ids, decided, values, strict=True):
         yield {"id": name, "class": word, number: short(row[chosen])}
 
 
-def _all_probabilities(model: Model, reject_below: float | None, block: RowBlock) -> Iterator[Record]:
+def _all_probabilities(classifier: Any, reject_below: float | None, block: RowBlock) -> Iterator[Record]:
     """Give the probabilities of all classes or labels, and the class where there is one a row."""
-    names, values = [str(name) for name in model.label_names_], model_rows.probabilities_of(model, block.X)
+    names, values = list(map(str, classifier.label_names_)), _numbers(classifier, "probability", block)
     words: list[Record] = [{} for _ in block.ids]
-    if model_rows.has_one_class_a_row(model):
-        words = [{"class": word} for _, word in _classes(model, block, values, reject_below)]
+    if has_one_class_a_row(classifier):
+        words = [{"class": word} for _, word in _classes(classifier, block, values, reject_below)]
     for name, word, row in zip(block.ids, words, values, strict=True):
         yield {"id": name} | word | {"probabilities": dict(zip(names, map(short, row), strict=True))}
 
 
 def _classes(
-    model: Model, block: RowBlock, values: Array, reject_below: float | None
+    classifier: Any, block: RowBlock, values: Array, reject_below: float | None
 ) -> Iterator[tuple[int, str | None]]:
     """Give the number of every row's class, and its name; None where it is not probable enough."""
-    names, chosen = model.label_names_, model_rows.chosen_classes(model, block.X, values)
+    names = classifier.label_names_
+    chosen = chosen_classes(classifier, values, lambda: classifier.predict(block.X))
     is_unsure = np.zeros(len(chosen), bool)
     if reject_below is not None:
         is_unsure = rejected(values, confidence=reject_below)

@@ -11,13 +11,18 @@ _ROOM = 8.0  # pixels between a legend and curves
 _MOST_ROOM = 0.6  # share of the axes; a legend that is larger lies over curves after all
 
 
-def axes_of_size(width: float, height: float) -> Any:
-    """Make axes in a new figure of a size in inches."""
+def pyplot() -> Any:
+    """Import matplotlib.pyplot, or say how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("Pictures need matplotlib: install labelweave[plot].") from None
-    _, ax = plt.subplots(figsize=(width, height), layout="compressed")
+    return plt
+
+
+def axes_of_size(width: float, height: float) -> Any:
+    """Make axes in a new figure of a size in inches."""
+    _, ax = pyplot().subplots(figsize=(width, height), layout="compressed")
     return ax
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import expit
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import panels
 from labelweave.decisions.label_scores import decision_level
 from labelweave.display.figures import axes_of_size, place_legend, read_choices
 from labelweave.display.given_labels import (
@@ -32,7 +31,6 @@ Response: TypeAlias = Literal["auto", "decision_function", "predict_proba"]
 
 _MOST_CUTS = 1000  # beyond so many positive entries a curve leaves cuts out
 _EVEN_STEPS = 200
-_BLOCK_ENTRIES = 2**20
 _SIZE = (5.6, 4.2)  # inches
 _NAMES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 _LINE_STYLES = {"f1": "-", "precision": "--", "recall": ":"}
@@ -96,10 +94,7 @@ def threshold_curve(labels: LabelMatrix, scores: Floats, chosen: float | None, n
             "that have some."
         )
     cuts = _cuts(positives, scores, chosen)
-    hits, predicted = _above(cuts, positives), np.zeros(len(cuts))
-    for part in panels(len(labels), max(1, _BLOCK_ENTRIES // max(1, labels.n_labels))):
-        signs = labels[part].to_signs()
-        predicted += _above(cuts, scores[part][signs != 0])
+    hits, predicted = _above(cuts, positives), _above(cuts, scores[labels.to_signs() != 0])
     precision = hits / np.where(predicted > 0, predicted, np.nan)
     f1 = 2.0 * hits / (predicted + len(positives))
     return ThresholdCurve(name, cuts, precision, hits / len(positives), f1, chosen)

@@ -126,14 +126,13 @@ def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
         )
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float64)
-    for rows in panels(len(table), max(1, BLOCK_ENTRIES // max(1, table.shape[1]))):
-        finite = np.isfinite(table[rows])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            raise ValueError(
-                f"scores at row {rows.start + row}, label {shown_name(names, column)} is "
-                f"{table[rows][row, column]}; scores must be finite."
-            )
+    finite = np.isfinite(table)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise ValueError(
+            f"scores at row {row}, label {shown_name(names, column)} is {table[row, column]}; scores must be "
+            "finite."
+        )
     return table
 
 

@@ -176,9 +176,8 @@ def _performance(
     order = np.argsort(-numbers.positive, kind="stable")[:_MOST_LINES]
     return {
         "has_classes": rows.has_classes,
-        "n_rows": len(outcomes.truth),
         "metrics": [metric_line(key, value) for key, value in measured.metrics.items()],
-        "notes": measured.notes,
+        "measured": measured,
         "names": names,
         "numbers": numbers,
         "order": order.tolist(),
@@ -187,9 +186,7 @@ def _performance(
         "weak": weak,
         "weak_examples": {label.label: examples.of_label(label.label) for label in weak},
         "examples": examples.across(options.examples),
-        "number": outcomes.number,
-        "why_not": examples.linear.why_not,
-        "is_wrapped": examples.linear.is_wrapped,
+        "linear": examples.linear,
     }
 
 
@@ -202,11 +199,9 @@ def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) ->
     nodes = [] if taxonomy is None else node_numbers(taxonomy, measured, numbers)
     return {
         "structure": structure,
-        "ties": structure.ties(),
         "correlations": None if correlations is None else correlation_picture(correlations, structure.names),
         "graph_picture": None if graph is None else graph_picture(graph, structure.names),
         "nodes": nodes,
         "tree_picture": None if taxonomy is None else tree_picture(taxonomy, nodes),
         "frequent": [structure.neighbors(int(columns[label])) for label in frequent],
-        "column_of": columns.tolist(),
     }
