@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,13 +22,13 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import panels
 from labelweave.baselines.baseline_classifier import BaselineClassifier, TrainingData
 from labelweave.baselines.ridge import CenteredMatrix, make_ridge
+from labelweave.estimators.parameters import POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions
+from labelweave.sklearn_compat import StrOptions
 
-_POSITIVE = Interval(Real, 0, None, closed="neither")
 _LABELS_AT_ONCE = 256
 
 
@@ -92,20 +91,16 @@ class BinaryRelevance(BaselineClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SHARED,
         "loss": [StrOptions({"squared", "logistic", "squared_hinge"})],
-        "regularization": [_POSITIVE],
-        "fit_intercept": ["boolean"],
-        "tol": [_POSITIVE],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
+        "regularization": [POSITIVE],
     }
 
     def __init__(
         self, loss="squared", *, regularization=1.0, fit_intercept=True, tol=1e-4, max_iter=1000,
         n_jobs=None,
     ):  # fmt: skip
-        self.loss, self.regularization, self.fit_intercept = loss, regularization, fit_intercept
-        self.tol, self.max_iter, self.n_jobs = tol, max_iter, n_jobs
+        keep_parameters(self, locals())
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:

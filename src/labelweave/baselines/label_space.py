@@ -8,7 +8,6 @@ classification", NIPS 2012; Yu et al. 2014 (LEML), section 2.1, claims 1 and 2.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,13 +15,13 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
 from labelweave.baselines.ridge import CenteredMatrix, Ridge, leading_directions, make_ridge
-from labelweave.estimators.low_rank.fit import RANKS, columns_for_rank
+from labelweave.estimators.low_rank.fit import columns_for_rank
+from labelweave.estimators.parameters import NON_NEGATIVE, SHARED
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_matrix import shown_name
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval
 
 Product = Callable[[Array], Array]
 
@@ -34,8 +33,8 @@ class LabelSpaceClassifier(FactorClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rank": RANKS,
-        "regularization": [Interval(Real, 0, None, closed="left")],
+        **SHARED,
+        "regularization": [NON_NEGATIVE],
         "center": ["boolean"],
     }
 

@@ -7,7 +7,6 @@ Machine Learning 81 (2010); "WSABIE: scaling up to large vocabulary image annota
 from __future__ import annotations
 
 import time
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,17 +17,16 @@ from labelweave._loops.ranking_steps import rank_pairs
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
-from labelweave.estimators.low_rank.fit import RANKS, columns_for_rank
+from labelweave.estimators.low_rank.fit import columns_for_rank
+from labelweave.estimators.parameters import COUNT, POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions
+from labelweave.sklearn_compat import StrOptions
 from labelweave.solvers import TraceRecord
 
-_COUNT = Interval(Integral, 1, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
 _NO_LIMIT = 2**62
 _SCORES_FOR_THRESHOLD = 5_000_000
 _VISITS_AT_ONCE = 20_000  # between them an interrupt is served
@@ -109,24 +107,20 @@ class WSABIE(FactorClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rank": RANKS,
-        "learning_rate": [_POSITIVE],
+        **SHARED,
+        "learning_rate": [POSITIVE],
         "schedule": [StrOptions({"adagrad", "constant"})],
-        "margin": [_POSITIVE],
-        "max_norm": [_POSITIVE],
-        "max_trials": [_COUNT, None],
-        "n_epochs": [_COUNT],
-        "fit_intercept": ["boolean"],
-        "random_state": ["random_state"],
+        "margin": [POSITIVE],
+        "max_norm": [POSITIVE],
+        "max_trials": [COUNT, None],
+        "n_epochs": [COUNT],
     }
 
     def __init__(
         self, rank=100, *, learning_rate=0.05, schedule="adagrad", margin=1.0, max_norm=3.0,
         max_trials=None, n_epochs=10, fit_intercept=True, random_state=0,
     ):  # fmt: skip
-        self.rank, self.learning_rate, self.schedule = rank, learning_rate, schedule
-        self.margin, self.max_norm, self.max_trials = margin, max_norm, max_trials
-        self.n_epochs, self.fit_intercept, self.random_state = n_epochs, fit_intercept, random_state
+        keep_parameters(self, locals())
 
     @property
     def _n_subtasks(self) -> int:

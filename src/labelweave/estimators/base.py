@@ -38,11 +38,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     _earlier_records: ClassVar[dict[int, tuple[str, ...]]] = {6: TraceRecord._fields[:6]}
     """The fields of trace records in earlier model files, by their number."""
 
-    _frame_constraints: ClassVar[dict[str, list[Any]]] = {
-        "warm_start": ["boolean"],
-        "checkpoint": [str, PathLike, None],
-    }
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True

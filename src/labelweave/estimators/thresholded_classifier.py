@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -25,14 +25,10 @@ from labelweave.features.gram.sources import (
     is_known_semidefinite,
 )
 from labelweave.labels import LabelMatrix
-from labelweave.sklearn_compat import Hidden, Interval, StrOptions
 from labelweave.solvers import SolverResult, Status
 
 if TYPE_CHECKING:
     from labelweave.hyperparameters.search import LearnedParameters, SearchRecord
-
-_COUNT = Interval(Integral, 1, None, closed="left")
-_KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
 
 
 class KernelClassifier(LabelClassifier):
@@ -51,13 +47,6 @@ class KernelClassifier(LabelClassifier):
     support_: Array
     support_vectors_: Any
     intercept_: Array
-
-    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions(_KERNELS), Kernel, callable],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
-        "degree": [_COUNT],
-        "coef0": [Interval(Real, 0, None, closed="left")],
-    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -135,11 +124,6 @@ class ThresholdedClassifier(KernelClassifier):
     threshold: Any
     validation_fraction: float
     thresholds_: Array
-
-    _threshold_constraints: ClassVar[dict[str, list[Any]]] = {
-        "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, None, None, closed="neither")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    }
 
     @property
     def _holds_out(self) -> bool:
@@ -228,11 +212,6 @@ class LearningClassifier(ThresholdedClassifier):
     kernel_rank: int | None
     low_rank: Any  # the name of kernel_rank in earlier versions
     learning_trace_: list[SearchRecord]
-
-    _rank_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel_rank": [_COUNT, None],
-        "low_rank": [_COUNT, None, Hidden(StrOptions({"deprecated"}))],
-    }
 
     @property
     def _kernel_rank(self) -> int | None:

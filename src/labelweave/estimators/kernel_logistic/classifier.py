@@ -9,7 +9,7 @@ in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameter
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,20 +36,18 @@ from labelweave.estimators.kernel_logistic.fit import (
 )
 from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities, LikelihoodScorer
+from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import expansion
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
-from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
 from labelweave.solvers import SolverResult, Status
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
-_POSITIVE = Interval(Real, 0, None, closed="neither")
-_NON_NEGATIVE = Interval(Real, 0, None, closed="left")
-_COUNT = Interval(Integral, 1, None, closed="left")
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
 # the end of a search, hyper-parameters, and dual variables to start from
 Found = tuple[LearnedParameters | None, Array, Array | None]
@@ -224,35 +222,19 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     _last: tuple[Array | None, Array | None] = _NOTHING  # hyper-parameters and dual variables of the last fit
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelProbabilities._kernel_constraints,
-        "gamma": [StrOptions({"scale", "auto"}), _POSITIVE, None],
-        "scale": [_POSITIVE],
-        "intercept_variance": [StrOptions({"learn"}), Interval(Real, 0, None, closed="left")],
-        "taxonomy": "no_validation",  # type: ignore[dict-item]
-        "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
-        "coupling": [StrOptions({"full"}), _COUNT, None],
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED,
+        "gamma": [*SHARED["gamma"], None],
+        "scale": [POSITIVE],
+        "intercept_variance": [StrOptions({"learn"}), NON_NEGATIVE],
+        "taxonomy": "no_validation",
         "tie": [StrOptions(set(TIES)), tuple, list],
         "tree_prior": ["boolean"],
         "feature_widths": ["boolean"],
-        "false_negative_cost": [_NON_NEGATIVE, "array-like"],
-        "false_positive_cost": [_NON_NEGATIVE, "array-like"],
-        "hyperparameters": [StrOptions({"learn", "fixed"})],
-        "cv": ["cv_object"],
-        "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
-        "learning_blocks": [_COUNT],
-        "max_learning_iter": [_COUNT],
+        "learning_blocks": [COUNT],
         "decision": [StrOptions(_DECISIONS)],
-        **KernelProbabilities._frame_constraints,
-        **KernelProbabilities._threshold_constraints,
         "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, 0, 1, closed="neither")],
-        **KernelProbabilities._rank_constraints,
-        "tol": [_POSITIVE],
-        "max_iter": [_COUNT],
         "solver": [StrOptions(set(_SOLVERS))],
-        "memory_budget": [_POSITIVE],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -264,20 +246,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         tol=1e-4, max_iter=100, solver="auto", memory_budget=8000.0, n_jobs=None, random_state=0,
         low_rank="deprecated",
     ):  # fmt: skip
-        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.scale, self.intercept_variance = scale, intercept_variance
-        self.taxonomy, self.label_covariance, self.coupling = taxonomy, label_covariance, coupling
-        self.tie, self.tree_prior, self.feature_widths = tie, tree_prior, feature_widths
-        self.false_negative_cost, self.false_positive_cost = false_negative_cost, false_positive_cost
-        self.hyperparameters, self.cv = hyperparameters, cv
-        self.learning_rows, self.learning_blocks = learning_rows, learning_blocks
-        self.max_learning_iter = max_learning_iter
-        self.decision = decision
-        self.threshold, self.validation_fraction = threshold, validation_fraction
-        self.kernel_rank, self.low_rank = kernel_rank, low_rank
-        self.warm_start, self.checkpoint = warm_start, checkpoint
-        self.tol, self.max_iter, self.solver = tol, max_iter, solver
-        self.memory_budget, self.n_jobs, self.random_state = memory_budget, n_jobs, random_state
+        keep_parameters(self, locals())
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

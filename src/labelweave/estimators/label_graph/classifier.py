@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from labelweave.estimators.label_graph.choice import (
 from labelweave.estimators.label_graph.fit import SOLVERS, FittedGraph, GraphData, GraphFit
 from labelweave.estimators.label_graph.inputs import KernelInputs
 from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
+from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import costs_by_label, read_entry_weights, read_targets, weights_of_entries
 from labelweave.estimators.thresholded_classifier import fit_after
@@ -40,10 +41,6 @@ from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
 from labelweave.solvers import SolverResult, Status
 
-_COUNT = Interval(Integral, 1, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
-_NON_NEGATIVE = Interval(Real, 0, None, closed="left")
-_SHARE = Interval(Real, 0, 1, closed="neither")
 _LIMIT = (
     "The limit of passes was reached before the {} met the tolerance; raise max_iter or tol, scale the "
     "features, or regularise more."
@@ -222,27 +219,23 @@ class LabelGraphClassifier(LabelGraphModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED,
         "graph": "no_validation",
-        "regularization": [StrOptions({"auto"}), _POSITIVE],
-        **LabelGraphModel._kernel_constraints,
-        "gamma": [StrOptions({"scale", "auto", "learn"}), _POSITIVE],
-        "n_components": [_COUNT, None],
+        "regularization": [StrOptions({"auto"}), POSITIVE],
+        "gamma": [StrOptions({"scale", "auto", "learn"}), POSITIVE],
+        "n_components": [COUNT, None],
         "inputs": [StrOptions({"features", "scores"})],
-        **{key: [_COUNT] for key in ("cliques_per_round", "max_nodes", "max_iter")},
+        "cliques_per_round": [COUNT],
         "max_rounds": [Integral],
-        "graph_tol": [_NON_NEGATIVE],
+        "max_nodes": [COUNT],
+        "graph_tol": [NON_NEGATIVE],
         "clique_size": [Interval(Integral, 2, 8, closed="both")],
-        **LabelGraphModel._threshold_constraints,
-        **LabelGraphModel._frame_constraints,
-        "validation_fraction": [_SHARE, None],
-        **{key: ["boolean"] for key in ("early_stopping", "refit", "fit_intercept")},
-        **{key: [_NON_NEGATIVE, "array-like"] for key in ("false_positive_cost", "false_negative_cost")},
-        **{key: [_POSITIVE] for key in ("intercept_scaling", "tol")},
+        "validation_fraction": [*SHARED["validation_fraction"], None],
+        "early_stopping": ["boolean"],
+        "refit": ["boolean"],
         "inference": [StrOptions({"auto", "exact", "message_passing"})],
         "exact_width": [Interval(Integral, 0, 20, closed="both")],
         "solver": [StrOptions(set(SOLVERS))],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -253,19 +246,7 @@ class LabelGraphClassifier(LabelGraphModel):
         inference="auto", exact_width=12, max_nodes=1000, solver="frank_wolfe", warm_start=False,
         checkpoint=None, tol=1e-3, max_iter=1000, n_jobs=None, random_state=0,
     ):  # fmt: skip
-        self.graph, self.regularization = graph, regularization
-        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.n_components, self.inputs = n_components, inputs
-        self.cliques_per_round, self.max_rounds, self.graph_tol = cliques_per_round, max_rounds, graph_tol
-        self.clique_size, self.validation_fraction = clique_size, validation_fraction
-        self.early_stopping, self.refit = early_stopping, refit
-        self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
-        self.threshold = threshold
-        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
-        self.inference, self.exact_width, self.max_nodes = inference, exact_width, max_nodes
-        self.solver, self.warm_start, self.checkpoint = solver, warm_start, checkpoint
-        self.tol, self.max_iter = tol, max_iter
-        self.n_jobs, self.random_state = n_jobs, random_state
+        keep_parameters(self, locals())
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

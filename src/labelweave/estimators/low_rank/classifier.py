@@ -7,7 +7,6 @@ The optimisation problem is stated in :mod:`labelweave.problems.low_rank_factors
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from joblib import effective_n_jobs
@@ -16,7 +15,6 @@ from sklearn.utils import check_random_state
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.low_rank.fit import (
-    RANKS,
     FittedFactors,
     LowRankData,
     LowRankSettings,
@@ -25,26 +23,21 @@ from labelweave.estimators.low_rank.fit import (
 )
 from labelweave.estimators.low_rank.model import End, LowRankModel
 from labelweave.estimators.low_rank.starts import Start
+from labelweave.estimators.parameters import NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.estimators.targets import read_entry_weights, read_targets, taxonomy_of
-from labelweave.estimators.thresholded_classifier import KernelClassifier
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import (
-    Interval,
     StrOptions,
     _fit_context,
     _num_samples,
     with_callbacks,
 )
 from labelweave.solvers import Status, TraceRecord
-
-_COUNT = Interval(Integral, 1, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
-_NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 @storable("LowRankClassifier")
@@ -202,28 +195,14 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         8: (*TraceRecord._fields[:5], *TraceRecord._fields[-3:]),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rank": RANKS,
+        **SHARED,
         "loss": [StrOptions(set(ENTRY_LOSSES))],
-        "regularization": [_NON_NEGATIVE],
+        "regularization": [NON_NEGATIVE],
         "penalty": [StrOptions({"trace_norm", "ridge"})],
-        **KernelClassifier._kernel_constraints,
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [_POSITIVE],
-        "negative_weight": [_POSITIVE],
-        "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
-        "false_positive_cost": [_NON_NEGATIVE, "array-like"],
-        "false_negative_cost": [_NON_NEGATIVE, "array-like"],
-        **LowRankModel._learning_constraints,
+        "negative_weight": [POSITIVE],
         "start": [StrOptions({"svd", "random"})],
-        **LowRankModel._threshold_constraints,
-        **LowRankModel._frame_constraints,
-        "tol": [_NON_NEGATIVE],
-        "max_iter": [_COUNT],
+        "tol": [NON_NEGATIVE],
         "precision": [StrOptions({"float32", "float64"})],
-        **LowRankModel._rank_constraints,
-        "memory_budget": [_POSITIVE],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -235,19 +214,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         precision="float64", kernel_rank=None, memory_budget=8000.0, n_jobs=None, random_state=0,
         low_rank="deprecated",
     ):  # fmt: skip
-        self.rank, self.loss = rank, loss
-        self.regularization, self.penalty = regularization, penalty
-        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
-        self.negative_weight, self.label_covariance = negative_weight, label_covariance
-        self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
-        self.hyperparameters, self.cv = hyperparameters, cv
-        self.learning_rows, self.max_learning_iter = learning_rows, max_learning_iter
-        self.threshold, self.validation_fraction = threshold, validation_fraction
-        self.warm_start, self.checkpoint, self.start = warm_start, checkpoint, start
-        self.tol, self.max_iter, self.precision = tol, max_iter, precision
-        self.kernel_rank, self.low_rank, self.memory_budget = kernel_rank, low_rank, memory_budget
-        self.n_jobs, self.random_state = n_jobs, random_state
+        keep_parameters(self, locals())
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

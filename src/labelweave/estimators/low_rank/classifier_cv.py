@@ -6,7 +6,7 @@ import copy
 import warnings
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,14 +28,14 @@ from labelweave.estimators.low_rank.held_out_scores import (
 from labelweave.estimators.low_rank.path import LowRankPath, PathFits, PathState
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 from labelweave.estimators.low_rank.starts import Start, continued
+from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, keep_parameters
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _safe_indexing
+from labelweave.sklearn_compat import StrOptions, _safe_indexing
 from labelweave.solvers import Status
 
 _FOLDS = 5
-_OWN = ("rank", "regularization")
 _BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit
 
 
@@ -156,12 +156,12 @@ class LowRankClassifierCV(LowRankClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LowRankClassifier._parameter_constraints,
         "ranks": ["array-like"],
-        "regularizations": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        **{name: a for name, a in LowRankClassifier._parameter_constraints.items() if name not in _OWN},
+        "regularizations": [COUNT, "array-like"],
         "scoring": [StrOptions(set(SCORINGS)), callable],
         "rule": [StrOptions({"best", "one_standard_error"})],
-        "path_tol": [Interval(Real, 0, None, closed="left")],
+        "path_tol": [NON_NEGATIVE],
     }
 
     def __init__(
@@ -173,20 +173,7 @@ class LowRankClassifierCV(LowRankClassifier):
         warm_start=False, checkpoint=None, tol=1e-4, max_iter=100, precision="float64", kernel_rank=None,
         memory_budget=8000.0, n_jobs=None, random_state=0, low_rank="deprecated",
     ):  # fmt: skip
-        self.ranks, self.regularizations = ranks, regularizations
-        self.loss, self.penalty = loss, penalty
-        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
-        self.negative_weight, self.label_covariance = negative_weight, label_covariance
-        self.false_positive_cost, self.false_negative_cost = false_positive_cost, false_negative_cost
-        self.hyperparameters, self.cv = hyperparameters, cv
-        self.learning_rows, self.max_learning_iter = learning_rows, max_learning_iter
-        self.scoring, self.rule, self.path_tol = scoring, rule, path_tol
-        self.threshold, self.validation_fraction = threshold, validation_fraction
-        self.warm_start, self.checkpoint, self.start = warm_start, checkpoint, start
-        self.tol, self.max_iter, self.precision = tol, max_iter, precision
-        self.kernel_rank, self.low_rank, self.memory_budget = kernel_rank, low_rank, memory_budget
-        self.n_jobs, self.random_state = n_jobs, random_state
+        keep_parameters(self, locals())
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         return max(self._columns(rank, data) for rank in self._read_ranks()), 1.0

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,8 @@ from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, choose_entries
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
-from labelweave.sklearn_compat import Interval
 from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
-
-RANKS: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
-"""What scikit-learn's declarative constraints allow as a rank."""
 
 _INNER = 200  # iterations of conjugate gradients at most
 _STEPS = 3  # Newton steps in a half step

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,7 +37,6 @@ from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import EntryWeights
-from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 
@@ -101,13 +99,6 @@ class LowRankModel(LearningClassifier):
 
     _end: End | None = None
     _seen: SeenRows | None = None
-
-    _learning_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hyperparameters": [StrOptions({"fixed", "learn"})],
-        "cv": ["cv_object"],
-        "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
-        "max_learning_iter": [Interval(Integral, 1, None, closed="left")],
-    }
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -9,7 +9,6 @@ classification with applications to zero-shot learning", Machine Learning 88
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from labelweave.estimators.max_margin.fit import (
     read_covariances,
 )
 from labelweave.estimators.max_margin.learning import learn_margins
+from labelweave.estimators.parameters import POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
@@ -40,11 +40,10 @@ from labelweave.estimators.targets import (
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
-from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.model_files import storable
 from labelweave.problems import MarginData
 from labelweave.sklearn_compat import (
-    Interval,
     StrOptions,
     _check_sample_weight,
     _fit_context,
@@ -55,7 +54,6 @@ from labelweave.solvers import SolverResult, Status
 
 _SOLVERS = {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set"}
 _FACTORIZATIONS = {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}
-_NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 @storable("MaxMarginClassifier")
@@ -205,25 +203,13 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     _is_part = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
-        **ThresholdedClassifier._kernel_constraints,
-        "kernel": [*ThresholdedClassifier._kernel_constraints["kernel"], list, tuple],
-        "label_covariance": [LabelCovariance, Taxonomy, "array-like", list, tuple, None],
-        "coupling": [StrOptions({"full"}), Interval(Integral, 1, None, closed="left"), None],
-        "hyperparameters": [StrOptions({"learn", "fixed"})],
-        "fit_intercept": ["boolean"],
-        "false_negative_cost": [_NON_NEGATIVE, "array-like"],
-        "false_positive_cost": [_NON_NEGATIVE, "array-like"],
-        **ThresholdedClassifier._threshold_constraints,
-        **ThresholdedClassifier._frame_constraints,
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        **SHARED,
+        "C": [POSITIVE],
+        "kernel": [*SHARED["kernel"], list, tuple],
+        "label_covariance": [*SHARED["label_covariance"], list, tuple],
         "solver": [StrOptions(_SOLVERS)],
         "factorization": [StrOptions(_FACTORIZATIONS)],
-        "memory_budget": [Interval(Real, 0, None, closed="neither")],
         "precision": [StrOptions({"auto", "float32", "float64"})],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -233,29 +219,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         checkpoint=None, tol=1e-3, max_iter=1000, solver="auto", factorization="auto",
         memory_budget=2000.0, precision="auto", n_jobs=None, random_state=0,
     ):  # fmt: skip
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.label_covariance = label_covariance
-        self.coupling = coupling
-        self.hyperparameters = hyperparameters
-        self.fit_intercept = fit_intercept
-        self.false_negative_cost = false_negative_cost
-        self.false_positive_cost = false_positive_cost
-        self.threshold = threshold
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.factorization = factorization
-        self.memory_budget = memory_budget
-        self.precision = precision
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        keep_parameters(self, locals())
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

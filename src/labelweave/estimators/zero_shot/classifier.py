@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
+from labelweave.estimators.parameters import keep_parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.targets import TargetForm, read_targets
 from labelweave.estimators.zero_shot.held_out_classes import best_temperature, class_folds, row_classes
@@ -136,9 +137,7 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         self, estimator=None, signatures=None, *, class_prior=None, temperature="held_out",
         couple_attributes=False, cv=4, random_state=0,
     ):  # fmt: skip
-        self.estimator, self.signatures, self.class_prior = estimator, signatures, class_prior
-        self.temperature, self.couple_attributes = temperature, couple_attributes
-        self.cv, self.random_state = cv, random_state
+        keep_parameters(self, locals())
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, groups: Any = None) -> ZeroShotClassifier:

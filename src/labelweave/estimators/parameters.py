@@ -1,0 +1,57 @@
+"""Constructor parameters: how an estimator keeps them, and what is allowed for those that several have."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any
+
+from labelweave.estimators.held_out import THRESHOLD_RULES
+from labelweave.features import Kernel
+from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.sklearn_compat import Hidden, Interval, StrOptions
+
+COUNT = Interval(Integral, 1, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NON_NEGATIVE = Interval(Real, 0, None, closed="left")
+
+_KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
+
+SHARED: dict[str, list[Any]] = {
+    "kernel": [StrOptions(_KERNELS), Kernel, callable],
+    "gamma": [StrOptions({"scale", "auto"}), POSITIVE],
+    "degree": [COUNT],
+    "coef0": [NON_NEGATIVE],
+    "kernel_rank": [COUNT, None],
+    "low_rank": [COUNT, None, Hidden(StrOptions({"deprecated"}))],
+    "rank": [COUNT, Interval(Real, 0, 1, closed="right")],
+    "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
+    "coupling": [StrOptions({"full"}), COUNT, None],
+    "hyperparameters": [StrOptions({"fixed", "learn"})],
+    "cv": ["cv_object"],
+    "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
+    "max_learning_iter": [COUNT],
+    "fit_intercept": ["boolean"],
+    "intercept_scaling": [POSITIVE],
+    "false_negative_cost": [NON_NEGATIVE, "array-like"],
+    "false_positive_cost": [NON_NEGATIVE, "array-like"],
+    "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, None, None, closed="neither")],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "warm_start": ["boolean"],
+    "checkpoint": [str, PathLike, None],
+    "tol": [POSITIVE],
+    "max_iter": [COUNT],
+    "memory_budget": [POSITIVE],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+}
+"""scikit-learn's declarative constraints by name; an estimator adds its own, and those that differ."""
+
+
+def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
+    """Keep what a constructor was called with under the same names, as scikit-learn asks.
+
+    given: the constructor's ``locals()``, as its first statement.
+    """
+    own = ("self", "__class__")
+    vars(estimator).update({name: value for name, value in given.items() if name not in own})
