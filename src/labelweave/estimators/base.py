@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sized
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from labelweave.array_types import Array
 from labelweave.estimators.journal import Journal, data_fingerprint
@@ -17,7 +16,6 @@ from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.targets import check_lengths
 from labelweave.features import FeatureMatrix
-from labelweave.model_files import save_object
 from labelweave.sklearn_compat import CallbackSupportMixin, _check_sample_weight
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
@@ -78,17 +76,17 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         journal.close(is_done=is_done)
         self._states = journal.states if self.warm_start else {}
 
-    def _keep_result(self, result: SolverResult) -> None:
+    def _keep_result(self, result: SolverResult, message: str = "") -> None:
         if result.status is Status.INDEFINITE:
             raise ValueError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
-        self.converged_ = result.converged
+        self.converged_ = result.status in (Status.CONVERGED, Status.SETTLED)
         self.status_ = result.status.name.lower()
         self.n_iter_ = result.n_iter
         self.duality_gap_ = result.gap
         self.trace_ = result.trace
-        if not result.converged:
-            message = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
-            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)
+        if not self.converged_:
+            usual = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
+            warnings.warn(message or usual, ConvergenceWarning, stacklevel=CALLER)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score every column of the label matrix: shape (n, columns)."""
@@ -106,17 +104,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         rows = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
         for start in range(0, max(1, len(features)), rows):
             yield (score or self._wide_scores)(features.rows(slice(start, start + rows)))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, replaced only once the new one is complete.
-        """
-        check_is_fitted(self)
-        save_object(path, self)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps.

@@ -9,22 +9,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from os import PathLike
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import panels
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import LowRankGram
-from labelweave.model_files import storable
+from labelweave.model_files import StoredParameters, save_object, storable
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
 _KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
 
 
 @dataclass(frozen=True)
-class Scorer(ABC):
+class Scorer(StoredParameters, ABC):
     """Base of the kinds: subclasses are dataclasses, registered with ``storable``."""
 
     intercept_: PerLabel
@@ -41,15 +43,6 @@ class Scorer(ABC):
         }
         return frozenset(name for name in own | {field.name for field in fields(cls)} if name.endswith("_"))
 
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make it again."""
-        return cls(**state)
-
 
 class HasScorer:
     """Base of models that keep a scorer."""
@@ -62,6 +55,22 @@ class HasScorer:
         if scorer is not None and name in scorer.attributes():
             return getattr(scorer, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, replaced only once the new one is complete.
+
+        Raises
+        ------
+        TypeError
+            If it is around an estimator that is not one of this library.
+        """
+        check_is_fitted(self)
+        save_object(path, self)
 
 
 @storable("LinearScorer")
@@ -144,7 +153,7 @@ class FactorScorer(Scorer):
 
 @storable("KernelExpansion")
 @dataclass(frozen=True)
-class KernelExpansion:
+class KernelExpansion(StoredParameters):
     """One term of the scores: ``scores[:, labels] += k(x, rows) @ coefficients``.
 
     kernel: k; None for a kernel matrix that is given.
@@ -165,15 +174,6 @@ class KernelExpansion:
             scores += block @ self.coefficients
         else:
             scores[:, self.labels] += block @ self.coefficients
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> KernelExpansion:
-        """Make the term again."""
-        return cls(**state)
 
 
 @storable("KernelScorer")

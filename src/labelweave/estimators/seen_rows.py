@@ -19,13 +19,14 @@ from labelweave.estimators.targets import (
     check_lengths,
     has_many_labels,
     label_form,
+    read_entry_weights,
     read_targets,
     require_observed,
     taxonomy_of,
 )
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.sklearn_compat import _fit_context, with_callbacks
+from labelweave.sklearn_compat import _fit_context, _num_samples, with_callbacks
 
 _LOST_ROWS = (
     "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go on, begin "
@@ -115,6 +116,68 @@ class TakesMoreRows:
     def _takes_more_rows(self: Any) -> bool:
         # a kernel matrix that is given has no place for new rows
         return not (isinstance(self.kernel, str) and self.kernel == "precomputed")
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Labels 0/1 or -1/1 with NaN where unobserved; or one class a row, None or NaN where it is not
+            known.  With a taxonomy as the covariance a row may have the name of an inner node: the classes
+            below are unobserved in it, the others negative.  A row without observed labels adds nothing.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses.
+        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
+
+        Returns
+        -------
+        MaxMarginClassifier or LowRankClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data, or their combination with the parameters, make no sense; the row,
+            column or label is named.
+        """
+        features = self._read_features(X, reset=True)
+        labels, form = read_targets(y, taxonomy_of(self.label_covariance))
+        self._check_lengths(features, labels)
+        rows = SeenRows(features, labels, self._row_weights(sample_weight, features), form)
+        entries = read_entry_weights(entry_weight, labels)
+        self._seen = None
+        self._fit(rows, entries, self._last_end(len(features)), FitArguments(X, y, sample_weight))
+        self._seen = rows if self.warm_start and entries is None else None
+        return self
+
+    def _last_end(self: Any, n_rows: int) -> Any:
+        """Give where the last fit ended, if one of so many rows is to begin there."""
+        return self._end if self.warm_start else None
+
+    def _fit_from(self: Any, part: Any, kept: Array, X: Any, y: Any, **fit_params: Any) -> Any:
+        """Fit all rows from a model that was fitted to those of the given numbers."""
+        asked, self.warm_start = self.warm_start, True
+        self._end = None if part._end is None else part._end.spread(kept, _num_samples(X))
+        try:
+            return self.fit(X, y, **fit_params)
+        finally:
+            self.warm_start = asked
+            if not asked:
+                self._seen = self._end = None
+
+    def _begin(self: Any, rows: SeenRows) -> LabelMatrix:
+        """Keep the form of labels that were read, and give them."""
+        assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
+        assert rows.form is not None, "the form is known with the labels"
+        self._form, self.classes_ = rows.form, rows.form.classes
+        self._check_threshold()
+        return rows.labels
 
     @available_if(_takes_more_rows)
     @with_callbacks

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -95,24 +97,30 @@ Solved = TypeVar("Solved", bound=_Solved)
 _ROWS_AT_ONCE = 4096
 
 
-def fit_after(part: SolverResult | None, progress: _Progress, fit: Callable[[], Solved]) -> Solved | None:
-    """Fit all rows, where the fit of a part of them was not interrupted.
+def fit_after(
+    part: SolverResult | None,
+    progress: _Progress,
+    fit: Callable[[], Solved],
+    keep: Callable[[Solved], None],
+) -> SolverResult:
+    """Fit all rows and keep that model, where neither this fit nor that of a part of them was interrupted.
 
-    part: how the fit of a part of the rows ended, if there was one.
+    part: how the fit of a part of the rows ended, if there was one; its model is kept already.
     progress: is told that the part is done.
-    Returns what ``fit`` gives; None if the model of the part is to be kept, as one of the two fits was
-        interrupted.
+    Returns how the fit ended whose model is kept.
     """
+    whole: Solved | None = None
     if part is None:
-        return fit()
-    if part.status is Status.INTERRUPTED:
-        return None
-    progress.end_part()
-    try:
         whole = fit()
-    except KeyboardInterrupt:
-        return None
-    return None if whole.result.status is Status.INTERRUPTED else whole
+    elif part.status is not Status.INTERRUPTED:
+        progress.end_part()
+        with suppress(KeyboardInterrupt):
+            whole = fit()
+    if whole is None or (part is not None and whole.result.status is Status.INTERRUPTED):
+        assert part is not None, "only a fit after another one gives way to it"
+        return replace(part, status=Status.INTERRUPTED)
+    keep(whole)
+    return whole.result
 
 
 class ThresholdedClassifier(KernelClassifier):

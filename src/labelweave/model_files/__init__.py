@@ -15,12 +15,13 @@ from labelweave.model_files.model_file import (
 )
 from labelweave.model_files.safe_file import ModelFileError
 from labelweave.model_files.state import decode, encode
-from labelweave.model_files.storable import Storable, storable
+from labelweave.model_files.storable import Storable, StoredParameters, storable
 
 __all__ = [
     "ModelContent",
     "ModelFileError",
     "Storable",
+    "StoredParameters",
     "decode",
     "encode",
     "load_object",

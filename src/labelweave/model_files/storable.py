@@ -6,6 +6,7 @@ imported: only code that already runs can be reached from a file.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeVar
 
@@ -21,6 +22,19 @@ class Storable(Protocol):
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; arrays arrive read-only."""
         ...
+
+
+class StoredParameters:
+    """Base of classes that are stored as what their constructor takes and they keep under the same names."""
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        return cls(**state)
 
 
 Class = TypeVar("Class", bound=type[Storable])

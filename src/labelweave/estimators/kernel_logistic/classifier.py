@@ -45,7 +45,7 @@ from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
-from labelweave.solvers import SolverResult, Status
+from labelweave.solvers import SolverResult
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
@@ -379,13 +379,12 @@ class KernelLogisticClassifier(KernelProbabilities):
         part = self._set_thresholds(features, data.label_matrix, weights, seed, fit_part)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
-        whole = fit_after(part, progress, lambda: task.fit("all", theta, start))
-        if whole is None:
-            assert part is not None, "only a fit after another one gives way to it"
-            return replace(part, status=Status.INTERRUPTED)
-        self._keep_scores(whole, features, rows)
-        self._last = (theta, whole.dual[:, None, :]) if self.warm_start else _NOTHING
-        return whole.result
+
+        def keep(whole: FittedLikelihood) -> None:
+            self._keep_scores(whole, features, rows)
+            self._last = (theta, whole.dual[:, None, :]) if self.warm_start else _NOTHING
+
+        return fit_after(part, progress, lambda: task.fit("all", theta, start), keep)
 
     def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
         """Keep a model of some rows."""

@@ -7,7 +7,6 @@ Tan et al., "Learning graph structure for multi-label image classification via c
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
@@ -16,12 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
     choose_graph,
@@ -39,7 +36,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
-from labelweave.solvers import SolverResult, Status
+from labelweave.solvers import Status
 
 _LIMIT = (
     "The limit of passes was reached before the {} met the tolerance; raise max_iter or tol, scale the "
@@ -346,13 +343,15 @@ class LabelGraphClassifier(LabelGraphModel):
             values, lambda: data.labels, data.weights, seed,
             lambda which: fit(whole.rows(which), replace(how, prefix="part: ")),
         )  # fmt: skip
-        fitted = fit_after(part and part.result, progress, lambda: fit(whole, how))
+        result = fit_after(part and part.result, progress, lambda: fit(whole, how), lambda _: None)
         self.scorer_ = replace(self.scorer_, inputs_=inputs)
-        end = fitted or part
-        assert end is not None, "one of both was fitted"
-        is_done = fitted is not None and not end.is_interrupted
-        self._close_journal(journal, is_done=is_done)
-        self._keep_ending(end.result if is_done else replace(end.result, status=Status.INTERRUPTED))
+        self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
+        last = result.trace[-1]
+        self.objective_ = last.primal
+        advice = _ENDINGS.get(result.status, _LIMIT.format(_WATCHED[self.solver]))
+        gap = "No gap is known" if math.isnan(last.gap) else f"The gap is {last.gap:.2e}"
+        message = f"{advice} {gap} after {last.iteration} passes."
+        self._keep_result(replace(result, n_iter=last.iteration), message)
 
     def _with_constant(self, features: FeatureMatrix) -> FeatureMatrix:
         wide = features.astype(np.float64)
@@ -396,15 +395,3 @@ class LabelGraphClassifier(LabelGraphModel):
             label_graph=self.label_graph_,
             inputs_=inputs,
         )
-
-    def _keep_ending(self, result: SolverResult) -> None:
-        end = result.trace[-1]
-        self.converged_ = result.status in (Status.CONVERGED, Status.SETTLED)
-        self.status_ = result.status.name.lower()
-        self.n_iter_, self.objective_, self.duality_gap_ = end.iteration, end.primal, end.gap
-        self.trace_ = result.trace
-        if not self.converged_:
-            message = _ENDINGS.get(result.status, _LIMIT.format(_WATCHED[self.solver]))
-            gap = "No gap is known" if math.isnan(end.gap) else f"The gap is {end.gap:.2e}"
-            message = f"{message} {gap} after {end.iteration} passes."
-            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)

@@ -11,7 +11,7 @@ relationship between variable selection and data augmentation and a method for p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sl
@@ -24,7 +24,7 @@ from labelweave.features.gram import Pivoting, incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource
 from labelweave.features.kernels.distances import GammaKernel
 from labelweave.labels import LabelMatrix
-from labelweave.model_files import storable
+from labelweave.model_files import StoredParameters, storable
 
 _MOST_PIVOTS = 4000
 _RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row
@@ -36,7 +36,7 @@ _NEGLIGIBLE = 1e-12  # of the largest eigenvalue
 
 @storable("KernelInputs")
 @dataclass(frozen=True)
-class KernelInputs:
+class KernelInputs(StoredParameters):
     """Makes the graph's inputs of new rows: ``K(x, pivots) table + constant``.
 
     kernel: None for a given matrix; the features of the pivots are then not known.
@@ -65,15 +65,6 @@ class KernelInputs:
             table = rows.data[:, self.pivots]
             return np.asarray(table.toarray() if rows.is_sparse else table, np.float64)
         return np.asarray(self.kernel.block(rows, known), np.float64)
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make them again."""
-        return cls(**state)
 
 
 class LeftOutRidge(NamedTuple):

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.low_rank.fit import (
     FittedFactors,
@@ -26,16 +25,11 @@ from labelweave.estimators.low_rank.starts import Start
 from labelweave.estimators.parameters import NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
-from labelweave.estimators.targets import read_entry_weights, read_targets, taxonomy_of
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import (
     StrOptions,
-    _fit_context,
-    _num_samples,
-    with_callbacks,
 )
 from labelweave.solvers import Status, TraceRecord
 
@@ -216,63 +210,9 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     ):  # fmt: skip
         keep_parameters(self, locals())
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> LowRankClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.  A row
-            without observed labels adds nothing.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
-            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
-
-        Returns
-        -------
-        LowRankClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If the data, or their combination with the parameters, make no sense; the row,
-            column or label is named.
-        """
-        features = self._read_features(X, reset=True)
-        labels, form = read_targets(y, taxonomy_of(self.label_covariance))
-        self._check_lengths(features, labels)
-        entries = None if entry_weight is None else read_entry_weights(entry_weight, labels)
-        rows = SeenRows(features, labels, self._row_weights(sample_weight, features), form)
-        before, self._seen = self._end if self.warm_start else None, None
-        self._fit(rows, entries, before, FitArguments(X, y, sample_weight))
-        self._seen = rows if self.warm_start and entries is None else None
-        return self
-
-    def _fit_from(
-        self, part: LowRankClassifier, kept: Array, X: Any, y: Any, **fit_params: Any
-    ) -> LowRankClassifier:
-        """Fit all rows from a model that was fitted to those of the given numbers."""
-        asked, self.warm_start = self.warm_start, True
-        self._end = None if part._end is None else part._end.spread(kept, _num_samples(X))
-        try:
-            return self.fit(X, y, **fit_params)
-        finally:
-            self.warm_start = asked
-            self._seen = self._seen if asked else None
-
     def _fit(self, rows: SeenRows, entries: Any, before: Any, arguments: FitArguments) -> None:
         """Fit to data that were read, from where an earlier fit ended if there was one."""
-        labels, form, features = rows.labels, rows.form, rows.features
-        assert isinstance(labels, LabelMatrix), "classes were made labels"
-        assert form is not None, "the form is known with the labels"
-        self._form, self.classes_ = form, form.classes
-        self._check_threshold()
+        labels, features = self._begin(rows), rows.features
         self._check_kernel_rank()
         self._forget_expansion()
         self.label_covariance_ = self._covariance(labels.n_labels)
@@ -292,13 +232,13 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
             settings = self._settings(data, workers, seed, progress, journal)
             data, settings, start = self._choose(features, data, arguments.y, settings)
             if start is None and before is not None:
-                start = before.carried(data, form, settings)
+                start = before.carried(data, self._form, settings)
             self.rank_, self.regularization_ = settings.rank, settings.regularization
             part = self._choose_thresholds(features, data, settings, start)
             progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
             fitted = _fit_after(part, data, settings, start)
             self._keep(fitted, features)
-        self._end = End(fitted.end, form, len(features) if data.has_row_coefficients else None)
+        self._end = End(fitted.end, self._form, len(features) if data.has_row_coefficients else None)
         journal.close(is_done=settings.journal is journal and fitted.status is not Status.INTERRUPTED)
         progress.close()
 

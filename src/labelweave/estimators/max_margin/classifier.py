@@ -8,7 +8,6 @@ classification with applications to zero-shot learning", Machine Learning 88
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,9 +31,6 @@ from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.estimators.targets import (
     costs_by_label,
-    read_entry_weights,
-    read_targets,
-    taxonomy_of,
     weights_of_entries,
 )
 from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
@@ -46,9 +42,6 @@ from labelweave.problems import MarginData
 from labelweave.sklearn_compat import (
     StrOptions,
     _check_sample_weight,
-    _fit_context,
-    _num_samples,
-    with_callbacks,
 )
 from labelweave.solvers import SolverResult, Status
 
@@ -221,49 +214,6 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     ):  # fmt: skip
         keep_parameters(self, locals())
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> MaxMarginClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Labels 0/1 or -1/1 with NaN where unobserved; or one class a row, None or NaN where it is not
-            known.  With a taxonomy as the covariance a row may have the name of an inner node: the classes
-            below are unobserved in it, the others negative.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
-            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
-
-        Returns
-        -------
-        MaxMarginClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If the data, or their combination with the parameters, make no sense; the row,
-            column or label is named.
-        """
-        features = self._read_features(X, reset=True)
-        labels, form = read_targets(y, taxonomy_of(self.label_covariance))
-        self._check_lengths(features, labels)
-        weights = self._row_weights(sample_weight, features)
-        entries = read_entry_weights(entry_weight, labels)
-        before = self._end if self.warm_start else None
-        if before is not None and len(before.variables) != len(features):
-            before = None
-        self._seen = None
-        rows = SeenRows(features, labels, weights, form)
-        self._fit(rows, entries, before, FitArguments(X, y, sample_weight))
-        self._seen = rows if self.warm_start and entries is None else None
-        return self
-
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         weights: Array = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
         return weights
@@ -274,31 +224,15 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         part._is_part = True
         return part
 
-    def _fit_from(
-        self, part: MaxMarginClassifier, kept: Array, X: Any, y: Any, **fit_params: Any
-    ) -> MaxMarginClassifier:
-        """Fit all rows from a model of :meth:`_for_a_part` that was fitted to those of the given numbers."""
-        begin = part._end
-        if begin is not None:
-            variables = np.zeros((_num_samples(X), begin.variables.shape[1]))
-            variables[kept] = begin.variables
-            self._end = replace(begin, variables=variables)
-        asked, self.warm_start = self.warm_start, True
-        try:
-            return self.fit(X, y, **fit_params)
-        finally:
-            self.warm_start = asked
-            self._end = self._end if asked else None
+    def _last_end(self, n_rows: int) -> Any:
+        end = super()._last_end(n_rows)
+        return None if end is None or len(end.variables) != n_rows else end
 
     def _fit(
         self, rows: SeenRows, entries: Any, before: DualVariables | None, arguments: FitArguments
     ) -> None:
         """Fit to data that were read, from the dual variables of an earlier fit if there are any."""
-        labels, form = rows.labels, rows.form
-        assert isinstance(labels, LabelMatrix), "classes were made labels"
-        assert form is not None, "the form is known with the labels"
-        self._form, self.classes_ = form, form.classes
-        self._check_threshold()
+        labels = self._begin(rows)
         weights, start = weights_of_entries(rows.weights, entries), before and [before.variables, before.C]
         y = [labels.positives, labels.observed]
         journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
@@ -319,7 +253,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         self._forget_expansion()
         if learned is not None and learned.kernel is not None:
             self.kernel_ = learned.kernel
-        dual = None if before is None else before.carried(labels.shape, form, C)
+        dual = None if before is None else before.carried(labels.shape, self._form, C)
         progress = FitProgress(self, arguments, tol=self.tol, has_part=self._holds_out)
         result = self._solve(data, rows.weights, progress, journal, dual)
         self._keep_result(result)
@@ -348,14 +282,13 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         part = self._set_thresholds(features, lambda: data.labels, weights, settings.seed, fit_part)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
-        whole = fit_after(part, progress, lambda: task.solve(start))
-        if whole is None:
-            assert part is not None, "only a fit after another one gives way to it"
-            return replace(part, status=Status.INTERRUPTED)
-        self._keep_scores(whole, features, rows)
-        goes_on = self.warm_start or self._seen is not None
-        self._end = DualVariables(whole.dual(), self.C_, self._form) if goes_on else None
-        return whole.result
+
+        def keep(whole: MarginFit) -> None:
+            self._keep_scores(whole, features, rows)
+            goes_on = self.warm_start or self._seen is not None
+            self._end = DualVariables(whole.dual(), self.C_, self._form) if goes_on else None
+
+        return fit_after(part, progress, lambda: task.solve(start), keep)
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)

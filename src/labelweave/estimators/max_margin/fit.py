@@ -124,6 +124,12 @@ class DualVariables:
     C: float
     form: TargetForm
 
+    def spread(self, kept: Array, n_rows: int) -> DualVariables:
+        """Say which of more rows these were."""
+        variables = np.zeros((n_rows, self.variables.shape[1]))
+        variables[kept] = self.variables
+        return replace(self, variables=variables)
+
     def carried(self, shape: tuple[int, int], form: TargetForm, C: float) -> Array | None:
         """Give the variables of a problem with more rows, more labels or another C; None if labels differ."""
         columns = carried_columns(self.form, form)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +33,7 @@ from labelweave.estimators.targets import TargetForm, read_targets
 from labelweave.estimators.zero_shot.held_out_classes import best_temperature, class_folds, row_classes
 from labelweave.estimators.zero_shot.signature_table import read_class_prior, read_signatures
 from labelweave.labels import LabelCovariance
-from labelweave.model_files import save_object, storable
+from labelweave.model_files import storable
 from labelweave.sklearn_compat import (
     HasMethods,
     Interval,
@@ -273,22 +272,6 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         """
         decided = self._form.decide(self.expected_attributes(X))
         return self._form.join([decided], getattr(X, "index", None))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, replaced only once the new one is complete.
-
-        Raises
-        ------
-        TypeError
-            If the estimator is not one of this library.
-        """
-        check_is_fitted(self)
-        save_object(path, self)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
