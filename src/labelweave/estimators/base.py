@@ -28,8 +28,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
     trace_: list[TraceRecord]
-    warm_start: bool
-    checkpoint: Any
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
 

@@ -115,7 +115,7 @@ class TakesMoreRows:
 
     def _takes_more_rows(self: Any) -> bool:
         # a kernel matrix that is given has no place for new rows
-        return not (isinstance(self.kernel, str) and self.kernel == "precomputed")
+        return not self._is_precomputed
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

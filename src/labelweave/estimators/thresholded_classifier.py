@@ -39,20 +39,15 @@ class KernelClassifier(LabelClassifier):
     A fit sets ``coef_``, or ``dual_coef_`` with ``support_`` and ``support_vectors_``.
     """
 
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
     kernel_: Kernel
-    coef_: Array
-    dual_coef_: Array
-    support_: Array
-    support_vectors_: Any
-    intercept_: Array
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._is_precomputed
         return tags
 
     def _forget_expansion(self) -> None:
@@ -62,7 +57,7 @@ class KernelClassifier(LabelClassifier):
 
     def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:
         """Give the kernel of the training rows, and its explicit features where it has them."""
-        if self.kernel == "precomputed":
+        if self._is_precomputed:
             given = PrecomputedSource(checked_kernel_matrix(dense_rows(features)))
             check_positive_semidefinite(given, seed)
             return given, None
@@ -129,8 +124,6 @@ class ThresholdedClassifier(KernelClassifier):
     A fit sets ``thresholds_``, by :meth:`_set_thresholds`.
     """
 
-    threshold: Any
-    validation_fraction: float
     thresholds_: Array
 
     @property
@@ -216,9 +209,6 @@ class ThresholdedClassifier(KernelClassifier):
 class LearningClassifier(ThresholdedClassifier):
     """Base of such classifiers that may learn hyper-parameters, on kernel matrices of low rank too."""
 
-    cv: Any
-    kernel_rank: int | None
-    low_rank: Any  # the name of kernel_rank in earlier versions
     learning_trace_: list[SearchRecord]
 
     @property

@@ -43,14 +43,7 @@ class LikelihoodScorer(KernelScorer):
 class KernelProbabilities(LearningClassifier):
     """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
 
-    decision: str
     taxonomy_: Taxonomy | None
-    gamma: Any
-    cv: Any
-
-    @property
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     @property
     def _level(self) -> float:

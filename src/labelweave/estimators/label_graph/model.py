@@ -86,13 +86,6 @@ class LabelGraphModel(ThresholdedClassifier):
 
     _earlier_records: ClassVar = {6: (*TraceRecord._fields[:5], "n_cliques")}
     scorer_: CliqueScorer
-    graph: Any
-    inference: str
-    exact_width: int
-    max_nodes: int
-    inputs: str
-    n_components: int | None
-    n_jobs: int | None
     label_graph_: CliqueGraph
     graph_trace_: list[GraphRecord]
 

@@ -183,7 +183,7 @@ class LowRankModel(LearningClassifier):
             warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)
 
     def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
-        kernel, support = None if self.kernel == "precomputed" else self.kernel_, fitted.support
+        kernel, support = None if self._is_precomputed else self.kernel_, fitted.support
         vectors = None if support is None or kernel is None else features.rows(support).data
         factors = fitted.feature_factor, fitted.label_factor
         self.scorer_ = FactorScorer(fitted.intercepts, *factors, kernel, support, vectors)
@@ -192,7 +192,7 @@ class LowRankModel(LearningClassifier):
         self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, cv: Any
     ) -> tuple[LowRankData, LowRankSettings]:
         """Learn the kernel and lambda, if asked."""
-        kernel = None if self.kernel == "precomputed" else self.kernel_
+        kernel = None if self._is_precomputed else self.kernel_
         learned = None
         if self.hyperparameters == "learn":
             progress: Any = settings.on_round

@@ -306,8 +306,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         )
 
     def _keep_scores(self, fitted: MarginFit, features: FeatureMatrix, rows: Array) -> None:
-        is_given = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        kernels = [None] if is_given else np.atleast_1d(self.kernel_).tolist()
+        kernels = [None] if self._is_precomputed else np.atleast_1d(self.kernel_).tolist()
         self.scorer_ = fitted.scorer(features, rows, kernels)
 
     @classmethod
