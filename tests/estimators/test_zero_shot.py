@@ -270,7 +270,7 @@ def test_rows_of_one_class_share_a_number():
 MISTAKES = {
     "no signatures": ({"signatures": None}, {}, "signatures is None"),
     "too few attributes": ({"signatures": [[1, 0]]}, {}, r"shape \(1, 2\) but y has 12 attributes"),
-    "prior too short": ({"class_prior": [1, 2]}, {}, "give one weight a class"),
+    "prior too short": ({"class_prior": [1, 2]}, {}, "give one number for each of 5 classes"),
     "negative prior": ({"class_prior": [1, 1, -1, 1, 1]}, {}, "class_prior of class 2 is -1.0"),
     "no prior": ({"class_prior": [0] * 5}, {}, "0 for every class"),
     "groups too short": ({}, {"groups": [1, 2, 3]}, "give one class a row"),

@@ -88,10 +88,7 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: in
         kind: Any = IterativeStratifiedKFold if len(targets.shape) == 2 else KFold
         splitter = kind(parts, shuffle=True, random_state=seed)
         folds = [held for _, held in splitter.split(chosen, targets[chosen])]
-        held_out = np.zeros((len(chosen), len(folds)), bool)
-        for fold, held in enumerate(folds):
-            held_out[held, fold] = True
-        return held_out
+        return np.column_stack([np.isin(np.arange(len(chosen)), held) for held in folds])
     held_out = _table(_splits(cv, targets), len(targets))[chosen]
     held_out = held_out[:, held_out.any(axis=0)]
     untrained = np.flatnonzero(held_out.all(axis=0))

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, RowsByClasses
+from labelweave.arrays import panels
 from labelweave.sklearn_compat import is_pandas_na
 
 _BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
@@ -38,8 +39,7 @@ def read_class_probabilities(probabilities: Any) -> RowsByClasses:
 def probability_blocks(table: RowsByClasses, n_columns: int = 0) -> Iterator[tuple[slice, Array]]:
     """Cut a table into blocks of about a million entries, or of what wider table is made of them."""
     step = max(1, _BLOCK_ENTRIES // max(1, table.shape[1], n_columns))
-    parts = (slice(start, start + step) for start in range(0, len(table), step))
-    return ((part, table[part]) for part in parts)
+    return ((part, table[part]) for part in panels(len(table), step))
 
 
 def _as_table(probabilities: Any) -> Array:

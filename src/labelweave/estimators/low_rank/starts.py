@@ -85,15 +85,19 @@ def first_label_factor(
 def _small_svd(positives: sp.csr_array) -> tuple[Array, Array]:
     """Give all singular values and right vectors, by the smaller of the two Gram matrices."""
     if positives.shape[1] <= positives.shape[0]:
-        squares, vectors = np.linalg.eigh((positives.T @ positives).toarray())
-        order = np.argsort(-squares)
-        return np.sqrt(np.maximum(squares[order], 0.0)), vectors[:, order].T
-    squares, vectors = np.linalg.eigh((positives @ positives.T).toarray())
-    order = np.argsort(-squares)
-    sizes = np.sqrt(np.maximum(squares[order], 0.0))
+        sizes, vectors = _from_gram((positives.T @ positives).toarray())
+        return sizes, vectors.T
+    sizes, left = _from_gram((positives @ positives.T).toarray())
     there = sizes > 1e-7 * sizes.max(initial=0.0)
-    right = positives.T @ (vectors[:, order] * np.divide(1.0, sizes, out=np.zeros_like(sizes), where=there))
+    right = positives.T @ (left * np.divide(1.0, sizes, out=np.zeros_like(sizes), where=there))
     return sizes * there, np.asarray(right).T
+
+
+def _from_gram(gram: Array) -> tuple[Array, Array]:
+    """Give singular values, the largest first, and their vectors from a Gram matrix."""
+    squares, vectors = np.linalg.eigh(gram)
+    order = np.argsort(-squares)
+    return np.sqrt(np.maximum(squares[order], 0.0)), vectors[:, order]
 
 
 def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -107,9 +111,8 @@ def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -
         block = positives.T @ (positives @ _orthonormalised(block))
     block = _orthonormalised(block)
     through = positives @ block
-    squares, turned = np.linalg.eigh(through.T @ through)
-    order = np.argsort(-squares)
-    return np.sqrt(np.maximum(squares[order], 0.0)), (block @ turned[:, order]).T
+    sizes, turned = _from_gram(through.T @ through)
+    return sizes, (block @ turned).T
 
 
 def _orthonormalised(block: Array) -> Array:

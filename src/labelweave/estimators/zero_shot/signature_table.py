@@ -8,6 +8,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
+from labelweave.labels.covariance.sources import checked_class_weights
 
 
 def read_signatures(signatures: Any, attributes: LabelMatrix) -> tuple[Array, Array]:
@@ -49,17 +50,6 @@ def read_class_prior(class_prior: Any, classes: Array) -> Array:
 
     Raises ValueError if there are not as many, a weight is negative, infinite or NaN, or all are 0.
     """
-    n_classes = len(classes)
-    prior = np.ones(n_classes) if class_prior is None else np.asarray(class_prior, dtype=np.float64)
-    if prior.shape != (n_classes,):
-        raise ValueError(
-            f"class_prior has shape {prior.shape} for {n_classes} classes; give one weight a class."
-        )
-    bad = np.flatnonzero(~np.isfinite(prior) | (prior < 0))
-    if len(bad):
-        raise ValueError(
-            f"class_prior of class {classes[bad[0]]!s} is {prior[bad[0]]}; weights are numbers >= 0."
-        )
-    if not prior.any():
-        raise ValueError("class_prior is 0 for every class; at least one must be positive.")
+    given = np.ones(len(classes)) if class_prior is None else class_prior
+    prior = checked_class_weights(given, [str(name) for name in classes])
     return np.asarray(prior / prior.sum())

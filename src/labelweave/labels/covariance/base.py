@@ -14,11 +14,11 @@ from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.covariance.spectra import check_amount, check_writable
 from labelweave.labels.label_matrix import checked_names, shown_name
-from labelweave.model_files import storable
+from labelweave.model_files import StoredParameters, storable
 from labelweave.views import view
 
 
-class LabelCovariance(CovarianceConstructors, ABC):
+class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
     """A positive semi-definite matrix over ``n_labels`` labels.
 
     Make one with :meth:`identity`, :meth:`dense`, :meth:`low_rank`,
@@ -183,11 +183,6 @@ class LabelCovariance(CovarianceConstructors, ABC):
     @abstractmethod
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls(**state)
 
     def to_dense(self) -> Array:
         """Write out the whole matrix.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,19 +91,30 @@ def _refuse_first(bad: Array, table: Array, classes: Any, names: Any, also: str 
 def _checked_prior(class_prior: Any, classes: list[str] | None, n_classes: int) -> Array:
     if class_prior is None:
         return np.full(n_classes, 1.0 / n_classes)
-    prior = np.asarray(_in_class_order(class_prior, classes, n_classes), dtype=np.float64)
-    if prior.shape != (n_classes,):
-        raise ValueError(
-            f"class_prior has shape {prior.shape}; give one number for each of {n_classes} classes."
-        )
-    bad = np.flatnonzero(~np.isfinite(prior) | (prior < 0))
-    if len(bad):
-        name, weight = shown_name(classes, int(bad[0])), prior[bad[0]]
-        raise ValueError(f"class_prior of class {name} is {weight}; it must be a number >= 0.")
-    if not prior.any():
-        raise ValueError("class_prior is 0 for every class; at least one must be positive.")
+    names = [shown_name(classes, number) for number in range(n_classes)]
+    prior = checked_class_weights(_in_class_order(class_prior, classes, n_classes), names)
     prior = prior / prior.max()  # so that the sum of huge weights is finite
     return np.asarray(prior / prior.sum())
+
+
+def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
+    """Check weights of classes.
+
+    Raises ValueError if there are not as many, one is negative, infinite or NaN, or all are 0.
+    """
+    found: Array = np.asarray(weights, dtype=np.float64)
+    if found.shape != (len(names),):
+        raise ValueError(
+            f"class_prior has shape {found.shape}; give one number for each of {len(names)} classes."
+        )
+    bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
+    if len(bad):
+        raise ValueError(
+            f"class_prior of class {names[bad[0]]} is {found[bad[0]]}; it must be a number >= 0."
+        )
+    if not found.any():
+        raise ValueError("class_prior is 0 for every class; at least one must be positive.")
+    return found
 
 
 def _in_class_order(class_prior: Any, classes: list[str] | None, n_classes: int) -> Any:
