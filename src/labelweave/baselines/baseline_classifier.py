@@ -12,7 +12,7 @@ from labelweave.array_types import Array, PerRow
 from labelweave.estimators.base import CALLER, LabelClassifier
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import FactorScorer
-from labelweave.estimators.targets import read_targets
+from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import _fit_context, with_callbacks
@@ -80,7 +80,7 @@ class BaselineClassifier(LabelClassifier):
     def _read_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         features = self._read_features(X, reset=True)
         labels, self._form = read_targets(y)
-        self._check_lengths(features, labels)
+        check_lengths(len(features), len(labels))
         self._check_labels(labels)
         self.classes_ = self._form.classes
         self.trace_ = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from labelweave.array_types import Array
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import HasScorer, Scorer
-from labelweave.estimators.targets import check_lengths
 from labelweave.features import FeatureMatrix
 from labelweave.sklearn_compat import CallbackSupportMixin, _check_sample_weight
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
@@ -48,9 +47,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
             ensure_all_finite=False, accept_large_sparse=True,
         )  # fmt: skip
         return FeatureMatrix(checked, getattr(self, "feature_names_in_", None))
-
-    def _check_lengths(self, features: FeatureMatrix, labels: Sized) -> None:
-        check_lengths(len(features), len(labels))
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         """Check weights of rows, 1 where none are given."""

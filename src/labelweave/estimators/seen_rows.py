@@ -148,7 +148,7 @@ class TakesMoreRows:
         """
         features = self._read_features(X, reset=True)
         labels, form = read_targets(y, taxonomy_of(self.label_covariance))
-        self._check_lengths(features, labels)
+        check_lengths(len(features), len(labels))
         rows = SeenRows(features, labels, self._row_weights(sample_weight, features), form)
         entries = read_entry_weights(entry_weight, labels)
         self._seen = None

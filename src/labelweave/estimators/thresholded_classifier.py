@@ -16,6 +16,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.base import CALLER, LabelClassifier
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds, hold_out
+from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import dense_rows
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram.sources import (
@@ -82,10 +83,6 @@ class _Solved(Protocol):
     def result(self) -> SolverResult: ...
 
 
-class _Progress(Protocol):
-    def end_part(self) -> None: ...
-
-
 Fitted = TypeVar("Fitted")
 Solved = TypeVar("Solved", bound=_Solved)
 
@@ -94,7 +91,7 @@ _ROWS_AT_ONCE = 4096
 
 def fit_after(
     part: SolverResult | None,
-    progress: _Progress,
+    progress: FitProgress,
     fit: Callable[[], Solved],
     keep: Callable[[Solved], None],
 ) -> SolverResult:

@@ -30,7 +30,13 @@ from labelweave.estimators.label_graph.inputs import KernelInputs
 from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
 from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.targets import costs_by_label, read_entry_weights, read_targets, weights_of_entries
+from labelweave.estimators.targets import (
+    check_lengths,
+    costs_by_label,
+    read_entry_weights,
+    read_targets,
+    weights_of_entries,
+)
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
@@ -277,7 +283,7 @@ class LabelGraphClassifier(LabelGraphModel):
         """
         features = self._read_features(X, reset=True)
         labels, self._form = read_targets(y)
-        self._check_lengths(features, labels)
+        check_lengths(len(features), len(labels))
         self.classes_ = self._form.classes
         self._check_threshold()
         if self._learns_graph and self.max_rounds < 1:
