@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 from labelweave.array_types import Array
+from labelweave.model_files import StoredParameters
 
 
-class LabelCalibration:
+class LabelCalibration(StoredParameters):
     """A map from scores to probabilities, label by label, that a model file can keep."""
 
     def probabilities(self, scores: Array) -> Array:
@@ -24,12 +23,3 @@ class LabelCalibration:
             The probabilities.
         """
         raise NotImplementedError
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls(**state)
