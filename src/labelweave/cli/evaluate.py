@@ -22,9 +22,8 @@ def run(model: str, data: str, as_json: bool, **options: Any) -> None:
     rows = read_rows(loaded, data_rows.X, None)
     measured = measure(rows, truth_of(loaded, data_rows), source.unknown_labels, lambda words: None)
     metrics = measured.metrics
-    if measured.true_nodes is None:
-        counts = {"rows": len(rows), "labels": measured.outcomes.truth.n_labels}
-    else:
+    counts = {"rows": len(rows), "labels": measured.outcomes.truth.n_labels}
+    if measured.true_nodes is not None:
         counts = {"rows": len(measured.true_nodes), "classes": len(rows.label_names)}
     if isinstance(rows.classifier, LabelGraphClassifier):
         metrics |= {"proven_optimal": float(rows.classifier.predict_map(rows.X).proven.mean())}

@@ -14,7 +14,7 @@ import numpy as np
 from labelweave.cli.fit_words import tie_lines
 from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, short, size_of
 from labelweave.cli.model_rows import Model, open_model, scorer_of
-from labelweave.estimators import LabelGraphClassifier, TableModel
+from labelweave.estimators import LabelGraphClassifier
 from labelweave.facts import (
     CliqueFacts,
     FactorGeometry,
@@ -27,6 +27,7 @@ from labelweave.facts import (
     model_facts,
     parameter_words,
 )
+from labelweave.facts.model_facts import feature_names
 from labelweave.model_files import read_model_file
 from labelweave.model_files.safe_file import replacing_file
 
@@ -135,8 +136,7 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
         graph = classifier.label_graph_
         own = [number for number, clique in enumerate(graph.cliques) if column in clique]
         found["ties"] = [asdict(tie) for tie in clique_facts(graph, own)]
-    is_table = isinstance(model, TableModel)
-    names = model.feature_names_ if is_table else getattr(model, "feature_names_in_", None)
+    names = feature_names(model)
     if facts.factors is None:
         if not hasattr(classifier, "coef_"):
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,26 +63,23 @@ class RowBlock:
 def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]:
     """Read rows to predict, a table in chunks; those without names are numbered from zero."""
     size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(model.label_names_)))
-    for data, first in _chunks(model, path, source, size):
+    first = 0
+    for data in _chunks(model, path, source, size):
         ids = range(first, first + len(data)) if data.row_ids is None else data.row_ids.tolist()
+        first += len(data)
         for start in range(0, len(data), size):
             rows = slice(start, start + size)
             yield RowBlock(features_of(model, data.X[rows]), list(ids[rows]))
 
 
-def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterator[tuple[LabeledData, int]]:
-    first = 0
+def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterable[LabeledData]:
     if not isinstance(model, TableModel):
-        yield _read_matrix(model, path, source), 0
-        return
+        return [_read_matrix(model, path, source)]
     columns = _columns(model, path, source)
     known = model.columns.id  # which this table may lack
     if columns.id is None and known is not None and known in next(raw_tables(path, 1)).columns:
         columns = replace(columns, id=known)
-    columns = replace(columns, labels=None)
-    for data in iterate_table(path, columns, size):
-        yield data, first
-        first += len(data)
+    return iterate_table(path, replace(columns, labels=None), size)
 
 
 def _columns(model: TableModel, path: str, source: DataFlags) -> TableColumns:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, PerRow
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse, short
 from labelweave.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
@@ -158,7 +158,7 @@ def _one_class(classifier: Any, reject_below: float | None, number: str, block: 
     """Give the class of every row with its score or probability."""
     values = _numbers(classifier, number, block)
     decided = _classes(classifier, block, values, reject_below)
-    for name, (chosen, word), row in zip(block.ids, decided, values, strict=True):
+    for name, chosen, word, row in zip(block.ids, *decided, values, strict=True):
         yield {"id": name, "class": word, number: short(row[chosen])}
 
 
@@ -167,19 +167,17 @@ def _all_probabilities(classifier: Any, reject_below: float | None, block: RowBl
     names, values = list(map(str, classifier.label_names_)), _numbers(classifier, "probability", block)
     words: list[Record] = [{} for _ in block.ids]
     if has_one_class_a_row(classifier):
-        words = [{"class": word} for _, word in _classes(classifier, block, values, reject_below)]
+        words = [{"class": word} for word in _classes(classifier, block, values, reject_below)[1]]
     for name, word, row in zip(block.ids, words, values, strict=True):
         yield {"id": name} | word | {"probabilities": dict(zip(names, map(short, row), strict=True))}
 
 
 def _classes(
     classifier: Any, block: RowBlock, values: Array, reject_below: float | None
-) -> Iterator[tuple[int, str | None]]:
+) -> tuple[PerRow, PerRow]:
     """Give the number of every row's class, and its name; None where it is not probable enough."""
-    names = classifier.label_names_
     chosen = chosen_classes(classifier, values, lambda: classifier.predict(block.X))
-    is_unsure = np.zeros(len(chosen), bool)
+    words = classifier.label_names_[chosen].astype(object)
     if reject_below is not None:
-        is_unsure = rejected(values, confidence=reject_below)
-    for number, unsure in zip(chosen.tolist(), is_unsure.tolist(), strict=True):
-        yield number, None if unsure else str(names[number])
+        words[rejected(values, confidence=reject_below)] = None
+    return chosen, words

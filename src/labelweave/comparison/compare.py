@@ -87,12 +87,10 @@ def compare(
 
 
 def _named(estimators: Any) -> dict[str, Any]:
-    if isinstance(estimators, Mapping):
-        pairs = list(estimators.items())
-    elif isinstance(estimators, BaseEstimator):
-        pairs = [(None, estimators)]
-    else:
-        pairs = [one if isinstance(one, tuple) else (None, one) for one in estimators]
+    if isinstance(estimators, BaseEstimator):
+        estimators = [estimators]
+    given = estimators.items() if isinstance(estimators, Mapping) else estimators
+    pairs = [one if isinstance(one, tuple) else (None, one) for one in given]
     if not pairs:
         raise ValueError("No estimators were given; give at least one.")
     found: dict[str, Any] = {}

@@ -116,10 +116,9 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
             )
         check_lengths(rows_of(X), len(labels))
         self._form, self.classes_ = form, form.classes
-        if sample_weight is None:
-            return TrainingRows(X, y, labels, None)
-        column = np.zeros((len(labels), 1))
-        weights = _check_sample_weight(sample_weight, column, dtype=np.float64, ensure_non_negative=True)
+        weights, column = sample_weight, np.zeros((len(labels), 1))
+        if weights is not None:
+            weights = _check_sample_weight(weights, column, dtype=np.float64, ensure_non_negative=True)
         return TrainingRows(X, y, labels, weights)
 
     def _seed(self) -> int:

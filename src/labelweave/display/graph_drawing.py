@@ -71,19 +71,11 @@ def line_widths(graph: CliqueGraph) -> npt.NDArray[np.float64]:
     return np.asarray(_NARROWEST_LINE + (WIDEST_LINE - _NARROWEST_LINE) * shares)
 
 
-class Layout(NamedTuple):
-    """The places of nodes.
+def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> tuple[Floats, Floats]:
+    """Find places for names of some sizes, all in an edge, that fill at least some width and height.
 
-    places (k, 2): the middles of the nodes, in points from the lower left corner.
-    size (2,): the width and height that they take.
+    Returns the middles (nodes, 2) of the names, in points, and the width and height that they take.
     """
-
-    places: Floats
-    size: Floats
-
-
-def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> Layout:
-    """Find places for names of some sizes, all in an edge, that fill at least some width and height."""
     try:
         import networkx
     except ImportError:
@@ -92,11 +84,10 @@ def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> L
     graph.add_nodes_from(range(len(boxes)))
     graph.add_edges_from(edges)
     parts = [sorted(part) for part in networkx.connected_components(graph)]
-    found = _in_rows(
-        parts, [_component(networkx, graph.subgraph(part), part, boxes) for part in parts], boxes
-    )
-    stretch = np.maximum(1.0, least / found.size)
-    return Layout(found.places * stretch, found.size * stretch)
+    placed = [_component(networkx, graph.subgraph(part), part, boxes) for part in parts]
+    places, size = _in_rows(parts, placed, boxes)
+    stretch = np.maximum(1.0, least / size)
+    return places * stretch, size * stretch
 
 
 def _component(networkx: Any, graph: Any, nodes: list[int], boxes: Floats) -> Floats:
@@ -139,7 +130,7 @@ def _pushed_apart(places: Floats, boxes: Floats) -> Floats:
     return places
 
 
-def _in_rows(parts: list[list[int]], placed: list[Floats], boxes: Floats) -> Layout:
+def _in_rows(parts: list[list[int]], placed: list[Floats], boxes: Floats) -> tuple[Floats, Floats]:
     """Put components side by side, in rows about as wide as makes a picture of the wanted shape."""
     halves = [boxes[nodes] / 2 for nodes in parts]
     lows = np.array([(p - half).min(axis=0) for p, half in zip(placed, halves, strict=True)])
@@ -152,7 +143,7 @@ def _in_rows(parts: list[list[int]], placed: list[Floats], boxes: Floats) -> Lay
         # corners count downwards from the upper edge
         left, top = corner[0] + _BETWEEN / 2, whole[1] - corner[1] - _BETWEEN / 2
         places[nodes] = found + np.array([left - low[0], top - high[1]])
-    return Layout(places, whole)
+    return places, whole
 
 
 def _corners(sizes: Floats, width: float) -> Floats:
@@ -179,6 +170,8 @@ class GraphDrawing(NamedTuple):
     texts: their names as they are written.
     boxes (nodes, 2): widths and heights of the names, in points.
     lines: pairs of nodes, and the clique that each belongs to; the first nodes are the labels.
+    places (nodes, 2): their middles, in points from the lower left corner.
+    size (2,): the width and height that they take.
     font: the size of the names.
     """
 
@@ -187,7 +180,8 @@ class GraphDrawing(NamedTuple):
     texts: list[str]
     boxes: Floats
     lines: list[tuple[tuple[int, int], int]]
-    layout: Layout
+    places: Floats
+    size: Floats
     font: float
 
 
@@ -197,15 +191,15 @@ def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
     texts = [shortened(names[label], LONGEST_NAME) for label in labels]
     font = next((size for most, size in _FONTS if len(texts) <= most), _SMALL_FONT)
     boxes = _boxes(texts, hubs, font)
-    layout = lay_out([pair for pair, _ in lines], boxes, _SMALLEST)
-    return GraphDrawing(graph, labels, texts, boxes, lines, layout, font)
+    places, size = lay_out([pair for pair, _ in lines], boxes, _SMALLEST)
+    return GraphDrawing(graph, labels, texts, boxes, lines, places, size, font)
 
 
 def fitting_drawing(graph: CliqueGraph, names: Any, room: tuple[float, float]) -> GraphDrawing:
     """Find places for as many of the strongest cliques, which come first, as can be read in some room."""
     while True:
         drawing = graph_drawing(graph, names)
-        font = drawing.font * min(1.0, float((np.array(room) / drawing.layout.size).min()))
+        font = drawing.font * min(1.0, float((np.array(room) / drawing.size).min()))
         if font >= _LEAST_FONT or graph.n_cliques == 1:
             return drawing._replace(font=max(font, _LEAST_FONT))
         share = min(_MOST_CUT, (font / _LEAST_FONT) ** 2)  # the area that a drawing takes grows with it

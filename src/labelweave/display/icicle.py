@@ -111,16 +111,6 @@ class NodeTexts:
         """Measure the cells in points."""
         return (self.layout.bottom - self.layout.top) * size_in_points(self.ax)[1]
 
-    def thin_leaves(self) -> npt.NDArray[np.bool_]:
-        """Find the leaves that are too thin for text and have wrong rows."""
-        return self.layout.is_end & (self.heights() < _LINE_HEIGHT) & (self.wrong > 0)
-
-    def make_room_beside(self) -> None:
-        """Widen the axes' range so that names of thin leaves can stand on the right."""
-        width = size_in_points(self.ax)[0]
-        beside = min(_BESIDE_WIDTH, _BESIDE_SHARE * width)
-        self.ax.set_xlim(0, self.layout.n_columns * width / (width - beside))
-
     def write_inside(self, colors: Array) -> None:
         """Write into every cell what fits."""
         column = size_in_points(self.ax)[0] / float(np.ptp(self.ax.get_xlim()))
@@ -156,10 +146,14 @@ class NodeTexts:
     def _share(self, k: int) -> str:
         return f"{100 * self.wrong[k] / self.rows[k]:.0f} %" if self.rows[k] > 0 else ""
 
-    def write_beside(self) -> list[str]:
-        """Name thin leaves on the right, those with the most wrong rows, from top to bottom."""
-        thin = np.flatnonzero(self.thin_leaves())
-        height = size_in_points(self.ax)[1]
+    def write_beside(self) -> None:
+        """Name leaves too thin for text on the right, those with the most wrong rows, from top to bottom."""
+        thin = np.flatnonzero(self.layout.is_end & (self.heights() < _LINE_HEIGHT) & (self.wrong > 0))
+        if not len(thin):
+            return
+        width, height = size_in_points(self.ax)
+        beside = min(_BESIDE_WIDTH, _BESIDE_SHARE * width)
+        self.ax.set_xlim(0, self.layout.n_columns * width / (width - beside))
         most = max(1, int(height / _BESIDE_LINE))
         worst = thin[np.argsort(-self.wrong[thin], kind="stable")[:most]]
         places = 0.5 * (self.layout.top + self.layout.bottom)
@@ -167,7 +161,6 @@ class NodeTexts:
         gap = _BESIDE_LINE / height
         for k, at in zip(worst.tolist(), spread(places[worst], gap, 0.5 * gap, 1 - 0.5 * gap), strict=True):
             self._write_line(k, float(places[k]), float(at))
-        return [self.names[k] for k in worst]
 
     def _write_line(self, k: int, place: float, at: float) -> None:
         first, end = self.layout.columns[k] + 1.0, float(self.layout.n_columns)

@@ -142,15 +142,13 @@ class LabelGraphDisplay:
         """
         if ax is None:
             drawing = graph_drawing(self.graph, self.label_names)
-            size = drawing.layout.size + _MARGINS
+            size = drawing.size + _MARGINS
             self.ax_ = axes_of_size(*(size / 72))
         else:
             drawing = fitting_drawing(self.graph, self.label_names, size_in_points(ax))
             self.ax_, size = ax, np.array(size_in_points(ax))
         self.figure_ = self.ax_.figure
-        self.ax_.set(
-            xlim=(0.0, drawing.layout.size[0]), ylim=(0.0, drawing.layout.size[1]), xticks=[], yticks=[]
-        )
+        self.ax_.set(xlim=(0.0, drawing.size[0]), ylim=(0.0, drawing.size[1]), xticks=[], yticks=[])
         self.ax_.spines[:].set_visible(False)
         self._draw_lines(drawing)
         self._write_names(drawing)
@@ -165,7 +163,7 @@ class LabelGraphDisplay:
 
     def _draw_lines(self, drawing: GraphDrawing) -> None:
         widths = line_widths(drawing.graph)
-        signs, places = drawing.graph.signs, drawing.layout.places
+        signs, places = drawing.graph.signs, drawing.places
         self.lines_ = []
         for pair, clique in drawing.lines:
             color, style, _ = _KINDS[1 if signs is None else int(signs[clique])]
@@ -182,7 +180,7 @@ class LabelGraphDisplay:
         options["in_layout"] = False  # they are inside the axes, whose size they must not change
         self.texts_ = {
             label: self.ax_.text(*place, short_text(text, LONGEST_NAME), **options)
-            for label, place, text in zip(drawing.labels, drawing.layout.places, drawing.texts, strict=False)
+            for label, place, text in zip(drawing.labels, drawing.places, drawing.texts, strict=False)
         }
 
     def _explain(self, graph: CliqueGraph, columns: int) -> None:

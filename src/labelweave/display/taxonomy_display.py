@@ -238,9 +238,7 @@ class TaxonomyDisplay:
         texts = NodeTexts(self.ax_, layout, names, short, self.rows[layout.nodes], self.wrong[layout.nodes])
         heights = texts.heights()
         cells.set_linewidth(np.where(heights > 4.0, 0.8, np.where(heights > 1.5, 0.2, 0.0)))
-        if texts.thin_leaves().any():
-            texts.make_room_beside()
-            texts.write_beside()
+        texts.write_beside()
         texts.write_inside(cells.to_rgba(cells.get_array()))
 
 

@@ -51,9 +51,6 @@ def model_facts(model: Any) -> ModelFacts:
     """
     outer = model.classifier if isinstance(model, TableModel) else model
     inner = innermost(outer)
-    names = (
-        model.feature_names_ if isinstance(model, TableModel) else getattr(model, "feature_names_in_", None)
-    )
     support = getattr(inner, "support_", None)
     own: Plain = {"kernel": _kernel(inner), "steps": "rounds"} | _own(inner)
     return ModelFacts(
@@ -63,7 +60,7 @@ def model_facts(model: Any) -> ModelFacts:
         one_class_a_row=outer._form.kind != "labels",
         labels=[str(name) for name in outer.label_names_],
         features=getattr(outer, "n_features_in_", None),
-        feature_names=names is not None,
+        feature_names=feature_names(model) is not None,
         support_rows=None if support is None else len(support),
         fit=_fit(inner),
         thresholds=_thresholds(inner),
@@ -75,6 +72,11 @@ def model_facts(model: Any) -> ModelFacts:
         columns=_columns(model) if isinstance(model, TableModel) else None,
         **own,
     )
+
+
+def feature_names(model: Any) -> Any:
+    """Give the names of the features of a classifier, or of what a table becomes; None without."""
+    return getattr(model, "feature_names_" if isinstance(model, TableModel) else "feature_names_in_", None)
 
 
 def _columns(model: TableModel) -> Plain:

@@ -11,6 +11,7 @@ import numpy as np
 from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import ratios
 from labelweave.labels import Taxonomy
+from labelweave.metrics.label_sets import label_counts
 from labelweave.metrics.rankings import area_under_curve, per_line, transposed
 from labelweave.report.measured import Measured
 from labelweave.report.reported_rows import Outcomes
@@ -70,10 +71,7 @@ class LabelNumbers(Counts):
 def label_numbers(outcomes: Outcomes) -> LabelNumbers:
     """Count and divide."""
     truth = outcomes.truth
-    positive, observed = truth.positive_counts(), truth.observed_counts()
-    predicted, hits = (
-        np.bincount(m.indices, minlength=truth.n_labels) for m in (outcomes.counted, outcomes.hits)
-    )
+    hits, predicted, positive, observed = label_counts(truth, outcomes.predicted, np.ones(len(truth)))
     areas = per_line(*transposed(truth, outcomes.scores), area_under_curve)[0]
     return LabelNumbers(positive, predicted, hits, observed, areas)
 

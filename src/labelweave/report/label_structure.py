@@ -107,17 +107,13 @@ class LabelStructure:
         return [] if graph is None else graph.cliques[:_MOST_EDGES]
 
     @cached_property
-    def _geometry(self) -> FactorGeometry | None:
+    def geometry(self) -> FactorGeometry | None:
+        """The lengths and angles of labels, where they have factors."""
         return None if model_facts(self.classifier).factors is None else FactorGeometry(self.inner)
-
-    @property
-    def has_factors(self) -> bool:
-        """Whether labels have factors."""
-        return self._geometry is not None
 
     def neighbors(self, label: int) -> list[Tie]:
         """Find at most five labels whose weights in a model of two factors point most nearly the same way."""
-        if self._geometry is None or len(self._geometry.factors) != len(self.names):
+        if self.geometry is None or len(self.geometry.factors) != len(self.names):
             return []
-        found = self._geometry.similar(label, _MOST_NEIGHBORS)
+        found = self.geometry.similar(label, _MOST_NEIGHBORS)
         return [Tie(self.names[label], name, cosine) for name, cosine in found if cosine > 0]

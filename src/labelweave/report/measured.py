@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.base import ranking_offsets
+from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import chosen_classes, with_probabilities
 from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
@@ -133,7 +134,7 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     classes = known_classes(y, names, taxonomy, unknown)
     _check_length(rows, len(classes))
     known = np.flatnonzero(classes != None)  # noqa: E711
-    kept = ReportedRows(rows.classifier, rows.take(known), [""] * len(known), None)
+    kept = ReportedRows(rows.classifier, take_rows(rows.X, known), [""] * len(known), None)
     has_probabilities = hasattr(rows.classifier, "predict_proba")
     scores, _ = all_scores(kept, None, "predict_proba" if has_probabilities else "auto", on_progress)
     on_progress("measuring")

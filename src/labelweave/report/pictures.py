@@ -116,8 +116,8 @@ def graph_picture(graph: CliqueGraph, names: list[str]) -> Drawn | None:
         drawing = graph_drawing(strongest(graph, _MOST_CLIQUES), names)
     except ImportError:  # the table beside the picture says the same
         return None
-    width, height = drawing.layout.size + 2 * _GRAPH_MARGIN
-    x, y = (drawing.layout.places + _GRAPH_MARGIN).round(1).T
+    width, height = drawing.size + 2 * _GRAPH_MARGIN
+    x, y = (drawing.places + _GRAPH_MARGIN).round(1).T
     places = list(zip(x.tolist(), (height - y).round(1).tolist(), strict=True))
     lines = _lines(drawing, places, names)
     kinds = [kind for kind in _KINDS.values() if any(line.kind == kind for line in lines)]

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.decisions.label_scores import rows_of, score_blocks, take_rows
+from labelweave.decisions.label_scores import rows_of, score_blocks
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
+from labelweave.facts.model_facts import feature_names
 from labelweave.labels import LabelMatrix
 
 _LONGEST_CELL = 600
@@ -54,10 +55,6 @@ class ReportedRows:
         """The columns of text that features were made from."""
         return () if self.vectorizer is None else tuple(self.vectorizer.text)
 
-    def take(self, rows: Array) -> Any:
-        """Take rows in the features of the classifier."""
-        return take_rows(self.X, rows)
-
     def cells(self, row: int) -> list[tuple[str, str]]:
         """Give the columns that features were made from with their contents, long ones cut."""
         if self.frame is None:
@@ -84,8 +81,7 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
         features, own = model.vectorizer.transform(X), np.asarray(model.feature_names_)
         return ReportedRows(classifier, features, names, own, X, model.vectorizer)
     features = sp.csr_array(X) if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
-    inside = getattr(innermost(classifier), "feature_names_in_", None)
-    columns = getattr(classifier, "feature_names_in_", inside)
+    columns = getattr(classifier, "feature_names_in_", feature_names(innermost(classifier)))
     columns = None if columns is None else np.asarray(columns, dtype=np.str_)
     return ReportedRows(classifier, features, names, columns)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelweave.array_types import Array
+from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
 from labelweave.features import FeatureMatrix
 from labelweave.report.reported_rows import Outcomes, ReportedRows
@@ -137,7 +138,7 @@ class RowExamples:
         number, outcomes = int(self.outcomes.rows[row]), self.outcomes
         explained: list[Explanation | None] = [None] * len(labels)
         if self.linear.why_not is None:
-            features = self.rows.take(np.array([number]))
+            features = take_rows(self.rows.X, np.array([number]))
             explained = [self.linear.explain(features, int(outcomes.columns[label])) for label in labels]
         marks = self._marks(explained[0]) if len(explained) == 1 and explained[0] is not None else {}
         return Shown(

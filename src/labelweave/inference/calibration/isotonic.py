@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.arrays import panels
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import SigmoidCalibration, fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.model_files import storable
 
 _LOG_ODDS_BINS = np.linspace(-20.0, 20.0, 4001)
-_LABELS_AT_ONCE = 512
 
 
 @storable("IsotonicCalibration")
@@ -43,10 +41,8 @@ class IsotonicCalibration(LabelCalibration):
         """Compute the probability of every label; see :meth:`LabelCalibration.probabilities`."""
         result = np.empty(scores.shape)
         shared = np.flatnonzero(self.is_shared)
-        for part in panels(len(shared), _LABELS_AT_ONCE):
-            labels = shared[part]
-            log_odds = self.curves.slopes[labels] * scores[:, labels] + self.curves.intercepts[labels]
-            result[:, labels] = self._interpolated(len(self.starts) - 2, log_odds)
+        log_odds = self.curves.slopes[shared] * scores[:, shared] + self.curves.intercepts[shared]
+        result[:, shared] = self._interpolated(len(self.starts) - 2, log_odds)
         for label in np.flatnonzero(~self.is_shared).tolist():
             result[:, label] = self._interpolated(label, scores[:, label])
         return result

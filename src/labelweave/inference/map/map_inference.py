@@ -324,8 +324,7 @@ def _checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         raise ValueError(
             f"costs is {costs!r}; give a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."
         )
-    false_positive, false_negative = (_written_out(cost, shape) for cost in costs)
-    return false_positive, false_negative
+    return _written_out(costs[0], shape), _written_out(costs[1], shape)
 
 
 def _written_out(costs: Any, shape: tuple[int, ...]) -> Floats:
