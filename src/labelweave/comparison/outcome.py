@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import t as student
 
-Array = npt.NDArray[np.float64]
+from labelweave.array_types import Floats
+
 _COLUMNS = {
     "difference": "mean",
     "low": "low",
@@ -49,7 +49,7 @@ class Comparison:
     reference: the model with which others are compared.
     """
 
-    values: dict[str, dict[str, Array]]
+    values: dict[str, dict[str, Floats]]
     test_share: float
     reference: str
 

@@ -190,7 +190,8 @@ def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
     labels, lines, hubs = _nodes_and_lines(graph)
     texts = [shortened(names[label], LONGEST_NAME) for label in labels]
     font = next((size for most, size in _FONTS if len(texts) <= most), _SMALL_FONT)
-    boxes = _boxes(texts, hubs, font)
+    sizes = [np.array([letters_across(text), 1.0]) * _LETTER * font + _PADDING for text in texts]
+    boxes = np.array(sizes + [_PADDING] * hubs)
     places, size = lay_out([pair for pair, _ in lines], boxes, _SMALLEST)
     return GraphDrawing(graph, labels, texts, boxes, lines, places, size, font)
 
@@ -220,8 +221,3 @@ def _nodes_and_lines(graph: CliqueGraph) -> tuple[list[int], list[tuple[tuple[in
             lines += [((node, len(labels) + hubs), number) for node in nodes]
             hubs += 1
     return labels, lines, hubs
-
-
-def _boxes(texts: list[str], hubs: int, font: float) -> Floats:
-    sizes = [np.array([letters_across(text), 1.0]) * _LETTER * font + _PADDING for text in texts]
-    return np.array(sizes + [_PADDING] * hubs)

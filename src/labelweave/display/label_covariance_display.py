@@ -29,12 +29,6 @@ _WEAK = 0.25  # correlations that are all below this get a scale of their own
 _MOST_WRITTEN = 12  # labels up to which the numbers are written into the cells
 
 
-def new_axes(n_labels: int) -> Any:
-    """Make axes in a new figure, larger for more labels."""
-    side = min(max(4.5, 3.0 + 0.11 * n_labels), 10.0)
-    return axes_of_size(side * 1.15, side)
-
-
 def _cell_size(ax: Any, n_labels: int) -> float:
     """Give the side of a label's cell in points, or a little more before the figure is laid out."""
     return max(1.0, min(size_in_points(ax))) / max(1, n_labels)
@@ -246,7 +240,8 @@ class LabelCovarianceDisplay:
             Whether to explain the colours.
         """
         owned = ax is None
-        self.ax_ = new_axes(len(self.matrix)) if ax is None else ax
+        side = min(max(4.5, 3.0 + 0.11 * len(self.matrix)), 10.0)  # inches
+        self.ax_ = axes_of_size(side * 1.15, side) if ax is None else ax
         self.figure_ = self.ax_.figure
         limit = self._limit() if limit is None else limit
         together = max(1, math.ceil(_LEAST_SQUARE / _cell_size(self.ax_, len(self.matrix))))
