@@ -63,10 +63,10 @@ def _give(group, first, target):
 
 
 @njit(**LOOP)
-def _sweep_group(kernel, every, inverses, slopes, beta, lower, upper, moved, total):
+def _sweep_group(kernel, every, inverses, gradients, beta, lower, upper, moved, total):
     """Take the best step of every variable of a group once; return the gain.
 
-    ``slopes`` are those at the start of the visit, ``total`` is scratch.
+    ``gradients`` are those at the start of the visit, ``total`` is scratch.
     """
     gain = 0.0
     for row in range(len(kernel)):
@@ -74,10 +74,10 @@ def _sweep_group(kernel, every, inverses, slopes, beta, lower, upper, moved, tot
         add_rows(moved, every, kernel[row], 0, len(every), total)
         part = total[0] * 0
         for place in range(WIDTH):
-            slope, old = slopes[row, place] - total[place], beta[row, place]
-            new = min(max(old + slope * inverses[row], lower[row, place]), upper[row, place])
+            gradient, old = gradients[row, place] - total[place], beta[row, place]
+            new = min(max(old + gradient * inverses[row], lower[row, place]), upper[row, place])
             step = new - old
-            part += step * slope
+            part += step * gradient
             beta[row, place] = new
             moved[row, place] += step
         gain += part
@@ -92,16 +92,16 @@ def ascend_block(kernel, targets, scores, beta, lower, upper, moved, most_sweeps
     """
     size = len(kernel)
     groups = np.empty((5, size, WIDTH), kernel.dtype)
-    slopes, group_beta, group_moved = groups[0], groups[1], groups[2]
+    gradients, group_beta, group_moved = groups[0], groups[1], groups[2]
     group_lower, group_upper = groups[3], groups[4]
     every, total = np.arange(size), np.empty(WIDTH, kernel.dtype)
     inverses = np.empty(size, kernel.dtype)
     for row in range(size):
         inverses[row] = 1 / max(kernel[row, row], kernel.dtype.type(_SMALLEST))
     for first in range(0, targets.shape[1], WIDTH):
-        _take(targets, first, slopes)
+        _take(targets, first, gradients)
         _take(scores, first, group_moved)
-        slopes -= group_moved
+        gradients -= group_moved
         _take(beta, first, group_beta)
         _take(lower, first, group_lower)
         _take(upper, first, group_upper)
@@ -109,7 +109,7 @@ def ascend_block(kernel, targets, scores, beta, lower, upper, moved, most_sweeps
         first_gain = 0.0
         for _ in range(most_sweeps):
             gain = _sweep_group(
-                kernel, every, inverses, slopes, group_beta, group_lower, group_upper, group_moved, total
+                kernel, every, inverses, gradients, group_beta, group_lower, group_upper, group_moved, total
             )
             first_gain = max(first_gain, gain)
             if gain <= _SETTLED * first_gain:
@@ -119,17 +119,17 @@ def ascend_block(kernel, targets, scores, beta, lower, upper, moved, most_sweeps
 
 
 @njit(**LOOP)
-def _visit_coupled_row(norm, covariance, slopes, beta, lower, upper, spread):
+def _visit_coupled_row(norm, covariance, gradients, beta, lower, upper, spread):
     """Take the steps of one row, label by label; write R times them to ``spread``, return the gain."""
     spread[:] = 0
     gain = 0.0
     for label in range(len(beta)):
-        slope, old = slopes[label] - norm * spread[label], beta[label]
+        gradient, old = gradients[label] - norm * spread[label], beta[label]
         curvature = max(norm * covariance[label, label], covariance.dtype.type(_SMALLEST))
-        new = min(max(old + slope / curvature, lower[label]), upper[label])
+        new = min(max(old + gradient / curvature, lower[label]), upper[label])
         step = new - old
         if step != 0:
-            gain += step * slope
+            gain += step * gradient
             beta[label] = new
             for other in range(len(beta)):
                 spread[other] += step * covariance[label, other]
@@ -147,7 +147,7 @@ def ascend_coupled_block(kernel, targets, scores, beta, lower, upper, moved, mos
     groups = np.zeros((n_groups, size, WIDTH), kernel.dtype)
     every = np.arange(size)
     total = np.empty(n_groups * WIDTH, kernel.dtype)
-    slopes, spread = np.empty(n_labels, kernel.dtype), np.empty(n_labels, kernel.dtype)
+    gradients, spread = np.empty(n_labels, kernel.dtype), np.empty(n_labels, kernel.dtype)
     first_gain = 0.0
     for _ in range(most_sweeps):
         gain = 0.0
@@ -157,9 +157,9 @@ def ascend_coupled_block(kernel, targets, scores, beta, lower, upper, moved, mos
                 part = total[group * WIDTH : (group + 1) * WIDTH]
                 add_rows(groups[group], every, kernel[row], 0, size, part)
             for label in range(n_labels):
-                slopes[label] = targets[row, label] - scores[row, label] - total[label]
+                gradients[label] = targets[row, label] - scores[row, label] - total[label]
             gain += _visit_coupled_row(
-                kernel[row, row], covariance, slopes, beta[row], lower[row], upper[row], spread
+                kernel[row, row], covariance, gradients, beta[row], lower[row], upper[row], spread
             )
             for label in range(n_labels):
                 groups[label // WIDTH, row, label % WIDTH] += spread[label]

@@ -18,6 +18,10 @@ from typing import Any
 
 import numba
 
+LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
+# For loops that only other loops call: what Python needs to call one takes half of the time of compiling.
+INNER = LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 
 def njit(**options: Any) -> Callable[[Any], Any]:
     """Make the decorator that compiles a loop; the options are Numba's."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave._loops.compiling import njit
-
-LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
+from labelweave._loops.compiling import LOOP, njit
 
 
 @njit(**LOOP)

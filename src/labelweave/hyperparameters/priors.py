@@ -125,21 +125,20 @@ def shaped(kernel: Kernel | None, theta: Array) -> Kernel | None:
     return None if kernel is None else kernel.with_log_parameters(theta)
 
 
+@dataclass(eq=False)
 class GivenCovariance(PriorFamily):
     """``v K ⊗ R`` with R given; the kernel is where the search starts, None for a given matrix."""
 
     log_scales = slice(1)
 
-    def __init__(
-        self,
-        kernel: Kernel | None,
-        covariance: LabelCovariance,
-        start_scale: float,
-        intercept_variance: float,
-    ) -> None:
-        self.kernel, self.covariance, self.intercept_variance = kernel, covariance, intercept_variance
-        start = np.concatenate([[np.log(start_scale)], shape_start(kernel)])
-        self._lay_out(["scale", *shape_names(kernel)], start)
+    kernel: Kernel | None
+    covariance: LabelCovariance
+    start_scale: float
+    intercept_variance: float
+
+    def __post_init__(self) -> None:
+        start = np.concatenate([[np.log(self.start_scale)], shape_start(self.kernel)])
+        self._lay_out(["scale", *shape_names(self.kernel)], start)
 
     def prior(self, theta: Array) -> ScorePrior:
         scaled = self.covariance.scaled(float(np.exp(theta[0])))
@@ -199,33 +198,32 @@ class NodeGroups:
         return cls(np.zeros(n_nodes, np.intp), [""])
 
 
+@dataclass(eq=False)
 class TiedPriors(PriorFamily):
     """Priors with a scale a group of nodes and a kernel shape a group of nodes.
 
     membership (L, P): phi: which nodes each label lies under; the identity for flat classes.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | None,
-        membership: Any,
-        scales: NodeGroups,
-        shapes: NodeGroups,
-        start_scale: float,
-        intercept_variance: float,
-    ) -> None:
-        self.kernel, self.membership = kernel, sp.csc_array(membership, dtype=np.float64)
-        parameters = shape_names(kernel)
+    kernel: Kernel | None
+    membership: Any
+    scales: NodeGroups
+    shapes: NodeGroups
+    start_scale: float
+    intercept_variance: float
+
+    def __post_init__(self) -> None:
+        self.membership = sp.csc_array(self.membership, dtype=np.float64)
+        parameters, shape = shape_names(self.kernel), shape_start(self.kernel)
         if not parameters:  # nothing to tell shapes apart
-            shapes = NodeGroups.of_everything(len(scales.of_node))
-        self.scales, self.shapes, self.intercept_variance = scales, shapes, intercept_variance
+            self.shapes = NodeGroups.of_everything(len(self.scales.of_node))
         self.ties_labels = bool((np.diff(self.membership.indptr) > 1).any())
-        self.n_shape, self.n_scales = len(parameters), len(scales.names)
+        self.n_shape, self.n_scales = len(parameters), len(self.scales.names)
         self.log_scales = slice(self.n_scales)
-        names = [_named("scale", group) for group in scales.names]
-        names += [_named(parameter, group) for group in shapes.names for parameter in parameters]
-        start = np.full(self.n_scales, np.log(start_scale))
-        self._lay_out(names, np.concatenate([start, np.tile(shape_start(kernel), len(shapes.names))]))
+        names = [_named("scale", group) for group in self.scales.names]
+        names += [_named(parameter, group) for group in self.shapes.names for parameter in parameters]
+        start = np.full(self.n_scales, np.log(self.start_scale))
+        self._lay_out(names, np.concatenate([start, np.tile(shape, len(self.shapes.names))]))
 
     def _variances(self, theta: Array) -> Array:
         return np.exp(theta[: self.n_scales])[self.scales.of_node]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
 
+@dataclass(eq=False)
 class RidgePriors(PriorFamily):
     """One kernel for all labels, and one lambda.
 
@@ -51,19 +52,15 @@ class RidgePriors(PriorFamily):
     every label: the hyper-parameters are lambda and those of K, while c, the constant feature, is given.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel | None,
-        regularization: float,
-        constant: float,
-        n_labels: int,
-        *,
-        ties_labels: bool,
-    ) -> None:
-        self.kernel, self.constant, self.n_labels = kernel, constant, n_labels
-        self.ties_labels = ties_labels
-        start = np.concatenate([[np.log(regularization)], shape_start(kernel)])
-        self._lay_out(["regularization", *shape_names(kernel)], start)
+    kernel: Kernel | None
+    regularization: float
+    constant: float
+    n_labels: int
+    ties_labels: bool = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        start = np.concatenate([[np.log(self.regularization)], shape_start(self.kernel)])
+        self._lay_out(["regularization", *shape_names(self.kernel)], start)
 
     def kernel_at(self, theta: Array) -> Kernel | None:
         """Give the kernel; None for a kernel matrix that was given."""

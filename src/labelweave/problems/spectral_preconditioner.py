@@ -129,6 +129,7 @@ def _rank_one(diagonal: Array, sums: Array, ties: Array) -> tuple[Array, Array]:
     return side, ties / (1.0 + ties * (sums[:, None] * side).sum(axis=0))
 
 
+@dataclass(eq=False)
 class SpectralPreconditioner:
     """The preconditioner, for one kernel matrix that all labels share.
 
@@ -136,19 +137,18 @@ class SpectralPreconditioner:
     intercept_variance: s, the variance of independent intercepts; ``s I - c R`` is positive semi-definite.
     """
 
-    def __init__(
-        self,
-        bases: list[RowBasis],
-        modes: LabelModes,
-        constant: float,
-        intercept_variance: float,
-        workers: Workers,
-    ) -> None:
-        self.bases, self.modes, self.workers = bases, modes, workers
-        self.rest = intercept_variance * modes.left - constant * modes.right
+    bases: list[RowBasis]
+    modes: LabelModes
+    constant: float
+    intercept_variance: float
+    workers: Workers
+
+    def __post_init__(self) -> None:
+        modes = self.modes
+        self.rest = self.intercept_variance * modes.left - self.constant * modes.right
         # what the intercepts add to Z^T K Z beyond c ties the modes; its row sums bound it
         ties = np.abs(modes.left.T @ self.rest).sum(axis=1)
-        self.weights = [_Weights(basis, modes.values, ties) for basis in bases]
+        self.weights = [_Weights(basis, modes.values, ties) for basis in self.bases]
 
     def apply(self, residual: Array, image: Array) -> tuple[Array, Array]:
         """Compute ``M^-1 r`` and ``K M^-1 r``, all of shape (n, groups, L)."""

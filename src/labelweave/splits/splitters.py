@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit
+from sklearn.model_selection import BaseShuffleSplit, KFold
 from sklearn.utils import indexable
 
 from labelweave.array_types import Array
@@ -24,7 +24,7 @@ from labelweave.splits.stratification import (
 _TEST_SHARE = 0.25
 
 
-class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
+class IterativeStratifiedKFold(KFold):  # type: ignore[misc]
     """Folds in which every label is about as frequent as in all rows.
 
     Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1) shares out the rows of the
@@ -66,16 +66,8 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
     def __init__(
         self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None, order: int = 1
     ) -> None:
-        if not isinstance(shuffle, bool | np.bool_):
-            raise ValueError(f"shuffle is {shuffle!r}; it is True or False.")
-        if random_state is not None and not shuffle:
-            raise ValueError(
-                f"random_state={random_state!r} has no use with shuffle=False; set shuffle=True."
-            )
+        super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
         check_order(order)
-        self.n_splits: int = checked_count(n_splits, 2)
-        self.shuffle: bool = shuffle
-        self.random_state: Any = random_state
         self.order: int = order
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
@@ -114,10 +106,6 @@ class IterativeStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
         folds = row_parts(columns, sizes, n_rows % parts, shares, generator)
         for fold in range(parts):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Tell the number of folds; see :meth:`sklearn.model_selection.KFold.get_n_splits`."""
-        return self.n_splits
 
 
 class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
@@ -165,7 +153,7 @@ class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
     ) -> None:
         check_order(order)
         super().__init__(
-            checked_count(n_splits, 1), test_size=test_size, train_size=train_size, random_state=random_state
+            checked_count(n_splits), test_size=test_size, train_size=train_size, random_state=random_state
         )
         self.order: int = order
 

@@ -147,10 +147,10 @@ def train_and_test_rows(
     return train, test
 
 
-def checked_count(n_splits: Any, least: int) -> int:
+def checked_count(n_splits: Any) -> int:
     """Read a number of splits; refuse what is no whole number, or too small."""
-    if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or int(n_splits) < least:
-        raise ValueError(f"n_splits is {n_splits!r}; it is a whole number, {least} or more.")
+    if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or int(n_splits) < 1:
+        raise ValueError(f"n_splits is {n_splits!r}; it is a whole number, 1 or more.")
     return int(n_splits)
 
 

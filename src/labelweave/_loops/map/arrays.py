@@ -15,12 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labelweave._loops import compiling
 from labelweave.array_types import Floats
 
-LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
-# For loops that only other loops call: what Python needs to call one takes half of the time of compiling.
-# They make views of arrays that their callers hold, and count no references.
-INNER = LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+# Inner loops make views of arrays that their callers hold, and count no references.
+INNER = compiling.INNER | {"_nrt": False}
 # Loops that are called in one place become part of their caller, and are not compiled by themselves.
 SINGLE = INNER | {"inline": "always"}
 

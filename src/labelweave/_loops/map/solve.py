@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave._loops.compiling import njit
-from labelweave._loops.map.arrays import INNER, LOOP, SINGLE
+from labelweave._loops.compiling import LOOP, njit
+from labelweave._loops.map.arrays import INNER, SINGLE
 from labelweave._loops.map.dead_ends import decide, queue_label
 from labelweave._loops.map.elimination import choose_states, pass_down, pass_up
 from labelweave._loops.map.labelings import score_labels

@@ -17,10 +17,6 @@ import numpy.typing as npt
 
 from labelweave.array_types import Floats
 
-LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
-# for loops that only other loops call: what Python needs to call one takes half of the time of compiling
-INNER = LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
 Integers = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.int8]
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave._loops.compiling import njit
-from labelweave._loops.structured.arrays import INNER, LOOP
+from labelweave._loops.compiling import INNER, LOOP, njit
 
 
 @njit(**INNER)

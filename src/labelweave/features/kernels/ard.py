@@ -54,15 +54,9 @@ class ARDKernel(Kernel):
         logarithms: npt.NDArray[np.float64] = np.log(np.append(float(self.gamma), weights))
         return logarithms
 
-    def with_log_parameters(self, theta: npt.ArrayLike) -> Self:
-        """Make the same kernel with other parameters; see :meth:`Kernel.with_log_parameters`."""
-        with np.errstate(over="ignore"):
-            values = np.exp(np.asarray(theta, np.float64))
-        if values.shape != (len(self.parameter_names()),):
-            raise ValueError(
-                f"theta has shape {values.shape}, but the kernel has {len(self.parameter_names())}."
-            )
-        return type(self)(float(values[0]), None if self.weights is None else values[1:])
+    def _with_values(self, values: dict[str, float]) -> Self:
+        gamma, *weights = values.values()
+        return type(self)(gamma, None if self.weights is None else np.array(weights))
 
     def _scaled(self, rows: FeatureMatrix, columns: FeatureMatrix) -> tuple[FeatureMatrix, FeatureMatrix]:
         """Scale the features so that the kernel is an RBF kernel of width 1 / gamma."""

@@ -165,9 +165,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
             )
         with np.errstate(over="ignore"):
             values = [float(value) for value in np.exp(logarithms)]
-        other: Self = clone(self)
-        other.set_params(**dict(zip(names, values, strict=True)))
-        return other
+        return self._with_values(dict(zip(names, values, strict=True)))
 
     def resolved(self, features: FeatureMatrix) -> Kernel:
         """Make numbers of the parameters that are to be found from data.
@@ -236,6 +234,12 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
 
     def _parameter_names(self) -> list[str]:
         return []
+
+    def _with_values(self, values: dict[str, float]) -> Self:
+        """Make the same kernel with other values of ``_parameter_names``."""
+        other: Self = clone(self)
+        other.set_params(**values)
+        return other
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         """Compute new arrays, one for each of ``_parameter_names``."""

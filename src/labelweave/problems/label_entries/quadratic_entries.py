@@ -11,6 +11,7 @@ is made.  b < 1 is for labels of which only positive ones are known (absent mean
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +25,7 @@ from labelweave.features.sparse_products import SparseProducts
 from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 
 
+@dataclass(eq=False)
 class QuadraticEntries:
     """The loss.
 
@@ -34,21 +36,18 @@ class QuadraticEntries:
 
     is_quadratic = True
 
-    def __init__(
-        self,
-        positives: SparseProducts,
-        row_weights: Array,
-        column_weights: Array,
-        background: float,
-        workers: Workers,
-    ) -> None:
-        self.shape = positives.shape
-        self.row_weights, self.column_weights = row_weights, column_weights
-        self.background, self.workers = background, workers
-        self.positives = positives.with_values(np.ones(positives.nnz, row_weights.dtype))
-        self.weighted = positives.with_values(column_weights[positives.indices])
-        self._constants = 0.5 * self.weighted.matmul(np.ones((self.shape[1], 1), row_weights.dtype))[:, 0]
-        self.has_uniform_curvature = background == 1.0 and bool((column_weights == 1).all())
+    positives: SparseProducts
+    row_weights: Array
+    column_weights: Array
+    background: float
+    workers: Workers
+
+    def __post_init__(self) -> None:
+        self.shape, dtype = self.positives.shape, self.row_weights.dtype
+        self.weighted = self.positives.with_values(self.column_weights[self.positives.indices])
+        self.positives = self.positives.with_values(np.ones(self.positives.nnz, dtype))
+        self._constants = 0.5 * self.weighted.matmul(np.ones((self.shape[1], 1), dtype))[:, 0]
+        self.has_uniform_curvature = self.background == 1.0 and bool((self.column_weights == 1).all())
 
     @classmethod
     def from_pattern(

@@ -8,6 +8,7 @@ of the squared norms of its three parities: the two labels' own, and that of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ _NUMBERS_AT_ONCE = 16_000_000  # moments held in memory, 128 MB
 Problem = TypeVar("Problem", bound=Any)
 
 
+@dataclass(eq=False)
 class GrowingMargin(Generic[Problem]):
     """What clique generation asks for: the problem of every graph, and the cliques that come next.
 
@@ -31,27 +33,22 @@ class GrowingMargin(Generic[Problem]):
     measure: gives the loss of a model on held-out rows.
     """
 
-    def __init__(
-        self,
-        n_labels: int,
-        state_problem: Callable[[CliqueGraph, RoundPenalty], Problem],
-        per_round: int,
-        clique_size: int,
-        measure: Callable[[Problem, Any], float] = lambda problem, point: float("nan"),
-    ) -> None:
-        self.n_labels, self.per_round, self.clique_size = n_labels, per_round, clique_size
-        self._state_problem, self._measure = state_problem, measure
-        self._last: tuple[tuple[Cliques, ...], Problem] | None = None
+    n_labels: int
+    state_problem: Callable[[CliqueGraph, RoundPenalty], Problem]
+    per_round: int
+    clique_size: int
+    measure: Callable[[Problem, Any], float] = lambda problem, point: float("nan")
+    _last: tuple[tuple[Cliques, ...], Problem] | None = field(default=None, init=False)
 
     def at(self, rounds: tuple[Cliques, ...]) -> Problem:
         """Give the problem of a graph; the last one is kept."""
         if self._last is None or self._last[0] != rounds:
-            self._last = rounds, self._state_problem(*round_graph(self.n_labels, rounds))
+            self._last = rounds, self.state_problem(*round_graph(self.n_labels, rounds))
         return self._last[1]
 
     def held_out_loss(self, rounds: tuple[Cliques, ...], point: Any) -> float:
         """Measure a model on the rows that are held out."""
-        return self._measure(self.at(rounds), point)
+        return self.measure(self.at(rounds), point)
 
     def propose(self, rounds: tuple[Cliques, ...], point: Any) -> Proposal:
         """Find the cliques of highest score that are not in the graph."""
