@@ -111,10 +111,10 @@ def _forms(features: Any, dtype: Any, workers: Any) -> dict[str, _Form]:
     from labelweave.features.gram import (
         FeatureGram,
         LowRankGram,
-        Pivoting,
         SparseFeatureGram,
         StoredGram,
         StreamedGram,
+        incomplete_cholesky,
     )
     from labelweave.features.gram.sources import KernelSource
 
@@ -125,7 +125,7 @@ def _forms(features: Any, dtype: Any, workers: Any) -> dict[str, _Form]:
         "kept": _built(lambda: StoredGram.from_source(source, 0.0, dtype, workers), of_matrix),
         "computed anew": _built(lambda: StreamedGram(source, 0.0, dtype, workers), of_matrix),
         "low rank": _built(
-            lambda: LowRankGram.from_source(source, 0.0, dtype, workers, Pivoting(_RANK)),
+            lambda: LowRankGram(incomplete_cholesky(source, _RANK, workers), 0.0, dtype, workers),
             4.0 * n * min(_RANK, d),
         ),
     }

@@ -11,7 +11,6 @@ from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import (
     FeatureGram,
     LowRankGram,
-    Pivoting,
     SparseFeatureGram,
     StoredGram,
     StreamedGram,
@@ -49,12 +48,9 @@ def _sparse_feature(kernel, features, constant, dtype, workers):
     return SparseFeatureGram(features, constant, dtype, workers)
 
 
-def _full_rank(order):
-    def make(kernel, features, constant, dtype, workers):
-        source, pivoting = KernelSource(kernel, features), Pivoting(len(features), order)
-        return LowRankGram(incomplete_cholesky(source, pivoting, workers), constant, dtype, workers)
-
-    return make
+def _full_rank(kernel, features, constant, dtype, workers):
+    incomplete = incomplete_cholesky(KernelSource(kernel, features), len(features), workers)
+    return LowRankGram(incomplete, constant, dtype, workers)
 
 
 FORMS = {
@@ -66,8 +62,7 @@ FORMS = {
     "precomputed, streamed": (_precomputed(False), RBFKernel(0.3)),
     "features": (_feature, LinearKernel()),
     "sparse features": (_sparse_feature, LinearKernel()),
-    "full rank, random pivots": (_full_rank("random"), RBFKernel(0.3)),
-    "full rank, greedy pivots": (_full_rank("greedy"), RBFKernel(0.3)),
+    "full rank": (_full_rank, RBFKernel(0.3)),
 }
 
 

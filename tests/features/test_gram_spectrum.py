@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
-from labelweave.features.gram import FeatureGram, Pivoting, StoredGram, StreamedGram, incomplete_cholesky
+from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram, incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource
 from labelweave.features.gram.spectrum import (
     feature_spectrum,
@@ -101,7 +101,7 @@ def test_feature_spectra_of_any_rank(n, d, rank, scale, seed):
 @pytest.mark.parametrize(("n", "rank"), [(1, 4), (3, 10), (150, 4), (150, 70), (150, 150), (150, 400)])
 def test_an_incomplete_factor_leaves_a_semidefinite_rest(n, rank, gamma, dtype):
     gram = _stored(_rows(n), gamma, dtype=dtype)
-    factor = incomplete_cholesky(gram, Pivoting(rank), Workers()).factor
+    factor = incomplete_cholesky(gram, rank, Workers()).factor
     assert factor.dtype == dtype
     factor = factor.astype(np.float64)
     assert factor.shape[1] <= min(n, rank)
@@ -114,7 +114,7 @@ def test_an_incomplete_factor_leaves_a_semidefinite_rest(n, rank, gamma, dtype):
 
 def test_an_incomplete_factor_stops_where_nothing_is_left():
     gram = _stored(_rows(200, repeated=True))
-    factor = incomplete_cholesky(gram, Pivoting(200), Workers()).factor
+    factor = incomplete_cholesky(gram, 200, Workers()).factor
     assert factor.shape[1] <= 60  # 40 different rows
     np.testing.assert_allclose(factor @ factor.T, gram.table, atol=1e-6)
 

@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
-from labelweave.features.gram import LowRankGram, Pivoting, incomplete_cholesky
+from labelweave.features.gram import LowRankGram, incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
-
-ORDERS = ["random", "greedy"]
 
 
 def _features(n, d=3, seed=0, copies=1):
@@ -18,17 +16,16 @@ def _features(n, d=3, seed=0, copies=1):
     return FeatureMatrix(np.repeat(X, copies, axis=0)[:n])
 
 
-def _low_rank(features, pivoting, *, kernel=None, constant=0.0, dtype=np.float64, workers=None):
+def _low_rank(features, rank, *, kernel=None, constant=0.0, dtype=np.float64, workers=None):
     source = KernelSource(kernel or RBFKernel(0.5), features)
     workers = workers or Workers()
-    return LowRankGram(incomplete_cholesky(source, pivoting, workers), constant, dtype, workers)
+    return LowRankGram(incomplete_cholesky(source, rank, workers), constant, dtype, workers)
 
 
 def _written_out(gram):
     return gram.product(np.eye(gram.n_rows))
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @settings(deadline=None, max_examples=25)
 @given(
     n=st.sampled_from([1, 2, 10, 90]),
@@ -36,12 +33,10 @@ def _written_out(gram):
     copies=st.sampled_from([1, 4]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_the_factor_is_that_of_the_active_rows(order, n, rank, copies, seed):
+def test_the_factor_is_that_of_the_active_rows(n, rank, copies, seed):
     features = _features(n, copies=copies, seed=seed)
     K = RBFKernel(0.5).block(features, features)
-    found = incomplete_cholesky(
-        KernelSource(RBFKernel(0.5), features), Pivoting(rank, order, seed=seed), Workers()
-    )
+    found = incomplete_cholesky(KernelSource(RBFKernel(0.5), features), rank, Workers(), seed)
     rows, G = found.active_rows, found.factor
     assert G.shape == (n, len(rows))
     assert len(rows) <= min(rank, n)
@@ -54,12 +49,11 @@ def test_the_factor_is_that_of_the_active_rows(order, n, rank, copies, seed):
     assert (found.left[rows] == 0).all()
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rank", [1, 7, 50])
 @pytest.mark.parametrize("constant", [0.0, 2.0])
-def test_the_diagonal_is_the_true_one_and_the_matrix_positive(order, rank, constant):
+def test_the_diagonal_is_the_true_one_and_the_matrix_positive(rank, constant):
     features = _features(120)
-    gram = _low_rank(features, Pivoting(rank, order), kernel=LinearKernel(), constant=constant)
+    gram = _low_rank(features, rank, kernel=LinearKernel(), constant=constant)
     matrix = _written_out(gram)
     norms = features.squared_norms() + constant
     np.testing.assert_allclose(matrix.diagonal(), norms, rtol=1e-12)
@@ -70,40 +64,26 @@ def test_the_diagonal_is_the_true_one_and_the_matrix_positive(order, rank, const
     np.testing.assert_allclose(gram.columns(which), matrix[:, which], atol=1e-12)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_matrix_of_low_rank_is_found_exactly_and_no_column_wasted(order):
+def test_a_matrix_of_low_rank_is_found_exactly_and_no_column_wasted():
     features = _features(200, d=4)
-    gram = _low_rank(features, Pivoting(100, order), kernel=LinearKernel())
+    gram = _low_rank(features, 100, kernel=LinearKernel())
     assert gram.factor.shape == (200, 4)
     np.testing.assert_allclose(_written_out(gram), features.data @ features.data.T, atol=1e-10)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_repeated_rows_are_dropped_and_leave_a_triangle_that_can_be_solved_with(order):
+def test_repeated_rows_are_dropped_and_leave_a_triangle_that_can_be_solved_with():
     features = _features(400, copies=8)
     near = FeatureMatrix(features.data + 1e-9 * np.random.default_rng(0).normal(size=(400, 3)))
-    gram = _low_rank(near, Pivoting(400, order))
+    gram = _low_rank(near, 400)
     assert gram.factor.shape[1] <= 50
     assert np.linalg.cond(gram.triangle) < 1e6
     np.testing.assert_allclose(_written_out(gram), RBFKernel(0.5).block(near, near), atol=1e-8)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("tolerance", [0.5, 0.1, 0.01])
-def test_columns_are_added_until_little_of_the_trace_is_left(order, tolerance):
-    features = _features(500)
-    found = incomplete_cholesky(
-        KernelSource(RBFKernel(0.5), features), Pivoting(500, order, tolerance), Workers()
-    )
-    assert found.left.sum() <= tolerance * 500 * (1 + 1e-9)
-    assert len(found.active_rows) < 400
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_greater_rank_leaves_less(order):
+def test_greater_rank_leaves_less():
     features = _features(300)
     left = [
-        incomplete_cholesky(KernelSource(RBFKernel(0.5), features), Pivoting(rank, order), Workers())
+        incomplete_cholesky(KernelSource(RBFKernel(0.5), features), rank, Workers())
         for rank in (5, 40, 150, 300)
     ]
     sums = [found.left.sum() for found in left]
@@ -111,32 +91,22 @@ def test_greater_rank_leaves_less(order):
     assert sums[-1] < 1e-6
 
 
-def test_a_greedy_pivot_has_a_fair_share_of_the_largest_residual():
-    features = _features(300)
-    K = RBFKernel(0.5).block(features, features)
-    found = incomplete_cholesky(KernelSource(RBFKernel(0.5), features), Pivoting(100, "greedy"), Workers())
-    for done, row in enumerate(found.active_rows):
-        before = K.diagonal() - (found.factor[:, :done] ** 2).sum(axis=1)
-        assert before[row] >= 0.5 * before.max() * (1 - 1e-9)
-
-
 def test_random_pivots_follow_the_diagonal_that_is_left():
     # two far clusters of 30 and 10 equal rows: the first pivot is of the first one with odds 3 to 1
     data = np.repeat([[0.0], [50.0]], [30, 10], axis=0)
     source = KernelSource(RBFKernel(0.5), FeatureMatrix(data))
     first, second = np.array(
-        [incomplete_cholesky(source, Pivoting(2, seed=seed), Workers()).active_rows for seed in range(400)]
+        [incomplete_cholesky(source, 2, Workers(), seed).active_rows for seed in range(400)]
     ).T
     assert abs((first < 30).mean() - 0.75) < 0.08
     assert ((first < 30) != (second < 30)).all()
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("constant", [0.0, 1.5])
-def test_scores_at_new_points_need_the_active_rows_only(order, dtype, constant):
+def test_scores_at_new_points_need_the_active_rows_only(dtype, constant):
     features, new = _features(150, seed=1), _features(20, seed=2)
-    gram = _low_rank(features, Pivoting(30, order), constant=constant, dtype=dtype)
+    gram = _low_rank(features, 30, constant=constant, dtype=dtype)
     dual = np.random.default_rng(0).normal(size=(150, 4)).astype(dtype)
     kernel, rows = RBFKernel(0.5), gram.active_rows
     coefficients = gram.active_coefficients(dual)
@@ -153,7 +123,7 @@ def test_scores_at_new_points_need_the_active_rows_only(order, dtype, constant):
 
 def test_training_scores_are_those_of_new_points_but_for_the_diagonal():
     features = _features(150)
-    gram = _low_rank(features, Pivoting(30))
+    gram = _low_rank(features, 30)
     dual = np.random.default_rng(0).normal(size=(150, 2))
     active = features.rows(gram.active_rows)
     scores = RBFKernel(0.5).block(features, active) @ gram.active_coefficients(dual)
@@ -162,7 +132,7 @@ def test_training_scores_are_those_of_new_points_but_for_the_diagonal():
 
 def test_a_matrix_of_zeros_has_no_active_rows():
     gram = LowRankGram(
-        incomplete_cholesky(PrecomputedSource(np.zeros((5, 5))), Pivoting(3), Workers()),
+        incomplete_cholesky(PrecomputedSource(np.zeros((5, 5))), 3, Workers()),
         1.0,
         np.float64,
         Workers(),
@@ -175,7 +145,7 @@ def test_a_matrix_of_zeros_has_no_active_rows():
 def test_rows_of_very_different_size():
     scales = np.logspace(-8, 4, 60)[:, None]
     features = FeatureMatrix(np.random.default_rng(0).normal(size=(60, 3)) * scales)
-    gram = _low_rank(features, Pivoting(60), kernel=LinearKernel())
+    gram = _low_rank(features, 60, kernel=LinearKernel())
     np.testing.assert_allclose(gram.diagonal(), features.squared_norms(), rtol=1e-6)
     assert np.isfinite(gram.active_coefficients(np.ones((60, 1)))).all()
 
@@ -183,34 +153,22 @@ def test_rows_of_very_different_size():
 def test_an_entry_of_single_precision_that_is_not_quite_positive_does_no_harm():
     features = _features(200)
     K = RBFKernel(0.05).block(features, features).astype(np.float32)
-    gram = LowRankGram(
-        incomplete_cholesky(PrecomputedSource(K), Pivoting(200), Workers()), 0.0, np.float64, Workers()
-    )
+    gram = LowRankGram(incomplete_cholesky(PrecomputedSource(K), 200, Workers()), 0.0, np.float64, Workers())
     np.testing.assert_allclose(_written_out(gram), K, atol=1e-4)
     np.testing.assert_allclose(gram.diagonal(), 1, atol=1e-4)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_same_bits_for_any_number_of_threads(order):
+def test_the_same_bits_for_any_number_of_threads():
     features, results = _features(1500), []
     for threads in (1, 2, 3):
         with Workers(threads).running() as workers:
-            gram = _low_rank(features, Pivoting(150, order), workers=workers)
+            gram = _low_rank(features, 150, workers=workers)
             results.append((gram.factor, gram.active_rows, gram.product(np.ones((1500, 2)))))
     for other in results[1:]:
         for mine, theirs in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"rank": 0}, "rank is 0; a low-rank"),
-        ({"rank": 3, "order": "largest"}, "order is 'largest'"),
-        ({"rank": 3, "tolerance": 1.0}, "tolerance is 1.0"),
-        ({"rank": 3, "tolerance": float("nan")}, "tolerance is nan"),
-    ],
-)
-def test_values_out_of_range_are_refused(values, message):
-    with pytest.raises(ValueError, match=message):
-        Pivoting(**values)
+def test_no_pivot_at_all_is_refused():
+    with pytest.raises(ValueError, match="rank is 0; a low-rank"):
+        incomplete_cholesky(PrecomputedSource(np.eye(3)), 0, Workers())

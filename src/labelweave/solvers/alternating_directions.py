@@ -21,6 +21,7 @@ value at B and the dual one at V is 1e-3 after 20 steps; with both at V it takes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,8 +59,7 @@ _FIRST_CHECK = 5  # and at least every doubling of the rounds
 _MARGIN = 1.1  # on the Rayleigh quotient that the weight of the rest is raised to
 
 
-@dataclass(frozen=True)
-class _Point:
+class _Point(NamedTuple):
     """A dual point V with what the corrections need of it: M V and (A - N) V."""
 
     variables: Array
@@ -70,12 +70,7 @@ class _Point:
         """Give ``self + share (self - other)``."""
         if share == 0:
             return self
-        pairs = (
-            (self.variables, other.variables),
-            (self.rest_part, other.rest_part),
-            (self.left_out, other.left_out),
-        )
-        return _Point(*(mine + share * (mine - theirs) for mine, theirs in pairs))
+        return _Point(*(mine + share * (mine - theirs) for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -25,17 +25,12 @@ from labelweave.solvers.frame import relative_gap
 class BoxTerms(Protocol):
     """The arrays that state the objectives, each of shape (n, L)."""
 
-    @property
-    def targets(self) -> Array:
-        """T."""
-
-    @property
-    def lower(self) -> Array:
-        """The lower bounds, at most 0."""
-
-    @property
-    def upper(self) -> Array:
-        """The upper bounds, at least 0."""
+    targets: Array
+    """T."""
+    lower: Array
+    """The lower bounds, at most 0."""
+    upper: Array
+    """The upper bounds, at least 0."""
 
 
 class FreeSystems(BoxTerms, Protocol):
@@ -54,7 +49,7 @@ class FreeSystems(BoxTerms, Protocol):
         """Write out A between the variables (rows[k], labels[k]), shape (k, k)."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Settled:
     """A result in double precision with the problem that it solves, each array of shape (n, L).
 

@@ -58,12 +58,8 @@ class _Inverse:
         self.columns = list(range(scale.shape[1]))
         self.factors: list[Any] = [None] * len(self.columns)
         lanes = range(min(_LANES, len(self.columns)))
-        middles: list[Any] = [None] * len(lanes)
-
-        def one(lane: int) -> None:
-            middles[lane] = self._factorise(self.columns[lane::_LANES])
-
-        problem.workers.each(one, list(lanes))
+        parts = [self.columns[lane::_LANES] for lane in lanes]
+        middles = problem.workers.map(self._factorise, parts)
         if shares is not None:
             self.middle = _cholesky(np.asfortranarray(np.sum(middles, axis=0)))
 

@@ -210,13 +210,9 @@ class _Interior:
 
     def reach(self, step: _Step) -> float:
         """Give the largest share of a step, at most 1, that keeps all within their bounds."""
-        rates = (
-            np.max(-step.point / self.point),
-            np.max(step.point / self.room),
-            np.max(-step.below / self.below),
-            np.max(-step.above / self.above),
-        )
-        return float(1 / np.max((1.0, *rates)))
+        rates = [-step.point / self.point, step.point / self.room]
+        rates += [-step.below / self.below, -step.above / self.above]
+        return float(1 / np.max(rates, initial=1.0))
 
     def remaining(self, step: _Step) -> float:
         """Sum the products after as much of a step as can be taken."""

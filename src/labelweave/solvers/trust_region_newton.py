@@ -59,13 +59,9 @@ class FactorPoint(Protocol):
 class FactorProblem(Protocol):
     """A convex objective of one factor; shapes as in :class:`FactorPoint`."""
 
-    @property
-    def is_quadratic(self) -> bool:
-        """Whether its second derivatives are the same everywhere."""
-
-    @property
-    def workers(self) -> Workers:
-        """The threads for sums of factors."""
+    is_quadratic: bool
+    """Whether its second derivatives are the same everywhere."""
+    workers: Workers
 
     def image(self, factor: Array) -> Array:
         """Map a factor to what the loss sees of it."""

@@ -23,7 +23,7 @@ from labelweave.estimators.targets import (
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix, Kernel
-from labelweave.features.gram import Gram, LowRankGram, Pivoting, choose_gram, incomplete_cholesky
+from labelweave.features.gram import Gram, LowRankGram, choose_gram, incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource
 from labelweave.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
@@ -271,8 +271,8 @@ class LikelihoodFit:
         settings = self.settings
         if settings.kernel_rank is None:
             return self._gram(self.data, kernel, 1)
-        pivoting = Pivoting(min(settings.kernel_rank, len(self.data.weights)), seed=settings.seed)
-        made = incomplete_cholesky(self.data.source(kernel), pivoting, settings.workers)
+        source = self.data.source(kernel)
+        made = incomplete_cholesky(source, settings.kernel_rank, settings.workers, settings.seed)
         return LowRankGram(made, 0.0, np.float64, settings.workers)
 
     def learn(
@@ -337,8 +337,8 @@ class LikelihoodFit:
         if rank is None or rank >= len(part.weights):
             return None
         kernel = self.family.prior(self.family.start).terms[0].kernel
-        pivoting = Pivoting(rank, seed=settings.seed)
-        return incomplete_cholesky(part.source(kernel), pivoting, settings.workers).active_rows
+        source = part.source(kernel)
+        return incomplete_cholesky(source, rank, settings.workers, settings.seed).active_rows
 
 
 def _mean_over_fits(dual: Array, held_out: Array) -> Array:

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
-from labelweave.features.gram import Pivoting, incomplete_cholesky
+from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource
 from labelweave.features.kernels.distances import GammaKernel
 from labelweave.labels import LabelMatrix
@@ -143,8 +143,7 @@ def learned_width(
 
 
 def _factor(source: GramSource, rank: int | None, seed: int, workers: Workers) -> Any:
-    rank = min(source.n_rows, _MOST_PIVOTS if rank is None else rank)
-    return incomplete_cholesky(source, Pivoting(rank, seed=seed), workers)
+    return incomplete_cholesky(source, _MOST_PIVOTS if rank is None else rank, workers, seed)
 
 
 def kernel_inputs(

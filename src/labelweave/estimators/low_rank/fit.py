@@ -20,7 +20,7 @@ from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.starts import Start, first_label_factor
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import FactorMap, KernelMap, explicit_map
-from labelweave.features.gram import Pivoting, choose_gram
+from labelweave.features.gram import choose_gram
 from labelweave.features.gram.low_rank import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix
@@ -182,8 +182,7 @@ class ReadyRows:
         assert source is not None, "there are features or a kernel"
         self.active = np.arange(source.n_rows)
         if settings.kernel_rank is not None:
-            pivoting = Pivoting(min(settings.kernel_rank, source.n_rows), seed=settings.seed)
-            made = incomplete_cholesky(source, pivoting, settings.workers)
+            made = incomplete_cholesky(source, settings.kernel_rank, settings.workers, settings.seed)
             self.explicit = FeatureMatrix(made.factor)
             self.active, self.triangle = made.active_rows, made.factor[made.active_rows]
 

@@ -7,11 +7,7 @@ panel by panel in every product otherwise; who asks does not see the difference.
 """
 
 from labelweave.features.gram.choose import choose_gram
-from labelweave.features.gram.low_rank import (
-    LowRankGram,
-    Pivoting,
-    incomplete_cholesky,
-)
+from labelweave.features.gram.low_rank import LowRankGram, incomplete_cholesky
 from labelweave.features.gram.sparse_features import SparseFeatureGram
 from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, StreamedGram
 
@@ -19,7 +15,6 @@ __all__ = [
     "FeatureGram",
     "Gram",
     "LowRankGram",
-    "Pivoting",
     "SparseFeatureGram",
     "StoredGram",
     "StreamedGram",

@@ -6,7 +6,6 @@ row that was used longest ago gives way.  Where the whole matrix fits, it simply
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,7 +135,7 @@ class CachedRows:
         given_up = self._row_of[slots]
         self._slot_of[given_up[given_up >= 0]] = -1
         self._row_of[slots] = -1  # until they are computed: an interruption must leave no wrong row
-        self._compute(missing, lambda columns, block: self._table.__setitem__((slots, columns), block))
+        self._table[slots] = self._computed(missing)
         self._row_of[slots] = missing
         number = 1 + max(self._batches, default=-1)
         self._batch_of[slots], self._batches[number] = number, missing
@@ -146,13 +145,10 @@ class CachedRows:
 
     def _computed(self, missing: Array) -> Array:
         rows = np.empty((len(missing), self.n_rows), self.dtype)
-        self._compute(missing, lambda columns, block: rows.__setitem__((slice(None), columns), block))
-        return rows
 
-    def _compute(self, missing: Array, keep: Callable[[slice, Array], None]) -> None:
         def one(columns: slice) -> None:
-            block = self.source.block(missing, columns, self.dtype)
-            block += np.asarray(self.constant, self.dtype)
-            keep(columns, block)
+            rows[:, columns] = self.source.block(missing, columns, self.dtype)
+            rows[:, columns] += np.asarray(self.constant, self.dtype)
 
         self.workers.each(one, panels(self.n_rows, _COLUMNS))
+        return rows

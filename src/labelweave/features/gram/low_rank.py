@@ -22,37 +22,8 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import Gram, StreamedGram
 
 _JITTER = 1e-8  # of the largest diagonal entry
-_ORDERS = ("random", "greedy")
 _CANDIDATES = 128  # pivots that are proposed at once
-_GREEDY_SHARE = 0.5  # of the largest residual, that a pivot has at least
 _ROUNDING = 1e-10  # of the largest diagonal entry; a smaller residual is no pivot
-
-
-@dataclass(frozen=True)
-class Pivoting:
-    """How an incomplete factor is made.
-
-    rank: the largest number of columns.
-    order: whether pivots are drawn with odds proportional to the diagonal that is left, or each has at least
-        half of its largest entry.
-    tolerance: the share of the trace that may be left; fewer columns are made if they suffice.
-    Raises ValueError if a value is out of range.
-    """
-
-    rank: int
-    order: str = "random"
-    tolerance: float = 0.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.rank < 1:
-            raise ValueError(f"rank is {self.rank}; a low-rank kernel matrix needs at least 1 column.")
-        if self.order not in _ORDERS:
-            raise ValueError(f"order is {self.order!r}; pivots are taken in the order 'random' or 'greedy'.")
-        if not 0 <= self.tolerance < 1:
-            raise ValueError(
-                f"tolerance is {self.tolerance}; the share of the trace left must be at least 0 and below 1."
-            )
 
 
 @dataclass(frozen=True)
@@ -69,23 +40,23 @@ class IncompleteFactor:
     left: npt.NDArray[np.float64]
 
 
-def incomplete_cholesky(source: GramSource | Gram, pivoting: Pivoting, workers: Workers) -> IncompleteFactor:
+def incomplete_cholesky(
+    source: GramSource | Gram, rank: int, workers: Workers, seed: int = 0
+) -> IncompleteFactor:
     """Factorise a positive semi-definite matrix incompletely.
 
     source: the matrix, or its entries; the factor of a matrix has its precision.
-    pivoting: how many pivots, and which.
+    rank: the largest number of pivots, which are drawn with odds proportional to the diagonal that is left.
     Returns the factor; of fewer columns than allowed if nothing but rounding is left.
+    Raises ValueError if no pivot is allowed.
     """
+    if rank < 1:
+        raise ValueError(f"rank is {rank}; a low-rank kernel matrix needs at least 1 column.")
     gram = source if isinstance(source, Gram) else StreamedGram(source, 0.0, np.float64, workers)
-    growing = _GrowingFactor(gram, pivoting, workers)
-    generator = np.random.default_rng(pivoting.seed)
+    growing, generator = _GrowingFactor(gram, rank, workers), np.random.default_rng(seed)
     while growing.is_wanted():
-        if pivoting.order == "random":
-            candidates = _drawn(growing.odds(), generator)
-            thresholds = generator.random(len(candidates))
-        else:
-            candidates, thresholds = growing.largest(), None
-        growing.extend(candidates, thresholds)
+        candidates = _drawn(growing.odds(), generator)
+        growing.extend(candidates, generator.random(len(candidates)))
     return growing.finished()
 
 
@@ -97,12 +68,11 @@ def _drawn(odds: Array, generator: np.random.Generator) -> Array:
 class _GrowingFactor:
     """A factor that gets columns, some at a time."""
 
-    def __init__(self, gram: Gram, pivoting: Pivoting, workers: Workers) -> None:
+    def __init__(self, gram: Gram, rank: int, workers: Workers) -> None:
         self.gram, self.workers = gram, workers
         self.left = gram.diagonal().astype(np.float64)
         self.smallest_pivot = max(_ROUNDING, 10 * np.finfo(gram.dtype).eps) * self.left.max(initial=0.0)
-        self.enough = pivoting.tolerance * self.left.sum()
-        self.factor = np.empty((gram.n_rows, min(pivoting.rank, gram.n_rows)), gram.dtype)
+        self.factor = np.empty((gram.n_rows, min(rank, gram.n_rows)), gram.dtype)
         self.active = np.empty(self.factor.shape[1], np.int64)
         self.is_open = np.ones(gram.n_rows, dtype=bool)
         self.rank = 0
@@ -111,17 +81,11 @@ class _GrowingFactor:
         """Give the diagonal that is left, 0 where it is rounding."""
         return np.where(self.is_open & (self.left > self.smallest_pivot), self.left, 0.0)
 
-    def largest(self) -> Array:
-        """Give the rows of which most is left, the first one first among equals."""
-        odds = self.odds()
-        return np.argsort(-odds, kind="stable")[: min(_CANDIDATES, np.count_nonzero(odds))]
-
     def is_wanted(self) -> bool:
         """Tell whether another column may be added and would matter."""
-        left = self.odds().sum() if self.rank < self.factor.shape[1] else 0.0
-        return bool(left > self.enough)
+        return bool(self.rank < self.factor.shape[1] and self.odds().sum() > 0)
 
-    def extend(self, candidates: Array, thresholds: Array | None) -> None:
+    def extend(self, candidates: Array, thresholds: Array) -> None:
         """Add the columns of those candidates that are accepted."""
         known = self.factor[candidates, : self.rank].astype(np.float64)
         corner = self.gram.block(candidates) - known @ known.T
@@ -171,24 +135,18 @@ class _GrowingFactor:
         return IncompleteFactor(factor, self.active[: self.rank].copy(), np.maximum(left, 0.0))
 
 
-def _accepted(corner: Array, smallest: float, thresholds: Array | None, room: int) -> tuple[list[int], Array]:
-    """Choose pivots among candidates.
-
-    Candidate k is accepted in its turn if its residual is above ``thresholds[k]`` of what it was; without
-    thresholds, the largest residual comes next as long as it is a fair share of the first one.
-    """
+def _accepted(corner: Array, smallest: float, thresholds: Array, room: int) -> tuple[list[int], Array]:
+    """Choose pivots: a candidate is accepted if its residual is above its threshold's share of the first."""
     corner = corner.copy()
-    before = corner.diagonal().copy()
+    least = np.maximum(smallest, thresholds * corner.diagonal())
     factor, accepted = np.zeros_like(corner), list[int]()
     for turn in range(len(corner)):
-        chosen = turn if thresholds is not None else int(np.argmax(corner.diagonal()))
-        share = _GREEDY_SHARE * before.max() if thresholds is None else thresholds[turn] * before[turn]
-        if corner[chosen, chosen] > max(smallest, share) and len(accepted) < room:
-            column = corner[:, chosen] / np.sqrt(corner[chosen, chosen])
+        if corner[turn, turn] > least[turn] and len(accepted) < room:
+            column = corner[:, turn] / np.sqrt(corner[turn, turn])
             column[accepted] = 0
             corner -= np.outer(column, column)
             factor[:, len(accepted)] = column
-            accepted.append(chosen)
+            accepted.append(turn)
     return accepted, factor[accepted, : len(accepted)]
 
 

@@ -90,17 +90,17 @@ class StreamedGram(Gram):
         """
         cuts = panels(self.n_rows, self._block_side(vectors.dtype))
         pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
-        sums: list[Any] = [None] * _LANES
 
-        def one(lane: int) -> None:
-            sums[lane] = np.zeros_like(vectors)
+        def one(lane: int) -> Array:
+            total = np.zeros_like(vectors)
             for rows, columns in pairs[lane::_LANES]:
                 block = self.source.block(rows, columns, vectors.dtype)
-                sums[lane][rows] += block @ vectors[columns]
+                total[rows] += block @ vectors[columns]
                 if rows != columns:
-                    sums[lane][columns] += block.T @ vectors[rows]
+                    total[columns] += block.T @ vectors[rows]
+            return total
 
-        self.workers.each(one, list(range(_LANES)))
+        sums = self.workers.map(one, list(range(_LANES)))
         return np.asarray(sum(sums[1:], self.constant * vectors.sum(axis=0) + sums[0]))
 
     def _block_side(self, dtype: npt.DTypeLike) -> int:
