@@ -33,13 +33,7 @@ from labelweave.arrays.linear_algebra import (
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram
 from labelweave.hyperparameters.cross_validation import Criterion, Evaluation, kernel_gradient
-from labelweave.hyperparameters.priors import (
-    PriorFamily,
-    PriorGradient,
-    shape_names,
-    shape_start,
-    shaped,
-)
+from labelweave.hyperparameters.priors import PriorFamily, PriorGradient, shape_names, shape_start, shaped
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 

@@ -323,7 +323,7 @@ class FactorStep:
         return np.asarray(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0))
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepPoint:
     """The objective at one factor; see :class:`~labelweave.solvers.factor_problem.FactorPoint`.
 

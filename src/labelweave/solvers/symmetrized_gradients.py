@@ -171,13 +171,7 @@ class _Iteration:
     """
 
     def __init__(
-        self,
-        system: NewtonSystem,
-        root: CurvatureRoot,
-        right: Array,
-        free: Array | None,
-        *,
-        diagonal: bool,
+        self, system: NewtonSystem, root: CurvatureRoot, right: Array, free: Array | None, *, diagonal: bool
     ) -> None:
         self.system, self.root, self.residual = system, root, right
         self.free = free

@@ -41,13 +41,10 @@ class FactorPoint(Protocol):
     Shapes: factors, directions and residuals (m, k), images (n, k).
     """
 
-    @property
-    def values(self) -> Scalars:
-        """The objective, one number a block."""
-
-    @property
-    def gradient(self) -> Array:
-        """Its gradient, shape (m, k)."""
+    values: Scalars
+    """The objective, one number a block."""
+    gradient: Array
+    """Its gradient, shape (m, k)."""
 
     def curve(self, direction: Array, image: Array) -> Array:
         """Multiply by the Hessian; the product is an array of its own."""

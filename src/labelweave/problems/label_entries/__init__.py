@@ -5,11 +5,4 @@ from labelweave.problems.label_entries.dense_entries import DenseEntries, EntryT
 from labelweave.problems.label_entries.quadratic_entries import QuadraticEntries
 from labelweave.problems.label_entries.sampled_entries import SampledEntries
 
-__all__ = [
-    "DenseEntries",
-    "EntryTable",
-    "EntryWeights",
-    "LabelEntries",
-    "QuadraticEntries",
-    "SampledEntries",
-]
+__all__ = ["DenseEntries", "EntryTable", "EntryWeights", "LabelEntries", "QuadraticEntries", "SampledEntries"]
