@@ -39,7 +39,7 @@ def test_one_class_a_row_from_a_table(fit_things, tmp_path):
     has = np.diff(data.Y.positives.indptr) > 0
     y[has] = data.Y.names[data.Y.positives.indices]
     assert (y == None).sum() == 4  # noqa: E711
-    twin = KernelLogisticClassifier(tol=1e-6).fit(data.X, y)
+    twin = KernelLogisticClassifier(tol=1e-6, scaling="auto").fit(data.X, y)
     assert list(model.classes_) == list(twin.classes_)
     assert model.hyperparameters_ == pytest.approx(twin.hyperparameters_)
     np.testing.assert_allclose(model.predict_proba(data.X), twin.predict_proba(data.X), atol=1e-6)
@@ -105,7 +105,11 @@ def test_the_tree_of_the_data_gives_classes(run, tree_file, tmp_path):
     words = ["fit", "h.arff", "--model", "kernel-logistic", "--out", "m.lw", *FIXED]
     run(*words, "--data-taxonomy", "--decision", "least_expected_loss", "--scale", 3)
     twin = KernelLogisticClassifier(
-        taxonomy=tree_file.taxonomy, scale=3.0, hyperparameters="fixed", decision="least_expected_loss"
+        taxonomy=tree_file.taxonomy,
+        scale=3.0,
+        hyperparameters="fixed",
+        decision="least_expected_loss",
+        scaling="auto",
     ).fit(tree_file.X, tree_file.classes)
     np.testing.assert_allclose(_classifier().dual_coef_, twin.dual_coef_, atol=1e-9)
     lines = [json.loads(line) for line in run("predict", "m.lw", "h.arff").out.splitlines()]

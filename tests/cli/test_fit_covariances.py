@@ -54,7 +54,9 @@ def test_matrix_files_give_a_covariance(run, matrix_files, format, kernel):
     path = matrix_files[format]
     run("fit", path, "--covariance-from", path, "--kernel", kernel, "--out", "m.lw", "-q")
     data = read_any(path)
-    twin = labelweave.MaxMarginClassifier(kernel=kernel, label_covariance=LabelCovariance.from_labels(data.Y))
+    twin = labelweave.MaxMarginClassifier(
+        kernel=kernel, scaling="auto", label_covariance=LabelCovariance.from_labels(data.Y)
+    )
     twin.fit(data.X, data.Y)
     np.testing.assert_allclose(_covariance().to_dense(), twin.label_covariance_.to_dense())
     model = labelweave.load("m.lw")

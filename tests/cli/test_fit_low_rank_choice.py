@@ -39,7 +39,7 @@ LOW_RANK = ("--model", "low-rank", "--out", "m.lw")
 def test_flags_reach_the_classifier(run, matrix_files, words, parameters):
     run("fit", "d.txt", *LOW_RANK, "-q", *words)
     model, data = labelweave.load("m.lw"), read_any("d.txt")
-    twin = LowRankClassifierCV(**parameters)
+    twin = LowRankClassifierCV(scaling="auto", **parameters)
     assert isinstance(model, LowRankClassifierCV)
     given = {name: list(v) if isinstance(v, tuple) else v for name, v in twin.get_params().items()}
     assert model.get_params() == given

@@ -122,6 +122,8 @@ def _note_uncut_cells(column: str, names: list[str]) -> None:
 def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:
     """Make the classifier, in those that decide on its scores."""
     parameters = model_table().keywords(request.model, request.given) | structures(request, targets, columns)
+    if "scaling" in model_table().of(request.model):
+        parameters.setdefault("scaling", "auto")
     if request.chooses_rank:
         for name, several in LISTED.items():
             parameters |= {several: [parameters.pop(name)]} if name in parameters else {}

@@ -30,6 +30,8 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
         "from [scale; kernel-logistic 1 / (2 x sum of variances)]."),
     "degree": "polynomial: its degree.",
     "coef0": "polynomial: its constant.",
+    "scaling": "Features before all else: columns to mean 0 and deviation 1, columns to normal quantiles, "
+        "rows to length 1, as they are; auto chooses on left-out rows [auto].",
     "solver": "How to solve.",
     "factorization": "Of the kernel matrix in alternating_directions.",
     "memory_budget": ("MB", "Memory for kernel matrices and their factors."),

@@ -14,7 +14,7 @@ from labelweave.array_types import Array
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import HasScorer, Scorer
-from labelweave.features import FeatureMatrix
+from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.sklearn_compat import CallbackSupportMixin, _check_sample_weight
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
@@ -27,6 +27,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
     trace_: list[TraceRecord]
+    scaling_: FeatureScaling | None
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
 
@@ -46,7 +47,15 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
             ensure_all_finite=False, accept_large_sparse=True,
         )  # fmt: skip
-        return FeatureMatrix(checked, getattr(self, "feature_names_in_", None))
+        features = FeatureMatrix(checked, getattr(self, "feature_names_in_", None))
+        if reset:
+            self.scaling_ = None
+        return self._scaled(features)
+
+    def _scaled(self, features: FeatureMatrix) -> FeatureMatrix:
+        """Give features as the model takes them."""
+        scaling = getattr(self, "scaling_", None)
+        return features if scaling is None else scaling(features)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         """Check weights of rows, 1 where none are given."""

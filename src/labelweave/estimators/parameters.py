@@ -22,6 +22,7 @@ SHARED: dict[str, list[Any]] = {
     "gamma": [StrOptions({"scale", "auto"}), POSITIVE],
     "degree": [COUNT],
     "coef0": [NON_NEGATIVE],
+    "scaling": [StrOptions({"none", "auto", "standard", "quantile", "unit"})],
     "kernel_rank": [COUNT, None],
     "low_rank": [COUNT, None, Hidden(StrOptions({"deprecated"}))],
     "rank": [COUNT, Interval(Real, 0, 1, closed="right")],

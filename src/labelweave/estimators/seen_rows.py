@@ -149,7 +149,8 @@ class TakesMoreRows:
         features = self._read_features(X, reset=True)
         labels, form = read_targets(y, taxonomy_of(self.label_covariance))
         check_lengths(len(features), len(labels))
-        rows = SeenRows(features, labels, self._row_weights(sample_weight, features), form)
+        weights = self._row_weights(sample_weight, features)
+        rows = SeenRows(self._scale(features, labels, weights), labels, weights, form)
         entries = read_entry_weights(entry_weight, labels)
         self._seen = None
         self._fit(rows, entries, self._last_end(len(features)), FitArguments(X, y, sample_weight))
@@ -225,6 +226,8 @@ class TakesMoreRows:
         rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
         rows = rows if seen is None else seen.joined(rows)
         labels, form = rows.targets(taxonomy_of(self.label_covariance))
+        if seen is None:
+            rows = replace(rows, features=self._scale(features, labels, rows.weights))
         before, self._seen = None if seen is None else self._end, rows
         known = replace(rows, labels=labels, form=form)
         try:

@@ -6,7 +6,9 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from numbers import Integral, Real
+from operator import add
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,8 +19,18 @@ from labelweave.arrays import panels
 from labelweave.estimators.base import CALLER, LabelClassifier
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds, hold_out
 from labelweave.estimators.progress import FitProgress
+from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.scorers import dense_rows
-from labelweave.features import CallableKernel, FeatureMatrix, Kernel, make_kernel
+from labelweave.features import (
+    ARDKernel,
+    CallableKernel,
+    FeatureMatrix,
+    FeatureScaling,
+    Kernel,
+    LaplacianKernel,
+    RBFKernel,
+    make_kernel,
+)
 from labelweave.features.gram.sources import (
     GramSource,
     KernelSource,
@@ -32,6 +44,12 @@ from labelweave.solvers import SolverResult, Status
 
 if TYPE_CHECKING:
     from labelweave.hyperparameters.search import LearnedParameters, SearchRecord
+
+_KERNEL_ROWS = 200  # whose kernel matrix is looked at
+_FEWEST_ROWS = 20  # of fewer a matrix says little
+_ALIKE = 0.95
+_THE_SAME = 0.9999
+_STRANGERS = 0.01
 
 
 class KernelClassifier(LabelClassifier):
@@ -51,6 +69,33 @@ class KernelClassifier(LabelClassifier):
         tags.input_tags.pairwise = self._is_precomputed
         return tags
 
+    def _scale(self, features: FeatureMatrix, targets: LabelMatrix | Array, weights: Array) -> FeatureMatrix:
+        """Scale the training rows, and keep how.
+
+        targets (n, L): what they are, NaN where it is not known; read where the scaling is chosen.
+        """
+        if self.scaling == "none":
+            return features
+        if self._is_precomputed:
+            raise ValueError(
+                f"scaling={self.scaling!r} is for features, but X is a kernel matrix; use scaling='none'."
+            )
+        rows = np.flatnonzero(weights)
+        some = features if len(rows) == len(features) else features.rows(rows)
+        if self.scaling == "auto":
+            table = targets.to_dense() if isinstance(targets, LabelMatrix) else targets
+            self.scaling_ = choose_scaling(some, table[rows], self._usual_kernel)
+        else:
+            self.scaling_ = FeatureScaling.fit(self.scaling, some)
+        return self._scaled(features)
+
+    def _usual_kernel(self, features: FeatureMatrix) -> Kernel:
+        """Give the kernel with its starting parameters, or the sum of several."""
+        gamma: Any = self.gamma if isinstance(self.gamma, Real) or self.gamma == "auto" else "scale"
+        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
+        made = (make_kernel(kernel, gamma, self.degree, self.coef0) for kernel in kernels)
+        return reduce(add, made).resolved(features)
+
     def _forget_expansion(self) -> None:
         """Drop what a fit with another kind of kernel left behind."""
         for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
@@ -68,14 +113,43 @@ class KernelClassifier(LabelClassifier):
         return KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)
 
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
-        """Refuse a kernel of the user's that is not positive semi-definite."""
+        """Refuse a kernel of the user's that is not positive semi-definite; warn of one that is no use."""
         if not is_known_semidefinite(kernel):
             check_positive_semidefinite(KernelSource(kernel, features), seed)
+        is_chosen = isinstance(self.gamma, Real) or not isinstance(self.kernel, str)
+        warn_of_degenerate_kernel(kernel, features, is_chosen=is_chosen)
 
     def _storable_parameters(self) -> dict[str, Any]:
         if callable(self.kernel) and not isinstance(self.kernel, Kernel):
             CallableKernel(self.kernel).to_state()  # says why it cannot be stored
         return super()._storable_parameters()
+
+
+def warn_of_degenerate_kernel(kernel: Kernel, features: FeatureMatrix, *, is_chosen: bool = False) -> None:
+    """Warn where a kernel of distances is all but the same for all pairs of rows, or all but 0.
+
+    A learned or given width may be large: a large variance makes up for it, as in the linear limit.
+    """
+    if len(features) < _FEWEST_ROWS or not isinstance(kernel, RBFKernel | ARDKernel | LaplacianKernel):
+        return
+    step = max(1, len(features) // _KERNEL_ROWS)
+    some = features.rows(slice(None, step * _KERNEL_ROWS, step))
+    values = kernel.block(some, some)[np.triu_indices(len(some), 1)]
+    if values.min() == values.max():  # equal rows, which no width tells apart
+        return
+    low, middle, high = np.quantile(values, [0.01, 0.5, 0.99])
+    if low > _THE_SAME if is_chosen else middle > _ALIKE:
+        what = f"all but constant: half of its values are above {middle:.3g}, so it hardly tells rows apart"
+    elif high < _STRANGERS:
+        what = f"all but the identity: 99 of 100 values are below {high:.2g}, so no row says much of another"
+    else:
+        return
+    warnings.warn(
+        f"The matrix of {kernel} is {what}. Features of different sizes do this; scaling='auto' brings them "
+        "to one scale. Otherwise give another gamma.",
+        UserWarning,
+        stacklevel=CALLER + 2,
+    )
 
 
 class _Solved(Protocol):

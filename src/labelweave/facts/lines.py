@@ -55,6 +55,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
     lines: dict[str, str | None] = {
         "taxonomy": _summary(facts.taxonomy),
         "kernel": f"{facts.kernel}{support}",
+        "scaling": facts.scaling,
         "rank": None if facts.factors is None else facts.factors.rank_summary,
         **(factor_lines or {}),
         "threshold": facts.threshold if facts.factors is None else own,

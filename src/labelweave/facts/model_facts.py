@@ -61,6 +61,7 @@ def model_facts(model: Any) -> ModelFacts:
         labels=[str(name) for name in outer.label_names_],
         features=getattr(outer, "n_features_in_", None),
         feature_names=feature_names(model) is not None,
+        scaling=getattr(getattr(inner, "scaling_", None), "kind", None),
         support_rows=None if support is None else len(support),
         fit=_fit(inner),
         thresholds=_thresholds(inner),

@@ -149,6 +149,7 @@ class ModelFacts:
     features: int | None
     feature_names: bool
     kernel: str
+    scaling: str | None
     support_rows: int | None
     fit: FitFacts
     steps: str

@@ -86,6 +86,8 @@ class LinearScores:
     def _features(self, row: Any) -> tuple[Array, Array]:
         """Give the numbers and values of the features that a row has."""
         features = FeatureMatrix(row).astype(np.float64)
+        scaling = getattr(self.classifier, "scaling_", None)
+        features = features if scaling is None else scaling(features)
         kernel = getattr(self.classifier, "kernel_", None)
         explicit = features if kernel is None else kernel.explicit_features(features)
         _, places, values = (features if explicit is None else explicit).sparse_rows(np.float64)

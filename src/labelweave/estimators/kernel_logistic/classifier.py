@@ -39,7 +39,7 @@ from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilit
 from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import expansion
-from labelweave.estimators.thresholded_classifier import fit_after
+from labelweave.estimators.thresholded_classifier import fit_after, warn_of_degenerate_kernel
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.labels import Taxonomy
@@ -79,6 +79,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         Of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
     coef0 : float, default=1.0
         Of the polynomial kernel.
+    scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
+        How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     scale : float, default=10.0
         The factor v of the kernel, the prior variance of scores, which plays the part of C elsewhere.
         Learned, it starts from here; on rows that separate the labels it has no upper end, and stops at the
@@ -191,6 +193,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         Products with all kernel matrices that the final fit took.
     classes_ : ndarray of shape (L,)
         The classes, label names or label numbers.
+    scaling_ : FeatureScaling or None
+        What is done to the features.
     n_features_in_ : int
         Features seen in fit.
     feature_names_in_ : ndarray of shape (d,)
@@ -238,13 +242,13 @@ class KernelLogisticClassifier(KernelProbabilities):
     }
 
     def __init__(
-        self, kernel="rbf", *, gamma=None, degree=3, coef0=1.0, scale=10.0, intercept_variance=1.0,
-        taxonomy=None, label_covariance=None, coupling=None, tie="shared", tree_prior=True,
-        feature_widths=False, false_negative_cost=1.0, false_positive_cost=1.0, hyperparameters="learn",
-        cv=5, learning_rows=None, learning_blocks=1, max_learning_iter=100, decision="most_probable",
-        threshold="auto", validation_fraction=0.1, kernel_rank=None, warm_start=False, checkpoint=None,
-        tol=1e-4, max_iter=100, solver="auto", memory_budget=8000.0, n_jobs=None, random_state=0,
-        low_rank="deprecated",
+        self, kernel="rbf", *, gamma=None, degree=3, coef0=1.0, scaling="none", scale=10.0,
+        intercept_variance=1.0, taxonomy=None, label_covariance=None, coupling=None, tie="shared",
+        tree_prior=True, feature_widths=False, false_negative_cost=1.0, false_positive_cost=1.0,
+        hyperparameters="learn", cv=5, learning_rows=None, learning_blocks=1, max_learning_iter=100,
+        decision="most_probable", threshold="auto", validation_fraction=0.1, kernel_rank=None,
+        warm_start=False, checkpoint=None, tol=1e-4, max_iter=100, solver="auto", memory_budget=8000.0,
+        n_jobs=None, random_state=0, low_rank="deprecated",
     ):  # fmt: skip
         keep_parameters(self, locals())
 
@@ -284,6 +288,8 @@ class KernelLogisticClassifier(KernelProbabilities):
             features = FeatureMatrix(features.data.toarray())
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
         data = self._read_data(features, y, sample_weight, entry_weight)
+        features = self._scale(features, data.table(), data.certain_weights())
+        data = replace(data, features=features)
         last, cv = self._last if self.warm_start else _NOTHING, reusable_splits(self.cv)
         journal = self._open_journal(
             X=features.data, y=[data.signs, data.codes, data.partial, data.allowed],
@@ -304,6 +310,8 @@ class KernelLogisticClassifier(KernelProbabilities):
             result = self._fit(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
         self._keep(result, found[0])
+        if blocks and self.prior_.terms[0].kernel is not None:
+            warn_of_degenerate_kernel(self.prior_.terms[0].kernel, features, is_chosen=True)
         is_done = "interrupted" not in (self.status_, self.learning_status_)
         self._close_journal(journal, is_done=is_done)
         progress.close()

@@ -86,6 +86,12 @@ class LikelihoodData:
             return self.signs[:, 0]
         return self.signs if self.signs.all() else np.where(self.signs == 0, np.nan, self.signs)
 
+    def table(self) -> RowsByLabels:
+        """Give the labels or classes as numbers, shape (n, L), NaN where they were not observed."""
+        if self.codes is None:
+            return np.reshape(self.targets, (len(self.weights), -1))
+        return (self.codes[:, None] == np.arange(self.n_labels)).astype(np.float64)
+
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
         """Make the loss of several fits to the rows.
 

@@ -90,6 +90,8 @@ class LabelGraphClassifier(LabelGraphModel):
         Of "polynomial".
     coef0 : float, default=1.0
         Of "polynomial".
+    scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
+        How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     n_components : int or None, default=None
         The number of pivots; None for as many as the kernel matrix has rank, at most 4,000.
     inputs : {"features", "scores"}, default="features"
@@ -179,6 +181,8 @@ class LabelGraphClassifier(LabelGraphModel):
         What is taken off the scores.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
+    scaling_ : FeatureScaling or None
+        What is done to the features.
     n_features_in_ : int
         Features seen in fit.
     feature_names_in_ : ndarray of shape (d,)
@@ -243,11 +247,11 @@ class LabelGraphClassifier(LabelGraphModel):
 
     def __init__(
         self, graph="learn", regularization="auto", *, kernel="linear", gamma="scale", degree=3, coef0=1.0,
-        n_components=None, inputs="features", cliques_per_round=1, max_rounds=50, graph_tol=0.01,
-        clique_size=2, validation_fraction=None, early_stopping=False, refit=False, false_positive_cost=1.0,
-        false_negative_cost=1.0, threshold="auto", fit_intercept=True, intercept_scaling=1.0,
-        inference="auto", exact_width=12, max_nodes=1000, solver="frank_wolfe", warm_start=False,
-        checkpoint=None, tol=1e-3, max_iter=1000, n_jobs=None, random_state=0,
+        scaling="none", n_components=None, inputs="features", cliques_per_round=1, max_rounds=50,
+        graph_tol=0.01, clique_size=2, validation_fraction=None, early_stopping=False, refit=False,
+        false_positive_cost=1.0, false_negative_cost=1.0, threshold="auto", fit_intercept=True,
+        intercept_scaling=1.0, inference="auto", exact_width=12, max_nodes=1000, solver="frank_wolfe",
+        warm_start=False, checkpoint=None, tol=1e-3, max_iter=1000, n_jobs=None, random_state=0,
     ):  # fmt: skip
         keep_parameters(self, locals())
 
@@ -292,6 +296,7 @@ class LabelGraphClassifier(LabelGraphModel):
                 'or graph="none" for labels on their own.'
             )
         weights = self._row_weights(sample_weight, features)
+        features = self._scale(features, labels, weights)
         labels, costs = self._read_costs(labels, entry_weight)
         data, kept = GraphData(features, labels, weights, costs), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows

@@ -68,6 +68,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         Of the polynomial kernel.
     coef0 : float, default=1.0
         Of the polynomial kernel.
+    scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
+        How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     fit_intercept : bool, default=True
         Whether to add a constant feature (to a kernel, a constant), which is penalised like any other.
     intercept_scaling : float, default=1.0
@@ -201,12 +203,12 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
 
     def __init__(
         self, rank=100, loss="squared", regularization=1.0, *, penalty="trace_norm", kernel="linear",
-        gamma="scale", degree=3, coef0=1.0, fit_intercept=True, intercept_scaling=1.0, negative_weight=1.0,
-        label_covariance=None, false_positive_cost=1.0, false_negative_cost=1.0, hyperparameters="fixed",
-        cv=5, learning_rows=None, max_learning_iter=100, start="svd", threshold="auto",
-        validation_fraction=0.1, warm_start=False, checkpoint=None, tol=1e-4, max_iter=100,
-        precision="float64", kernel_rank=None, memory_budget=8000.0, n_jobs=None, random_state=0,
-        low_rank="deprecated",
+        gamma="scale", degree=3, coef0=1.0, scaling="none", fit_intercept=True, intercept_scaling=1.0,
+        negative_weight=1.0, label_covariance=None, false_positive_cost=1.0, false_negative_cost=1.0,
+        hyperparameters="fixed", cv=5, learning_rows=None, max_learning_iter=100, start="svd",
+        threshold="auto", validation_fraction=0.1, warm_start=False, checkpoint=None, tol=1e-4,
+        max_iter=100, precision="float64", kernel_rank=None, memory_budget=8000.0, n_jobs=None,
+        random_state=0, low_rank="deprecated",
     ):  # fmt: skip
         keep_parameters(self, locals())
 

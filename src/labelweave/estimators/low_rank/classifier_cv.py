@@ -69,6 +69,8 @@ class LowRankClassifierCV(LowRankClassifier):
         Of the polynomial kernel.
     coef0 : float, default=1.0
         Of the polynomial kernel.
+    scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
+        How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     intercept_scaling : float, default=1.0
@@ -166,10 +168,10 @@ class LowRankClassifierCV(LowRankClassifier):
 
     def __init__(
         self, ranks=(0.2, 0.4, 0.6, 0.8, 1.0), regularizations=10, *, loss="squared", penalty="trace_norm",
-        kernel="linear", gamma="scale", degree=3, coef0=1.0, fit_intercept=True, intercept_scaling=1.0,
-        negative_weight=1.0, label_covariance=None, false_positive_cost=1.0, false_negative_cost=1.0,
-        hyperparameters="fixed", cv=5, learning_rows=None, max_learning_iter=100, scoring="loss",
-        rule="best", path_tol=1e-3, start="svd", threshold="auto", validation_fraction=0.1,
+        kernel="linear", gamma="scale", degree=3, coef0=1.0, scaling="none", fit_intercept=True,
+        intercept_scaling=1.0, negative_weight=1.0, label_covariance=None, false_positive_cost=1.0,
+        false_negative_cost=1.0, hyperparameters="fixed", cv=5, learning_rows=None, max_learning_iter=100,
+        scoring="loss", rule="best", path_tol=1e-3, start="svd", threshold="auto", validation_fraction=0.1,
         warm_start=False, checkpoint=None, tol=1e-4, max_iter=100, precision="float64", kernel_rank=None,
         memory_budget=8000.0, n_jobs=None, random_state=0, low_rank="deprecated",
     ):  # fmt: skip
@@ -224,8 +226,8 @@ class LowRankClassifierCV(LowRankClassifier):
         """Choose rank and lambda on folds, after the kernel if that is learned."""
         penalties, cv = self._read_regularizations(), reusable_splits(self.cv)
         data, learned = self._learn(features, data, settings, cv)
-        is_learned = learned.regularization != settings.regularization
-        is_apt = is_learned and (self.loss, self.penalty) == ("squared", "ridge")
+        is_chosen = learned.regularization != settings.regularization
+        is_apt = is_chosen and (self.loss, self.penalty) == ("squared", "ridge")
         fits = PathFits(
             data,
             replace(settings, tol=self.path_tol),

@@ -33,7 +33,10 @@ from labelweave.estimators.targets import (
     costs_by_label,
     weights_of_entries,
 )
-from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, fit_after
+from labelweave.estimators.thresholded_classifier import (
+    ThresholdedClassifier,
+    fit_after,
+)
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix
@@ -80,6 +83,11 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         Of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
     coef0 : float, default=1.0
         Of the polynomial kernel.
+    scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
+        How features are scaled inside the model: columns to mean 0 and deviation 1, columns to normal
+        quantiles, rows to length 1, or as they are.  "auto" takes the one of "standard" and "quantile", for
+        sparse rows of "unit" and "none", with the least squared error of left-out rows in kernel ridge
+        regression.  See :class:`~labelweave.features.FeatureScaling`; weights are those of scaled features.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         The prior covariance R between labels; None is the identity.  A taxonomy
         stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.  With a list of
@@ -163,6 +171,8 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         Scores above are positive; ``decision_function`` gives scores less these.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
+    scaling_ : FeatureScaling or None
+        What is done to the features.
     n_features_in_ : int
         Features seen in fit.
     feature_names_in_ : ndarray of shape (d,)
@@ -206,10 +216,10 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     }
 
     def __init__(
-        self, C=1.0, *, kernel="linear", gamma="scale", degree=3, coef0=1.0, label_covariance=None,
-        coupling=None, hyperparameters="fixed", fit_intercept=True, false_negative_cost=1.0,
-        false_positive_cost=1.0, threshold="auto", validation_fraction=0.1, warm_start=False,
-        checkpoint=None, tol=1e-3, max_iter=1000, solver="auto", factorization="auto",
+        self, C=1.0, *, kernel="linear", gamma="scale", degree=3, coef0=1.0, scaling="none",
+        label_covariance=None, coupling=None, hyperparameters="fixed", fit_intercept=True,
+        false_negative_cost=1.0, false_positive_cost=1.0, threshold="auto", validation_fraction=0.1,
+        warm_start=False, checkpoint=None, tol=1e-3, max_iter=1000, solver="auto", factorization="auto",
         memory_budget=2000.0, precision="auto", n_jobs=None, random_state=0,
     ):  # fmt: skip
         keep_parameters(self, locals())

@@ -1,0 +1,120 @@
+"""Features brought to one scale, as a part of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import numpy as np
+
+from labelweave.array_types import Array
+from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.model_files import storable
+
+_MOST_QUANTILES = 1000
+
+
+@storable("FeatureScaling")
+@dataclass(frozen=True)
+class FeatureScaling:
+    """What is done to every row before a model sees it.
+
+    "standard": columns less their mean, divided by their standard deviation (sparse ones: not moved, divided
+    by their root mean square).
+    "quantile": columns through their own distribution function to normal quantiles (dense ones only).
+    Both are divided by one number more, so that rows have length 1 in the root mean square: C and other
+    penalties then mean the same whatever the number of features.
+    "unit": every row divided by its length.
+
+    Parameters
+    ----------
+    kind : {"standard", "quantile", "unit"}
+        What is done.
+    center, factor : ndarray of shape (d,), or None
+        The result is ``(x - center) * factor``.
+    quantiles : ndarray of shape (q, d), or None
+        The columns' quantiles, of "quantile".
+    """
+
+    kind: str
+    center: Array | None = None
+    factor: Array | None = None
+    quantiles: Array | None = None
+
+    @classmethod
+    def fit(cls, kind: str, features: FeatureMatrix) -> Self:
+        """Learn means, deviations or quantiles of the columns.
+
+        Raises ValueError for quantiles of sparse features.
+        """
+        if kind == "unit":
+            return cls(kind)
+        quantiles = _quantiles(features) if kind == "quantile" else None
+        table = features if quantiles is None else FeatureMatrix(_to_normal(features.data, quantiles))
+        center = np.zeros(table.shape[1]) if table.is_sparse else table.data.mean(axis=0, dtype=np.float64)
+        spread = _spread(table, center)
+        used = np.maximum(np.count_nonzero(spread), 1)
+        if kind == "standard":
+            factor = 1.0 / (np.where(spread > 0, spread, 1.0) * np.sqrt(used))
+        else:
+            length = np.sqrt(np.square(spread).sum())
+            factor = np.full(len(spread), 1.0 / length if length > 0 else 1.0)
+        return cls(kind, center, factor, quantiles)
+
+    def __call__(self, features: FeatureMatrix) -> FeatureMatrix:
+        """Scale rows; their precision stays."""
+        data, names, factor = features.data, cast(Any, features.names), cast(Array, self.factor)
+        if self.kind == "unit":
+            lengths = np.sqrt(features.squared_norms())
+            factors = 1.0 / np.where(lengths > 0, lengths, 1.0)
+            if features.is_sparse:
+                scaled = data.copy()
+                scaled.data = (scaled.data * np.repeat(factors, np.diff(data.indptr))).astype(data.dtype)
+            else:
+                scaled = (data * factors[:, None]).astype(data.dtype)
+            return FeatureMatrix(scaled, names)
+        if features.is_sparse:
+            scaled = data.copy()
+            scaled.data = (scaled.data * factor[scaled.indices]).astype(data.dtype)
+        else:
+            table = data if self.quantiles is None else _to_normal(data, self.quantiles)
+            scaled = ((table - self.center) * factor).astype(data.dtype)
+        return FeatureMatrix(scaled, names)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make it again."""
+        return cls(**state)
+
+
+def _spread(table: FeatureMatrix, center: Array) -> Array:
+    """Compute the columns' standard deviations, 0 where nothing but rounding is left; about 0 if sparse."""
+    if table.is_sparse:
+        squares = table.data.astype(np.float64).power(2).mean(axis=0)
+        return np.asarray(np.sqrt(np.asarray(squares).ravel()))
+    spread: Array = table.data.std(axis=0, dtype=np.float64)
+    return np.where(spread > 1e-12 * np.abs(center), spread, 0.0)
+
+
+def _quantiles(features: FeatureMatrix) -> Array:
+    if features.is_sparse:
+        raise ValueError(
+            "scaling='quantile' is for dense features, but X is sparse; use 'unit', 'standard' or 'auto', or "
+            "give X.toarray()."
+        )
+    count = min(_MOST_QUANTILES, len(features))
+    return np.asarray(np.quantile(features.data.astype(np.float64), np.linspace(0, 1, count), axis=0))
+
+
+def _to_normal(data: Array, quantiles: Array) -> Array:
+    """Map columns to normal quantiles, as scikit-learn does: the same for equal values, cut at the ends."""
+    from sklearn.preprocessing import QuantileTransformer
+
+    transformer = QuantileTransformer(output_distribution="normal", n_quantiles=len(quantiles))
+    transformer.quantiles_, transformer.references_ = quantiles, np.linspace(0, 1, len(quantiles))
+    transformer.n_features_in_ = quantiles.shape[1]
+    return np.asarray(transformer.transform(data.astype(np.float64)))

@@ -1,0 +1,194 @@
+"""Scaling of features: what each kind does, to dense and sparse rows, in models and their files."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import QuantileTransformer, normalize
+
+import labelweave
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    MaxMarginClassifier,
+    ZeroShotClassifier,
+)
+from labelweave.features import FeatureMatrix, FeatureScaling
+from labelweave.hyperparameters.left_out import left_out_loss
+
+MODELS = [
+    MaxMarginClassifier(),
+    MaxMarginClassifier(kernel="rbf"),
+    MaxMarginClassifier(kernel=["linear", "rbf"]),
+    KernelLogisticClassifier(hyperparameters="fixed"),
+    LowRankClassifier(2),
+    LowRankClassifierCV(ranks=(1, 2), regularizations=2),
+    LabelGraphClassifier(),
+]
+
+
+@pytest.fixture
+def table():
+    """Give rows whose columns have very different sizes, one of them heavy-tailed, and their labels."""
+    draw = np.random.default_rng(0)
+    Z = draw.normal(size=(90, 5))
+    Y = (Z @ draw.normal(size=(5, 3)) + 0.1 * draw.normal(size=(90, 3)) > 0).astype(int)
+    X = Z * [1e-3, 1.0, 1e4, 1.0, 1.0] + [0, 5, 0, 0, 0]
+    X[:, 3] = np.exp(3 * X[:, 3])
+    return X, Y
+
+
+def scaled(kind, X):
+    features = FeatureMatrix(X)
+    return FeatureScaling.fit(kind, features)(features).data
+
+
+def test_standard_columns_have_mean_zero_equal_deviations_and_rows_of_length_one_on_average(table):
+    Z = scaled("standard", table[0])
+    assert_allclose(Z.mean(axis=0), 0, atol=1e-12)
+    assert_allclose(Z.std(axis=0), np.sqrt(1 / 5))
+    assert_allclose(np.square(Z).sum(axis=1).mean(), 1)
+
+
+def test_quantile_columns_are_those_of_scikit_learn_but_for_moving_and_one_factor(table):
+    X = table[0]
+    expected = QuantileTransformer(n_quantiles=len(X), output_distribution="normal").fit_transform(X)
+    expected -= expected.mean(axis=0)
+    assert_allclose(
+        scaled("quantile", X), expected / np.sqrt(np.square(expected).sum(axis=1).mean()), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_rows_of_unit_length(table, make):
+    X = table[0].copy()
+    X[3] = 0
+    Z = scaled("unit", make(X))
+    assert_allclose(Z.toarray() if sp.issparse(Z) else Z, normalize(X))
+
+
+def test_sparse_columns_are_divided_but_not_moved(table):
+    X = sp.csr_array(np.where(np.abs(table[0]) > 1, table[0], 0))
+    Z = scaled("standard", X)
+    assert Z.nnz == X.nnz
+    assert_allclose(np.square(Z.toarray()).sum(axis=1).mean(), 1)
+    size = np.square(Z.toarray()).sum(axis=0)
+    assert_allclose(size[size > 0], size.max())
+
+
+@pytest.mark.parametrize("kind", ["standard", "quantile", "unit"])
+def test_constant_columns_and_single_rows_give_finite_numbers(kind):
+    for X in (np.full((6, 2), 3.3), np.ones((1, 3)), np.zeros((4, 1))):
+        assert np.isfinite(scaled(kind, X)).all()
+
+
+def test_single_precision_stays(table):
+    assert scaled("standard", table[0].astype(np.float32)).dtype == np.float32
+
+
+def test_left_out_loss_is_what_refits_without_each_row_give(table):
+    X, Y = scaled("standard", table[0])[:20], 2.0 * table[1][:20] - 1
+    gram, losses = X @ X.T, []
+    centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+    for penalty in np.logspace(-5, 1, 13) * np.linalg.eigvalsh(centred)[-1]:
+        total = 0.0
+        for row in range(20):
+            rest = np.delete(np.arange(20), row)
+            # with an intercept that is not penalised: solve the bordered system
+            system = np.block(
+                [
+                    [gram[np.ix_(rest, rest)] + penalty * np.eye(19), np.ones((19, 1))],
+                    [np.ones((1, 19)), np.zeros((1, 1))],
+                ]
+            )
+            solved = np.linalg.solve(system, np.vstack([Y[rest], np.zeros((1, 3))]))
+            total += np.square(gram[row, rest] @ solved[:-1] + solved[-1] - Y[row]).sum()
+        losses.append(total)
+    expected = min(losses) / np.square(Y - Y.mean(axis=0)).sum()
+    assert_allclose(left_out_loss(gram, Y), expected, rtol=1e-6)
+
+
+def test_missing_targets_add_no_loss():
+    gram = np.eye(4)
+    targets = np.array([[1.0], [-1.0], [np.nan], [np.nan]])
+    assert np.isfinite(left_out_loss(gram, targets))
+    assert left_out_loss(gram, np.full((4, 2), np.nan)) == 1.0
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("scaling", ["auto", "standard", "quantile", "unit"])
+def test_a_model_that_scales_is_one_of_scaled_rows_and_so_is_its_file(model, scaling, table, tmp_path):
+    X, Y = table
+    model.set_params(scaling=scaling).fit(X, Y)
+    other = type(model)(**model.get_params()).set_params(scaling="none")
+    other.fit(model.scaling_(FeatureMatrix(X)).data, Y)
+    scores = model.decision_function(X[:9])
+    assert_array_equal(scores, other.decision_function(model.scaling_(FeatureMatrix(X[:9])).data))
+    model.save(tmp_path / "m.lw")
+    assert_array_equal(labelweave.load(tmp_path / "m.lw").decision_function(X[:9]), scores)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_sparse_rows_choose_between_unit_length_and_as_they_are(model, table):
+    X, Y = sp.csr_array(np.abs(table[0]) * [0, 1, 0, 0, 1]), table[1].astype(float)
+    Y[::7, 0] = np.nan
+    model.set_params(scaling="auto").fit(X, Y)
+    assert model.scaling_ is None or model.scaling_.kind == "unit"
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("model", MODELS[:4], ids=str)
+def test_rows_without_weight_and_missing_labels_do_not_matter(model, table):
+    X, Y = table
+    wild = X.copy()
+    wild[:5] *= 1e3
+    weights = np.r_[np.zeros(5), np.ones(85)]
+    fits = [
+        model.set_params(scaling="auto").fit(rows, Y, sample_weight=weights).scaling_ for rows in (X, wild)
+    ]
+    assert_array_equal(fits[0].factor, fits[1].factor)
+
+
+def test_one_class_a_row(table):
+    X, names = table[0], np.array(["a", "b"])[table[1][:, 0]]
+    for model in (KernelLogisticClassifier(scaling="auto"), MaxMarginClassifier(scaling="auto")):
+        assert model.fit(X, names).score(X, names) > 0.9
+
+
+def test_scaling_is_refused_where_it_makes_no_sense(table):
+    X, Y = table
+    with pytest.raises(ValueError, match="scaling='unit' is for features, but X is a kernel matrix"):
+        MaxMarginClassifier(kernel="precomputed", scaling="unit").fit(X @ X.T, Y)
+    with pytest.raises(ValueError, match="'quantile' is for dense features, but X is sparse"):
+        MaxMarginClassifier(scaling="quantile").fit(sp.csr_array(X), Y)
+    with pytest.raises(ValueError, match="scaling"):
+        MaxMarginClassifier(scaling="minmax").fit(X, Y)
+
+
+def test_a_kernel_that_tells_no_rows_apart_warns(table):
+    X, Y = table
+    with pytest.warns(UserWarning, match="all but constant.*scaling='auto'"):
+        MaxMarginClassifier(kernel="rbf").fit(X**5, Y)
+    with pytest.warns(UserWarning, match="all but the identity"):
+        MaxMarginClassifier(kernel="rbf", gamma=1e6).fit(scaled("standard", X), Y)
+
+
+def test_partial_fits_keep_the_scaling_of_the_first(table):
+    X, Y = table
+    model = MaxMarginClassifier(scaling="standard", tol=1e-6).partial_fit(X[:50], Y[:50])
+    first = model.scaling_
+    model.partial_fit(X[50:], Y[50:])
+    assert_array_equal(model.scaling_.factor, first.factor)
+    once = MaxMarginClassifier(tol=1e-6).fit(first(FeatureMatrix(X)).data, Y)
+    assert_allclose(
+        model.decision_function(X), once.decision_function(first(FeatureMatrix(X)).data), atol=1e-2
+    )
+
+
+def test_zero_shot_models_take_a_classifier_that_scales(table):
+    X, Y = table
+    signatures, classes = np.unique(Y, axis=0, return_inverse=True)
+    model = ZeroShotClassifier(MaxMarginClassifier(scaling="auto"), signatures=signatures, cv=3)
+    assert model.fit(X, Y, groups=classes).score(X, classes) > 0.5
