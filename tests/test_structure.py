@@ -11,8 +11,8 @@ from source_size import measure
 
 SIZE = measure()
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 48_000
-CODE = 26_100  # finally 25,500; without imports and docstrings
+LINES = 52_000
+CODE = 28_500  # without imports and docstrings; 25,441 before what people bring and get back was added
 FILES_ENTERED = {
     "max-margin, RBF": 24,
     "kernel logistic, learned": 35,

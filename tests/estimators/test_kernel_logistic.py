@@ -359,7 +359,6 @@ class TestDecisions:
 
 
 class TestInsideScikitLearn:
-    @pytest.mark.filterwarnings("ignore:The matrix of RBFKernel.gamma=1e-06. is all but constant")
     def test_pipeline_and_grid(self):
         X, y = data()
         pipeline = make_pipeline(StandardScaler(), KernelLogisticClassifier(hyperparameters="fixed"))

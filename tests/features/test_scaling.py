@@ -172,7 +172,7 @@ def test_a_kernel_that_tells_no_rows_apart_warns(table):
     with pytest.warns(UserWarning, match="all but constant.*scaling='auto'"):
         MaxMarginClassifier(kernel="rbf").fit(X**5, Y)
     with pytest.warns(UserWarning, match="all but the identity"):
-        MaxMarginClassifier(kernel="rbf", gamma=1e6).fit(scaled("standard", X), Y)
+        MaxMarginClassifier(kernel="laplacian", gamma="auto").fit(100 * X**3, Y)
 
 
 def test_partial_fits_keep_the_scaling_of_the_first(table):

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 _KERNEL_ROWS = 200  # whose kernel matrix is looked at
 _FEWEST_ROWS = 20  # of fewer a matrix says little
 _ALIKE = 0.95
-_THE_SAME = 0.9999
 _STRANGERS = 0.01
 
 
@@ -116,8 +115,8 @@ class KernelClassifier(LabelClassifier):
         """Refuse a kernel of the user's that is not positive semi-definite; warn of one that is no use."""
         if not is_known_semidefinite(kernel):
             check_positive_semidefinite(KernelSource(kernel, features), seed)
-        is_chosen = isinstance(self.gamma, Real) or not isinstance(self.kernel, str)
-        warn_of_degenerate_kernel(kernel, features, is_chosen=is_chosen)
+        if isinstance(self.kernel, str) and not isinstance(self.gamma, Real):
+            _warn_of_degenerate(kernel, features)
 
     def _storable_parameters(self) -> dict[str, Any]:
         if callable(self.kernel) and not isinstance(self.kernel, Kernel):
@@ -125,20 +124,17 @@ class KernelClassifier(LabelClassifier):
         return super()._storable_parameters()
 
 
-def warn_of_degenerate_kernel(kernel: Kernel, features: FeatureMatrix, *, is_chosen: bool = False) -> None:
-    """Warn where a kernel of distances is all but the same for all pairs of rows, or all but 0.
-
-    A learned or given width may be large: a large variance makes up for it, as in the linear limit.
-    """
+def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
+    """Warn where a kernel of distances is all but the same for all pairs of rows, or all but 0."""
     if len(features) < _FEWEST_ROWS or not isinstance(kernel, RBFKernel | ARDKernel | LaplacianKernel):
         return
     step = max(1, len(features) // _KERNEL_ROWS)
     some = features.rows(slice(None, step * _KERNEL_ROWS, step))
     values = kernel.block(some, some)[np.triu_indices(len(some), 1)]
-    if values.min() == values.max():  # equal rows, which no width tells apart
+    if values.min() > 1 - 1e-12:  # equal rows, which no width tells apart
         return
-    low, middle, high = np.quantile(values, [0.01, 0.5, 0.99])
-    if low > _THE_SAME if is_chosen else middle > _ALIKE:
+    middle, high = np.quantile(values, [0.5, 0.99])
+    if middle > _ALIKE:
         what = f"all but constant: half of its values are above {middle:.3g}, so it hardly tells rows apart"
     elif high < _STRANGERS:
         what = f"all but the identity: 99 of 100 values are below {high:.2g}, so no row says much of another"

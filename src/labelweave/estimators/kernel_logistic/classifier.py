@@ -39,7 +39,7 @@ from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilit
 from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import expansion
-from labelweave.estimators.thresholded_classifier import fit_after, warn_of_degenerate_kernel
+from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.labels import Taxonomy
@@ -310,8 +310,6 @@ class KernelLogisticClassifier(KernelProbabilities):
             result = self._fit(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
         self._keep(result, found[0])
-        if blocks and self.prior_.terms[0].kernel is not None:
-            warn_of_degenerate_kernel(self.prior_.terms[0].kernel, features, is_chosen=True)
         is_done = "interrupted" not in (self.status_, self.learning_status_)
         self._close_journal(journal, is_done=is_done)
         progress.close()

@@ -19,7 +19,7 @@ from labelweave.estimators.label_graph.inputs import (
     learned_width,
 )
 from labelweave.estimators.scorers import Scorer
-from labelweave.estimators.thresholded_classifier import ThresholdedClassifier, warn_of_degenerate_kernel
+from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram.sources import GramSource, KernelSource, RowsOfSource
 from labelweave.features.kernels.distances import GammaKernel
@@ -120,7 +120,6 @@ class LabelGraphModel(ThresholdedClassifier):
             return features if len(kept) == len(features) else features.rows(kept), None
         if self.gamma == "learn":
             self.kernel_ = self._learned_kernel(features.rows(kept), targets, seed, workers)
-            warn_of_degenerate_kernel(self.kernel_, features, is_chosen=True)
             source: GramSource = KernelSource(self.kernel_, features)
         else:
             source, _ = self._read_kernel(features, seed)

@@ -30,7 +30,7 @@ from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
 from labelweave.estimators.targets import TargetForm, costs_by_label, read_covariance
-from labelweave.estimators.thresholded_classifier import LearningClassifier, warn_of_degenerate_kernel
+from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix
@@ -203,7 +203,6 @@ class LowRankModel(LearningClassifier):
             settings = replace(settings, regularization=regularization)
         if learned is not None and kernel is not None:
             self.kernel_ = kernel
-            warn_of_degenerate_kernel(kernel, features, is_chosen=True)
             source, explicit = KernelSource(kernel, features), kernel.explicit_features(features)
             data = replace(data, explicit=explicit, source=source)
         self.hyperparameters_ = {"regularization": settings.regularization}
