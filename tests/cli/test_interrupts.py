@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import numpy as np
@@ -11,6 +12,7 @@ import labelweave
 from labelweave.baselines import binary_relevance, label_space
 from labelweave.cli import progress
 from labelweave.estimators.low_rank import fit as low_rank_fit
+from labelweave.model_files import safe_file
 
 
 def _interrupt(monkeypatch, place, name, call=1):
@@ -77,3 +79,13 @@ def test_epochs_that_were_done_are_kept(run, matrix_files, monkeypatch):
     assert "interrupted after 3 of 10 epochs; the model so far is saved in m.lw." in done.err
     assert labelweave.load("m.lw").status_ == "interrupted"
     assert "3 rounds" in run("inspect", "m.lw").out
+
+
+def test_sigterm_removes_what_is_being_written(run, matrix_files, tmp_path, monkeypatch):
+    monkeypatch.setattr(safe_file, "_unnamed", lambda *_: None)
+    before, handler = sorted(tmp_path.iterdir()), signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(os, "fsync", lambda _: signal.raise_signal(signal.SIGTERM))
+    done = run("convert", "d.txt", "e.svm", "--lossy", code=143)
+    assert done.err == "labelweave: terminated; no file is half written.\n"
+    assert sorted(tmp_path.iterdir()) == before
+    assert signal.getsignal(signal.SIGTERM) is handler

@@ -7,7 +7,9 @@ Whatever is wrong with arguments or files is one line on stderr and exit code 2.
 from __future__ import annotations
 
 import re
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +31,7 @@ _COMMANDS = {
     "demo": "Tag Debian packages with the bundled data set.",
 }
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_TERMINATED = 143  # 128 + SIGTERM
 _BAD_INPUT = 2
 
 
@@ -51,11 +54,14 @@ class _Program(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:
         try:
-            with _one_line_warnings():
+            with _one_line_warnings(), _unwound_at_sigterm():
                 code = super().main(*args, **{**options, "standalone_mode": False})
         except click.Abort:
             note("interrupted; nothing was written.")
             code = _INTERRUPTED
+        except _Terminated:
+            note("terminated; no file is half written.")
+            code = _TERMINATED
         except click.ClickException as error:
             note(_with_hint(error))
             code = error.exit_code
@@ -63,6 +69,27 @@ class _Program(click.Group):
             note(_sentence(error))
             code = _BAD_INPUT
         sys.exit(code if isinstance(code, int) else 0)
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextmanager
+def _unwound_at_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the program as an error does, so that unfinished files are removed."""
+    if threading.current_thread() is not threading.main_thread():  # others can have no handlers
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    earlier = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
 
 
 @contextmanager

@@ -1,7 +1,12 @@
 """Write a file completely or not at all, and the error of a file that is not, or no longer, a model.
 
-The bytes go to a temporary file in the same directory, reach the disk, and only then take the place of the
-old file.  Whoever has the old file open, or mapped into memory, keeps it unharmed.
+The bytes go to a new file in the same directory, reach the disk, and only then take the place of the old
+file.  Whoever has the old file open, or mapped into memory, keeps it unharmed.  Where the system has unnamed
+files (Linux, on most file systems), the new one gets a name when it is complete: of a process that is killed
+nothing is left.  Elsewhere it has a name from the start and a lock, and one without a lock, whose process is
+dead, is removed by the next writer in that directory.
+
+What is there and no regular file (a device, a pipe, a socket) is written into once everything is there.
 """
 
 from __future__ import annotations
@@ -10,33 +15,150 @@ import errno
 import os
 import secrets
 import shutil
+import socket
+import stat
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows, which neither locks so nor removes open files
+    fcntl = None  # type: ignore[assignment]
+
+_TEMPORARY = ".labelweave-{}.saving"
+_PROC = "/proc/self/fd/"
+_NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)  # file systems and older kernels
 
 
 @contextmanager
 def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of ``path``, links followed, when the block ends well."""
+    """Open a new file that takes the place of ``path``, links followed, when the block ends well.
+
+    Mode and owner of what it replaces are kept, the owner where the system permits that.
+    """
+    status = os.stat(path) if os.path.exists(path) else None
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "This is a directory; give the name of a file", os.fspath(path))
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            _write_through(path, stat.S_ISSOCK(status.st_mode), file)
+        return
     target = Path(path).resolve()
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "This is a directory; give the name of a file", str(target))
     if not target.parent.is_dir():
         said = "There is no such directory to write into; make it first"
         raise FileNotFoundError(errno.ENOENT, said, str(target.parent))
-    temporary = target.with_name(f".labelweave-{secrets.token_hex(8)}.tmp")
+    _remove_stale(target.parent)
+    with _New(target.parent, 0o666 if status is None else 0o600) as new:
+        yield new.file
+        if status is not None:
+            new.take_over(status)
+        new.replace(target)
+    _sync_directory(target.parent)
+
+
+def _write_through(path: str | os.PathLike[str], is_socket: bool, file: BinaryIO) -> None:
+    if is_socket:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(os.fspath(path))
+            connection.sendfile(file)
+        return
+    with open(os.open(path, os.O_WRONLY), "wb") as into:
+        shutil.copyfileobj(file, into)
+
+
+class _New:
+    """A file that is not yet in its place; what is left of it at the end is removed."""
+
+    def __init__(self, directory: Path, mode: int) -> None:
+        self.name = directory / _TEMPORARY.format(secrets.token_hex(8))
+        self.is_named = False
+        descriptor = _unnamed(directory, mode)
+        self.file = open(self._named(mode) if descriptor is None else descriptor, "w+b")
+
+    def _named(self, mode: int) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        while True:
+            descriptor = os.open(self.name, flags, mode)
+            self.is_named = True
+            _lock(descriptor)
+            if os.fstat(descriptor).st_nlink:  # none was so quick as to take it for one that is left over
+                return descriptor
+            os.close(descriptor)
+
+    def __enter__(self) -> _New:
+        return self
+
+    def take_over(self, status: os.stat_result) -> None:
+        """Take over owner, group and mode; without the rights to, the group if that is possible."""
+        if not hasattr(os, "fchown"):
+            os.chmod(self.name, stat.S_IMODE(status.st_mode))
+            return
+        for owner in (status.st_uid, -1):
+            with suppress(PermissionError):
+                os.fchown(self.file.fileno(), owner, status.st_gid)
+                break
+        os.fchmod(self.file.fileno(), stat.S_IMODE(status.st_mode))
+
+    def replace(self, target: Path) -> None:
+        """Bring the bytes to the disk and the file to its place."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        if not self.is_named:
+            self.is_named = True
+            folder = os.open(self.name.parent, os.O_RDONLY)
+            try:  # with a folder given, link follows what /proc has in place of the file
+                os.link(f"{_PROC}{self.file.fileno()}", self.name.name, dst_dir_fd=folder)
+            finally:
+                os.close(folder)
+        if fcntl is None:
+            self.file.close()  # Windows renames no open file
+        os.replace(self.name, target)
+        self.is_named = False
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+        if self.is_named:
+            self.name.unlink(missing_ok=True)
+
+
+def _unnamed(directory: Path, mode: int) -> int | None:
+    """Open a file without a name, locked; None where the system has no such files."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir(_PROC):
+        return None
     try:
-        with open(temporary, "xb") as file:
-            if target.exists():
-                shutil.copymode(target, temporary)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-        _sync_directory(target.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+        descriptor = os.open(directory, os.O_TMPFILE | os.O_RDWR, mode)
+    except OSError as error:
+        if error.errno in _NO_UNNAMED:
+            return None
+        raise
+    _lock(descriptor)
+    return descriptor
+
+
+def _lock(descriptor: int) -> None:
+    """Mark a file as one that is written; the mark ends with the process."""
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks, on which nothing is removed either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _remove_stale(directory: Path) -> None:
+    """Remove unfinished files of processes that are dead: those that have no lock."""
+    if fcntl is None:
+        return
+    for name in directory.glob(_TEMPORARY.format("*")):
+        with suppress(OSError):  # others may see to it, or have it
+            descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                name.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def _sync_directory(directory: Path) -> None:
