@@ -17,6 +17,7 @@ from labelweave.cli.flags import (
     WRITTEN,
     file_options,
     label_column_options,
+    signed_option,
     unknown_label_option,
     with_options,
 )
@@ -51,6 +52,7 @@ _model_and_data = with_options(click.argument("model"), click.argument("data"))
 @click.option("--out", "-o", metavar="FILE", help="Write to a file in place of stdout.")
 @click.option("--id", metavar="COLUMN", help="Table: the column that names the rows.")
 @file_options
+@signed_option
 def predict(**flags: Any) -> None:
     """Predict the labels of the rows of a data file.
 
@@ -77,6 +79,7 @@ def predict(**flags: Any) -> None:
 @unknown_label_option
 @label_column_options
 @file_options
+@signed_option
 def evaluate(**flags: Any) -> None:
     """Compare a model's predictions with the labels of a data file.
 
@@ -100,6 +103,7 @@ def evaluate(**flags: Any) -> None:
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 @label_column_options
 @file_options
+@signed_option
 def decide(**flags: Any) -> None:
     """Tune or calibrate a fitted model on held-out rows.
 
@@ -129,6 +133,7 @@ def decide(**flags: Any) -> None:
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @label_column_options
 @file_options
+@signed_option
 def report(**flags: Any) -> None:
     """Write a page about a model and how well it does on a data file.
 
@@ -156,6 +161,7 @@ def report(**flags: Any) -> None:
               help="Show which labels are tied to which, and in which order that was learned.")  # fmt: skip
 @click.option("--out", "-o", metavar="FILE",
               help="With --covariance or --graph: draw it too (.png, .pdf, .svg).")  # fmt: skip
+@signed_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(**flags: Any) -> None:
     """Say what a model file holds.

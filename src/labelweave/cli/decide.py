@@ -19,14 +19,14 @@ from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import known_labels
 
 
-def run(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
+def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **options: Any) -> None:
     """Put a fitted model into classifiers that decide on its scores."""
     require_writable(out)
     given = {name: options[name] for name in DECISIONS if options[name] is not None}
     if not given:
         raise click.UsageError("Give --tune-threshold, --calibrate or --conformal.")
     refuse(refused_decisions(given, prefit=True))
-    loaded, source = model_rows.open_model(model), DataFlags.of(options)
+    loaded, source = model_rows.open_model(model, key), DataFlags.of(options)
     if model_rows.has_one_class_a_row(loaded):
         raise ValueError(f"{model} has one class a row; decide takes models of many labels a row.")
     if guarantee_words(model_rows.classifier_of(loaded)) is not None:
@@ -40,7 +40,7 @@ def run(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
     for name, settings in given.items():
         found = decision_class(name)(found, **settings, cv="prefit").fit(X, truth)
     whole = TableModel(loaded.vectorizer, found, loaded.columns) if isinstance(loaded, TableModel) else found
-    whole.save(out)
+    whole.save(out, key=key)
     if not quiet:
         lines = {"rows": str(len(rows)), **decision_lines(model_facts(found))}
         print_lines(lines | {"model": f"{out} ({size_of(out)})"}, 10, err=True)

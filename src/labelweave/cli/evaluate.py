@@ -15,9 +15,9 @@ from labelweave.report.measured import measure
 from labelweave.report.reported_rows import read_rows
 
 
-def run(model: str, data: str, as_json: bool, **options: Any) -> None:
+def run(model: str, data: str, as_json: bool, key: bytes | None, **options: Any) -> None:
     """Print the metrics of a model on labelled rows."""
-    loaded, source = open_model(model), DataFlags.of(options)
+    loaded, source = open_model(model, key), DataFlags.of(options)
     data_rows = read_labeled_rows(loaded, data, source)
     rows = read_rows(loaded, data_rows.X, None)
     measured = measure(rows, truth_of(loaded, data_rows), source.unknown_labels, lambda words: None)

@@ -12,7 +12,14 @@ import click
 
 from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.fit_request import FitRequest
-from labelweave.cli.flags import column_options, file_options, label_column_options, reading, with_options
+from labelweave.cli.flags import (
+    column_options,
+    file_options,
+    label_column_options,
+    reading,
+    signing_option,
+    with_options,
+)
 from labelweave.cli.messages import require_writable
 from labelweave.cli.model_flags import model_flag_options
 from labelweave.cli.model_table import MODELS
@@ -77,6 +84,7 @@ _class_options = with_options(
 @_class_options
 @column_options
 @file_options
+@signing_option
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 @click.pass_context
 def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:

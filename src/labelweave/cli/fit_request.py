@@ -32,7 +32,7 @@ _LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "cou
 _GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit",
                    "validation_fraction")  # fmt: skip
 LISTED = {"rank": "ranks", "regularization": "regularizations"}
-_AS_THEY_ARE = ("quiet", "model", "graph", "one_class", "compare", "compare_folds")
+_AS_THEY_ARE = ("quiet", "model", "graph", "one_class", "compare", "compare_folds", "key")
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
@@ -75,6 +75,7 @@ class FitRequest:
     source: DataFlags
     compare: str | None
     compare_folds: int
+    key: bytes | None
 
     @classmethod
     def of(cls, data: str, out: str, options: Mapping[str, Any]) -> FitRequest:

@@ -53,12 +53,12 @@ def run_fit(request: FitRequest) -> int:
         watched.fit(targets.rows.X, targets.y)
     seconds = time.perf_counter() - started
     if rows.vectorizer is not None:
-        TableModel(rows.vectorizer, model, columns).save(request.out)
+        TableModel(rows.vectorizer, model, columns).save(request.out, key=request.key)
     else:
         if rows.feature_names is not None:
             for layer in layers(model):
                 layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-        model.save(request.out)
+        model.save(request.out, key=request.key)
     if not request.quiet:
         print_summary(model, len(targets.y), seconds, request.out)
     return explain_end(model, request.out)

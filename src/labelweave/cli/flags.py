@@ -25,6 +25,7 @@ _KINDS = {
     "numeric": "numbers, standardised; repeat",
     "drop": "left out when no kind is given; repeat",
 }
+_SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
 _TABLE_FLAGS = ("labels", "label_column", "label_separator", "empty_labels", "id", *_KINDS, "min_df",
                 "ngrams", "missing_numeric")  # fmt: skip
 
@@ -160,6 +161,26 @@ column_options = with_options(
                  help="Table: what to do with a missing number [error]."),
 )  # fmt: skip
 
+
+def _key(path: str) -> bytes:
+    """Read the key that files are signed with."""
+    with open(path, "rb") as file:
+        key = file.read(_LONGEST_KEY + 1)
+    if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
+        count = f"{len(key)} bytes" if len(key) <= _LONGEST_KEY else f"more than {_LONGEST_KEY} bytes"
+        said = f"a key has {_SHORTEST_KEY} to {_LONGEST_KEY}, such as 32 random ones"
+        raise click.BadParameter(f"{path} has {count}; {said}.")
+    return key
+
+
+signing_option = click.option(
+    "--key", metavar="FILE", callback=reading(_key),
+    help="Sign the model with the bytes of this file, 32 random ones for example, which stays secret."
+)  # fmt: skip
+signed_option = click.option(
+    "--key", metavar="FILE", callback=reading(_key),
+    help="Refuse a model that was not saved with --key and a file of the same bytes."
+)  # fmt: skip
 unknown_label_option = click.option(
     "--ignore-unknown-labels", is_flag=True, help="Pass over labels that the model does not know."
 )

@@ -40,25 +40,31 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def run(
-    model: str, label: str | None, count: int, covariance: bool, graph: bool, out: str | None, as_json: bool
+    model: str,
+    key: bytes | None,
+    label: str | None,
+    count: int,
+    out: str | None,
+    as_json: bool,
+    **shown: bool,
 ) -> None:
-    """Print what a model file holds, or one part of it."""
-    flags = {"--label": label is not None, "--covariance": covariance, "--graph": graph}
+    """Print what a model file holds, or one part of it: of ``shown``, covariance or graph."""
+    flags = {"--label": label is not None, "--covariance": shown["covariance"], "--graph": shown["graph"]}
     wishes = [flag for flag, wanted in flags.items() if wanted]
     if len(wishes) > 1:
         raise click.UsageError(f"{' and '.join(wishes)} show different things; give one of them.")
     if out is not None and wishes not in (["--covariance"], ["--graph"]):
         raise click.UsageError("--out goes with --covariance or --graph only.")
-    loaded = open_model(model)
-    if covariance:
+    loaded = open_model(model, key)
+    if shown["covariance"]:
         _show_covariance(loaded, out, as_json)
-    elif graph:
+    elif shown["graph"]:
         _show_graph(loaded, out, as_json)
     elif label is not None:
         weights = _weights(loaded, label, count)
         print_json(weights) if as_json else _print_weights(weights)
     else:
-        _show_model(loaded, model, as_json)
+        _show_model(loaded, model, as_json, key)
 
 
 def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
@@ -180,8 +186,9 @@ def _column(model: Model, label: str) -> int:
     return names.index(label)
 
 
-def _show_model(model: Model, path: str, as_json: bool) -> None:
-    content, facts, classifier = read_model_file(path, verify=False), model_facts(model), scorer_of(model)
+def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> None:
+    content = read_model_file(path, verify=False, key=key)
+    facts, classifier = model_facts(model), scorer_of(model)
     factors = None if facts.factors is None else _factor_json(facts, FactorGeometry(classifier))
     if as_json:
         file = {"kind": content.kind, "file": path, "bytes": Path(path).stat().st_size}

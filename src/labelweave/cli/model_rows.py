@@ -33,9 +33,9 @@ _SCORES_AT_ONCE = 4_000_000
 _MOST_ROWS_AT_ONCE = 10_000
 
 
-def open_model(path: str) -> Model:
-    """Load a model file; ValueError if it holds something else."""
-    model = labelweave.load(path)
+def open_model(path: str, key: bytes | None) -> Model:
+    """Load a model file, signed with the key if one is given; ValueError if it holds something else."""
+    model = labelweave.load(path, key=key)
     if not isinstance(model, Model):
         raise ValueError(f"{path} holds a {type(model).__name__}; give the file of a classifier.")
     return model

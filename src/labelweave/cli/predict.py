@@ -38,9 +38,11 @@ class Answers(NamedTuple):
     are_sets: bool = False
 
 
-def run(model: str, data: str, output_format: str, out: str | None, **options: Any) -> None:
+def run(
+    model: str, data: str, output_format: str, out: str | None, key: bytes | None, **options: Any
+) -> None:
     """Predict the rows of a data file."""
-    loaded = open_model(model)
+    loaded = open_model(model, key)
     classifier: Any = classifier_of(loaded)
     refuse(_refused_wishes(classifier, options))
     answers = _answers(classifier, options)

@@ -15,11 +15,13 @@ from labelweave.report import ReportOptions, write_report
 _QUIET_SECONDS = 2.0
 
 
-def run(model: str, data: str, out: str, title: str | None, quiet: bool, **options: Any) -> None:
+def run(
+    model: str, data: str, out: str, title: str | None, quiet: bool, key: bytes | None, **options: Any
+) -> None:
     """Write a page about a model and how well it does on a data file."""
-    loaded, source = open_model(model), DataFlags.of(options)
+    loaded, source = open_model(model, key), DataFlags.of(options)
     rows = read_labeled_rows(loaded, data, source)
-    versions = read_model_file(model, verify=False).versions
+    versions = read_model_file(model, verify=False, key=key).versions
     settings = ReportOptions(
         title=title or f"{Path(model).name} on {Path(data).name}",
         facts={

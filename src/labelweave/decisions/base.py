@@ -166,13 +166,16 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         offsets = ranking_offsets(self)[: self._n_columns]
         return (block + offsets for block in self._score_blocks(X))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
         """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
 
         Parameters
         ----------
         path : path-like
             The file, replaced only once the new one is complete.
+        key : bytes or None, default=None
+            A secret of 16 bytes or more to sign the file with (HMAC-SHA256), which
+            ``labelweave.load(path, key=key)`` asks for; None for a checksum only.
 
         Raises
         ------
@@ -188,7 +191,7 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
                 "model file: only labelweave's own estimators can, such as MaxMarginClassifier or "
                 "BinaryRelevance; keep others with pickle or skops."
             ) from None
-        save_object(path, self)
+        save_object(path, self, key=key)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

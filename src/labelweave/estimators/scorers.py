@@ -56,13 +56,16 @@ class HasScorer:
             return getattr(scorer, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
         """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
 
         Parameters
         ----------
         path : path-like
             The file, replaced only once the new one is complete.
+        key : bytes or None, default=None
+            A secret of 16 bytes or more to sign the file with (HMAC-SHA256), which
+            ``labelweave.load(path, key=key)`` asks for; None for a checksum only.
 
         Raises
         ------
@@ -70,7 +73,7 @@ class HasScorer:
             If it is around an estimator that is not one of this library.
         """
         check_is_fitted(self)
-        save_object(path, self)
+        save_object(path, self, key=key)
 
 
 @storable("LinearScorer")

@@ -81,12 +81,13 @@ class TableModel:
         """
         return self.classifier.predict_top(self.vectorizer.transform(frame), k)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
         """Write the model to one file, without pickle; read it with :func:`labelweave.load`.
 
         path: the file, replaced only once the new one is complete.
+        key: a secret to sign it with; None for a checksum only.
         """
-        save_object(path, self)
+        save_object(path, self, key=key)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps.

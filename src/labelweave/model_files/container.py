@@ -3,13 +3,14 @@
 ``docs/model_file_format.md`` describes the bytes.  Reading parses the header, checks names, types and shapes,
 writes it again and compares: whatever the comparison lets through has no repeated keys, no gaps or overlaps
 and no unknown fields.  (The library's own writer puts metadata in random order, its reader copies tensors.)
-The checksum is written last, so arrays stream to the disk in one pass and are never copied.
+Checksum and signature are written last, so arrays stream to the disk in one pass and are never copied.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import hmac
 import json
 import math
 import mmap
@@ -18,7 +19,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedReader
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,10 @@ NO_CHECKSUM = "0" * 64
 
 _BEFORE_CHECKSUM = MAGIC + f'{FORMAT_VERSION}","checksum":"sha256:'.encode()
 CHECKSUM_PLACE = slice(8 + len(_BEFORE_CHECKSUM), 8 + len(_BEFORE_CHECKSUM) + len(NO_CHECKSUM))
+_BEFORE_SIGNATURE = b'","signature":"hmac-sha256:'
+_SIGNATURE_START = CHECKSUM_PLACE.stop + len(_BEFORE_SIGNATURE)
+SIGNATURE_PLACE = slice(_SIGNATURE_START, _SIGNATURE_START + len(NO_CHECKSUM))
+_SHORTEST_KEY = 16  # bytes
 _PADDED_TO = 64
 _MOST_DIMENSIONS = 64
 _MOST_BYTES = 2**62
@@ -50,16 +55,64 @@ _NUMPY_TYPES = {
 _SAFETENSORS_TYPES = {dtype.str: name for name, dtype in _NUMPY_TYPES.items()}
 
 
-def write_container(path: FilePath, fields: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+class Seals(NamedTuple):
+    """The hexadecimal digits that stand in a file; zeros in their place when they are computed."""
+
+    checksum: str = NO_CHECKSUM
+    signature: str | None = None
+
+    def blank(self) -> Seals:
+        """Put zeros in their place."""
+        return Seals(signature=None if self.signature is None else NO_CHECKSUM)
+
+
+_UNSEALED = Seals()
+
+
+class _Digests:
+    """The checksum of a file's bytes, and with a key their signature."""
+
+    def __init__(self, start: bytes, key: bytes | None) -> None:
+        self._checksum = hashlib.sha256(start)
+        self._signature = None if key is None else hmac.new(key, start, hashlib.sha256)
+
+    def update(self, block: bytes | memoryview) -> None:
+        self._checksum.update(block)
+        if self._signature is not None:
+            self._signature.update(block)
+
+    def seals(self) -> Seals:
+        signature = None if self._signature is None else self._signature.hexdigest()
+        return Seals(self._checksum.hexdigest(), signature)
+
+
+def check_key(key: bytes | None) -> None:
+    """Refuse what cannot keep a signature from being guessed."""
+    if key is None:
+        return
+    if not isinstance(key, bytes):
+        raise TypeError(
+            f"key is a {type(key).__name__}; give bytes, such as those of a file of random bytes."
+        )
+    if len(key) < _SHORTEST_KEY:
+        said = f"give at least {_SHORTEST_KEY}, such as secrets.token_bytes(32)"
+        raise ValueError(f"key has {len(key)} bytes; {said}.")
+
+
+def write_container(
+    path: FilePath, fields: Mapping[str, str], tensors: Mapping[str, Tensor], key: bytes | None = None
+) -> None:
     """Write strings and dense arrays of stored types as one file, completely or not at all.
 
+    key: what the file is signed with; None for no signature.
     Raises ValueError if the header would pass 100 MB.
     """
+    check_key(key)
     types = {name: _SAFETENSORS_TYPES[_little_endian(tensor.dtype)] for name, tensor in tensors.items()}
     header = Header(
         fields, {name: TensorShape(types[name], tensor.shape) for name, tensor in tensors.items()}
     )
-    start = header.to_bytes()
+    start = header.to_bytes(Seals(signature=None if key is None else NO_CHECKSUM))
     if len(start) - 8 > HEADER_LIMIT:
         raise ValueError(
             f"The header would have {len(start):,} bytes; a model file allows {HEADER_LIMIT:,}. "
@@ -67,13 +120,13 @@ def write_container(path: FilePath, fields: Mapping[str, str], tensors: Mapping[
         )
     with replacing_file(path) as file:
         file.write(start)
-        digest = hashlib.sha256(start)
+        digests = _Digests(start, key)
         for name in header.places():
             for block in _blocks(tensors[name]):
                 file.write(block)
-                digest.update(block)
-        file.seek(CHECKSUM_PLACE.start)
-        file.write(digest.hexdigest().encode())
+                digests.update(block)
+        file.seek(0)
+        file.write(header.to_bytes(digests.seals()))
 
 
 def _blocks(tensor: Tensor) -> Iterator[memoryview]:
@@ -87,25 +140,32 @@ def _blocks(tensor: Tensor) -> Iterator[memoryview]:
         yield block.reshape(-1).view(np.uint8).data
 
 
-def map_container(path: FilePath, *, verify: bool = True) -> tuple[dict[str, str], dict[str, Tensor]]:
+def map_container(
+    path: FilePath, *, verify: bool = True, key: bytes | None = None, map_file: bool = True
+) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Read the strings of a file and map its arrays into memory, read-only.
 
     verify: whether to read the whole file once and compare the checksum.
+    key: what the file must be signed with; None for a file with any signature or none.
+    map_file: False to read the file as a whole, so that later changes of it do no harm.
     Raises ModelFileError if the file is not, or no longer, as :func:`write_container` left it.
     """
+    check_key(key)
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         start = _read_start(file, path, size)
-        header, checksum = parse_header(start)
+        header, seals = parse_header(start)
         expected = len(start) + sum(tensor.n_bytes for tensor in header.tensors.values())
         if size < expected:
             raise ModelFileError(f"it is truncated: it has {size:,} bytes of {expected:,}.")
         if size > expected:
             raise ModelFileError(f"it is damaged: {size - expected:,} bytes follow its end.")
-        if verify:
-            _check_checksum(file, checksum)
-        mapping = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-    return dict(header.fields), _views(mapping, len(start), header)
+        memory = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if map_file else _read(file, start)
+        if verify or key is not None:
+            file.seek(len(start))
+            blocks = _chunks(file) if map_file else iter([memoryview(memory)[len(start) :]])
+            _check_seals(header, seals, blocks, key)
+    return dict(header.fields), _views(memoryview(memory).toreadonly(), len(start), header)
 
 
 def _opened(path: FilePath) -> BufferedReader:
@@ -155,26 +215,48 @@ def _check_version(text: bytes) -> None:
     raise ModelFileError("it is damaged: its format version cannot be read.")
 
 
-def _check_checksum(file: BufferedReader, stated: str) -> None:
-    # reading, not walking over the mapping, keeps the pages out of the process's resident memory
+def _read(file: BufferedReader, start: bytes) -> mmap.mmap:
+    """Read a file into memory that begins at a page, as a mapping does."""
+    size = os.fstat(file.fileno()).st_size
+    memory = mmap.mmap(-1, size)
     file.seek(0)
-    digest = hashlib.sha256(file.read(CHECKSUM_PLACE.start))
-    digest.update(NO_CHECKSUM.encode())
-    file.seek(CHECKSUM_PLACE.stop)
+    if file.readinto(memory) != size or memory[: len(start)] != start:
+        raise ModelFileError("it changed while it was read.")
+    return memory
+
+
+def _chunks(file: BufferedReader) -> Iterator[memoryview]:
+    # reading, not walking over the mapping, keeps the pages out of the process's resident memory
     buffer = memoryview(bytearray(2**20))
     while count := file.readinto(buffer):
-        digest.update(buffer[:count])
-    if digest.hexdigest() != stated:
+        yield buffer[:count]
+
+
+def _check_seals(header: Header, stated: Seals, blocks: Iterator[memoryview], key: bytes | None) -> None:
+    """Compare checksum, and with a key the signature, with those of the header and the blocks after it."""
+    if key is not None and stated.signature is None:
+        raise ModelFileError(
+            "it is not signed, and a key is given; load it without one only if you trust it."
+        )
+    digests = _Digests(header.to_bytes(stated.blank()), key)
+    for block in blocks:
+        digests.update(block)
+    found = digests.seals()
+    if found.signature is not None and not hmac.compare_digest(found.signature, str(stated.signature)):
+        raise ModelFileError(
+            "its signature is not of this key; it was signed with another, or changed since."
+        )
+    if found.checksum != stated.checksum:
         raise ModelFileError(
             "its checksum does not match; the file was changed or damaged since it was saved."
         )
 
 
-def _views(mapping: mmap.mmap, start: int, header: Header) -> dict[str, Tensor]:
+def _views(memory: memoryview, start: int, header: Header) -> dict[str, Tensor]:
     tensors = {}
     for name, (begin, _) in header.places().items():
         tensor = header.tensors[name]
-        view: Tensor = np.ndarray(tensor.shape, tensor.dtype, buffer=mapping, offset=start + begin)
+        view: Tensor = np.ndarray(tensor.shape, tensor.dtype, buffer=memory, offset=start + begin)
         if tensor.type_name == "BOOL" and view.size and view.view(np.uint8).max() > 1:
             raise ModelFileError(f"its array {name!r} is of type bool but holds other bytes than 0 and 1.")
         tensors[name] = view
@@ -213,7 +295,7 @@ class TensorShape:
 
 @dataclass(frozen=True)
 class Header:
-    """All that stands before the tensors' bytes; fields are the metadata after the checksum, in order."""
+    """All that stands before the tensors' bytes; fields are the metadata after the seals, in order."""
 
     fields: Mapping[str, str]
     tensors: Mapping[str, TensorShape]
@@ -229,7 +311,7 @@ class Header:
             places[name] = (begin, end)
         return places
 
-    def to_bytes(self, checksum: str = NO_CHECKSUM) -> bytes:
+    def to_bytes(self, seals: Seals = _UNSEALED) -> bytes:
         """Write the header, with its length in front.
 
         Returns the file up to the first tensor.
@@ -237,8 +319,10 @@ class Header:
         first = {
             "format": "labelweave",
             "format_version": str(FORMAT_VERSION),
-            "checksum": f"sha256:{checksum}",
+            "checksum": f"sha256:{seals.checksum}",
         }
+        if seals.signature is not None:
+            first["signature"] = f"hmac-sha256:{seals.signature}"
         entries: dict[str, Any] = {"__metadata__": {**first, **self.fields}}
         for name, place in self.places().items():
             tensor = self.tensors[name]
@@ -248,20 +332,22 @@ class Header:
         return len(text).to_bytes(8, "little") + text
 
 
-def parse_header(start: bytes) -> tuple[Header, str]:
-    """Read what :meth:`Header.to_bytes` wrote, and the checksum it states; refuse all other bytes."""
-    checksum = start[CHECKSUM_PLACE].decode("ascii", errors="replace")
+def parse_header(start: bytes) -> tuple[Header, Seals]:
+    """Read what :meth:`Header.to_bytes` wrote, and the seals it states; refuse all other bytes."""
+    is_signed = start[CHECKSUM_PLACE.stop :].startswith(_BEFORE_SIGNATURE)
+    places = (CHECKSUM_PLACE, SIGNATURE_PLACE) if is_signed else (CHECKSUM_PLACE,)
+    seals = Seals(*(start[place].decode("ascii", errors="replace") for place in places))
     try:
         entries = json.loads(start[8:].decode("ascii"))
         metadata = entries.pop("__metadata__")
-        fields = dict(list(metadata.items())[3:])
+        fields = dict(list(metadata.items())[2 + len(places) :])
         header = Header(fields, {name: _tensor_shape(entry) for name, entry in entries.items()})
-        same = header.to_bytes(checksum) == start
+        same = header.to_bytes(seals) == start
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"its header is damaged ({type(error).__name__}: {error}).") from None
     if not same or not all(isinstance(text, str) for text in fields.values()):
         raise ModelFileError("its header is damaged or was edited; labelweave would write it differently.")
-    return header, checksum
+    return header, seals
 
 
 def _tensor_shape(entry: Any) -> TensorShape:

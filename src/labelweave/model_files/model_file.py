@@ -38,9 +38,12 @@ class ModelContent:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> None:
+def write_model_file(
+    path: str | os.PathLike[str], content: ModelContent, *, key: bytes | None = None
+) -> None:
     """Write a model file, completely or not at all; the same content gives the same bytes.
 
+    key: what the file is signed with; None for no signature.
     Raises TypeError, ValueError if something cannot be stored, naming it and where it is, OSError if the file
     cannot be written.
     """
@@ -50,18 +53,19 @@ def write_model_file(path: str | os.PathLike[str], content: ModelContent) -> Non
         raise TypeError(f"The state of a model is a dict; a {type(content.state).__name__} was given.")
     layout, tensors = pack_arrays(content.arrays)
     texts = [content.kind, to_json(_versions()), to_json(layout), to_json(content.state)]
-    write_container(path, dict(zip(_FIELDS, texts, strict=True)), tensors)
+    write_container(path, dict(zip(_FIELDS, texts, strict=True)), tensors, key)
 
 
-def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> ModelContent:
-    """Read a model file, and refuse any other.
+def read_model_file(
+    path: str | os.PathLike[str], *, verify: bool = True, key: bytes | None = None, mmap: bool = True
+) -> ModelContent:
+    """Read a model file, and refuse any other; see :func:`load_object`.
 
-    verify: whether to read the whole file once and compare its checksum.
     Returns what was written; numeric arrays are read-only views of the memory-mapped file.
     Raises ModelFileError if the file is truncated, damaged, edited, of a newer format, or no model.
     """
     with naming_file(path):
-        fields, tensors = map_container(path, verify=verify)
+        fields, tensors = map_container(path, verify=verify, key=key, map_file=mmap)
         if list(fields) != _FIELDS:
             raise ModelFileError(f"its metadata are {', '.join(fields)} instead of {', '.join(_FIELDS)}.")
         versions, layout, state = (from_json(fields[name], name) for name in _FIELDS[1:])
@@ -70,14 +74,16 @@ def read_model_file(path: str | os.PathLike[str], *, verify: bool = True) -> Mod
         return ModelContent(fields["kind"], state, unpack_arrays(layout, tensors), versions)
 
 
-def save_object(path: str | os.PathLike[str], value: Any) -> None:
+def save_object(path: str | os.PathLike[str], value: Any, *, key: bytes | None = None) -> None:
     """Save an object of a registered class, for example a fitted estimator; see :func:`write_model_file`."""
     arrays: dict[str, Any] = {}
     kind = storable_name(value)
-    write_model_file(path, ModelContent(kind, encode(checked_state(value), arrays), arrays))
+    write_model_file(path, ModelContent(kind, encode(checked_state(value), arrays), arrays), key=key)
 
 
-def load_object(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+def load_object(
+    path: str | os.PathLike[str], *, verify: bool = True, key: bytes | None = None, mmap: bool = True
+) -> Any:
     """Load an object of a registered class.
 
     Parameters
@@ -86,20 +92,27 @@ def load_object(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
         The file.
     verify : bool, default=True
         Whether to read the whole file once and compare its checksum.
+    key : bytes or None, default=None
+        The key that the file must have been saved with; the signature is compared, whatever ``verify`` says.
+        None takes files with any signature or none.
+    mmap : bool, default=True
+        Whether arrays are views of the memory-mapped file, read when they are used and shared between
+        processes.  False reads the file into memory, once and whole: what is done to the file later does no
+        harm, while a file that is mapped must not be shortened or changed in place.
 
     Returns
     -------
     object
-        The object; its arrays are read-only views of the memory-mapped file.
+        The object; its arrays are read-only.
 
     Raises
     ------
     ModelFileError
-        If the file is refused or its class is not registered.
+        If the file is refused, not signed with the key, or its class is not registered.
     OSError
         If there is no file to read.
     """
-    content = read_model_file(path, verify=verify)
+    content = read_model_file(path, verify=verify, key=key, mmap=mmap)
     with naming_file(path):
         return decode({"__object__": content.kind, "state": content.state}, content.arrays)
 

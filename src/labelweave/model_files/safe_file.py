@@ -78,7 +78,7 @@ class _New:
         self.name = directory / _TEMPORARY.format(secrets.token_hex(8))
         self.is_named = False
         descriptor = _unnamed(directory, mode)
-        self.file = open(self._named(mode) if descriptor is None else descriptor, "w+b")
+        self.file = os.fdopen(self._named(mode) if descriptor is None else descriptor, "w+b")
 
     def _named(self, mode: int) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
