@@ -20,13 +20,12 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-try:
-    import fcntl
-except ImportError:  # Windows, which neither locks so nor removes open files
-    fcntl = None  # type: ignore[assignment]
+# Windows neither locks so nor removes open files
+fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 
 _TEMPORARY = ".labelweave-{}.saving"
 _PROC = "/proc/self/fd/"
