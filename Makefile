@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-peers/pyvenv.cfg
 BENCHMARK_PROBLEM := $(if $(wildcard ../shared/data/rcv1),rcv1,debtags)
 
-.PHONY: demo test slow browser lint papers benchmark peers clean
+.PHONY: demo test slow boundscheck browser lint papers benchmark peers clean
 
 demo: $(STAMP)
 	$(BIN)/labelweave demo
@@ -17,6 +17,10 @@ test: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile tests $(PYTEST_ARGS)
+
+# Every compiled loop with checks of its indices, in a cache of its own.
+boundscheck: $(STAMP)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-boundscheck $(BIN)/python -m attacks.bounds
 
 # A headless Chromium for the tests that look at the report, where apt-get may install one; they skip without it.
 browser:

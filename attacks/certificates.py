@@ -150,6 +150,34 @@ def kernel_logistic(draw: Draw) -> Fit:
     return Fit(model, model.trace_[-1].primal, _least([V], cp.sum_squares(V) / 2 + loss))
 
 
+def low_rank_ridge(draw: Draw) -> Fit:
+    """Fit factors of any rank with the ridge penalty, all labels observed; QR and SVD give the best."""
+    rank, precision = int(draw.random.integers(1, 6)), str(draw.random.choice(["float64", "float32"]))
+    kernel, gamma = str(draw.random.choice(["linear", "rbf"])), draw.power(-3, 1)
+    features = draw.features(kernel, gamma)
+    penalty = float(np.square(features).sum()) * draw.power(-10, 1)
+    model = LowRankClassifier(
+        rank, penalty="ridge", regularization=penalty, kernel=kernel, gamma=gamma, precision=precision
+    ).fit(draw.X, draw.Y, draw.weights)  # fmt: skip
+    roots = np.sqrt(draw.weights)[:, None]
+    wide = np.vstack([roots * features, np.sqrt(penalty) * np.eye(features.shape[1])])
+    targets = np.vstack([roots * draw.Y, np.zeros((features.shape[1], draw.n_labels))])
+    basis, triangle = np.linalg.qr(wide)
+    projected = basis.T @ targets
+    turn = np.linalg.svd(projected)[2][:rank]
+    best = np.linalg.solve(triangle, projected) @ turn.T @ turn
+
+    def objective(Z: np.ndarray) -> float:
+        return 0.5 * float(np.square(wide @ Z - targets).sum())
+
+    product = model.feature_factors_.astype(float) @ model.label_factors_.T.astype(float)
+    if kernel == "linear":
+        found = np.vstack([product, model.intercept_])
+    else:
+        found = features[model.support_].T @ product
+    return Fit(model, objective(found), objective(best))
+
+
 def low_rank(draw: Draw) -> Fit:
     """Fit factors of any rank with the trace norm."""
     Y, loss = draw.with_gaps(), str(draw.random.choice(["squared", "logistic", "squared_hinge"]))
@@ -190,6 +218,35 @@ def label_graph(draw: Draw) -> Fit:
     return Fit(model, model.objective_, _least([W], penalty / 2 * cp.sum_squares(W) + shares @ worst))
 
 
+def learned_graph(draw: Draw) -> Fit:
+    """Learn a graph of cliques; held against the relaxation over all pairs of labels."""
+    random, L, penalty = draw.random, min(draw.n_labels, 3), draw.power(-4, 1)
+    Y, solver = draw.Y[:, :L].astype(int), str(random.choice(["frank_wolfe", "proximal"]))
+    model = LabelGraphClassifier(
+        regularization=penalty, tol=draw.tol, max_rounds=int(random.integers(1, 4)), solver=solver,
+        cliques_per_round=int(random.integers(1, 3)), graph_tol=float(random.choice([0.0, 0.05])),
+    ).fit(draw.X, Y, draw.weights)  # fmt: skip
+    edges = list(itertools.combinations(range(L), 2))
+    features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
+    labelings = np.array(list(itertools.product((0, 1), repeat=L)))
+    cost = (labelings[None] != Y[:, None]).sum(axis=2)
+    statistics, true = _states(labelings, edges), _states(Y, edges)
+    groups = list(itertools.combinations(range(len(edges)), min(model.cliques_per_round, len(edges))))
+    own, parts = cp.Variable((features.shape[1], 2 * L)), []
+    tables, norms = [0.0] * len(edges), [0.0]
+    for group in groups if edges else []:
+        weights = cp.Variable((features.shape[1], 4 * len(group)))
+        parts.append(weights)
+        norms.append(cp.norm(weights, "fro"))
+        for place, edge in enumerate(group):
+            tables[edge] = tables[edge] + weights[:, 4 * place : 4 * place + 4]
+    scores = features @ cp.hstack([own, *tables])
+    of_true = cp.sum(cp.multiply(scores, true), axis=1, keepdims=True)
+    worst = cp.max(cost + scores @ statistics.T - of_true @ np.ones((1, len(labelings))), axis=1)
+    squares = cp.sum_squares(own) / 2 + cp.square(sum(norms)) / 2
+    return Fit(model, model.objective_, _least([own, *parts], penalty * squares + shares @ worst))
+
+
 def _states(labelings: np.ndarray, edges: list[tuple[int, int]]) -> np.ndarray:
     parts = [(label,) for label in range(labelings.shape[1])] + edges
     states = [labelings[:, list(part)] @ (1 << np.arange(len(part))) for part in parts]
@@ -200,21 +257,26 @@ ESTIMATORS: dict[str, Callable[[Draw], Fit]] = {
     "max-margin": max_margin,
     "kernel-logistic": kernel_logistic,
     "low-rank": low_rank,
+    "low-rank-ridge": low_rank_ridge,
     "label-graph": label_graph,
+    "learned-graph": learned_graph,
 }
 
 
 def violations(fit: Fit, tol: float) -> Iterator[str]:
     """Say which words of a certificate are false."""
-    model, last = fit.model, fit.model.trace_[-1]
-    gap, slack = model.duality_gap_, _ROUNDING * abs(fit.objective)
+    model, last, gap = fit.model, fit.model.trace_[-1], fit.model.duality_gap_
+    slack = _ROUNDING * abs(fit.objective)
+    is_learned = isinstance(model, LabelGraphClassifier) and model.graph == "learn"
+    if is_learned:
+        gap = model.relaxation_gap_
     if not gap >= -_ROUNDING:
         yield f"a gap of {gap}"
     if fit.objective - fit.least_known > gap * abs(fit.objective) + slack:
         above = fit.objective / fit.least_known - 1
         yield f"the objective {fit.objective:.6g} is {above:.3g} above the minimum, the gap says {gap:.3g}"
-    if isinstance(model, LowRankClassifier):
-        return  # its rounds end when they lower the objective by little
+    if isinstance(model, LowRankClassifier) or is_learned:
+        return  # what ends their fits are other things than the gap
     if abs(last.primal - fit.objective) > 1e-6 * abs(fit.objective):
         yield f"the objective is {fit.objective:.9g}, the trace says {last.primal:.9g}"
     if last.dual > fit.least_known + slack:

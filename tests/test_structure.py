@@ -16,7 +16,7 @@ CODE = 28_500  # without imports and docstrings; 25,441 before what people bring
 FILES_ENTERED = {
     "max-margin, RBF": 24,
     "kernel logistic, learned": 35,
-    "kernel logistic, learned, tree": 35,
+    "kernel logistic, learned, tree": 36,
     "low rank": 28,
     "label graph, learned": 28,
 }

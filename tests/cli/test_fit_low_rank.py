@@ -88,7 +88,9 @@ def test_the_summary(run, matrix_files):
     assert "threshold 0.5" in lines
     ridge = run("fit", "d.txt", *LOW_RANK, "--penalty", "ridge", "--threshold", "macro_f1").err
     assert "rank      5 (asked for 100; no product of factors has more)" in ridge
-    assert "gap       no bound with the penalty ridge" in ridge
+    assert " at most, to factors of this rank" in ridge
+    logistic = run("fit", "d.txt", *LOW_RANK, "--penalty", "ridge", "--loss", "logistic").err
+    assert "gap       no bound with the penalty ridge" in logistic
     assert "threshold one a label, from " in ridge
 
 

@@ -98,3 +98,14 @@ def test_empty_tables(shape):
         assert len(features) == shape[0]
         assert len(features.sparse_rows(np.float32)[0]) == shape[0] + 1
         np.testing.assert_array_equal(features.squared_norms(), np.zeros(shape[0]))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_features_beyond_the_range_are_named(kind):
+    table = np.array([[1.0, 2.0, 0.0], [3.0, -1e300, 1.0]])
+    with pytest.raises(
+        ValueError, match=r"contains -1e\+300 at row 1, column 1; features up to 1e\+100 in size"
+    ):
+        FeatureMatrix(kind(table), largest=1e100)
+    assert FeatureMatrix(kind(table)).shape == (2, 3)
+    assert FeatureMatrix(kind(np.float32([[3e38, 3e38]])), largest=1e100).shape == (1, 2)

@@ -56,6 +56,26 @@ def test_objective_is_that_of_the_factors_and_least(kind, d, rank):
         assert _objective(X, Y, weights, left @ right) > objective
 
 
+@pytest.mark.parametrize("kind", ["dense", "kernel"])
+@pytest.mark.parametrize("d", [8, 80])
+@pytest.mark.parametrize("share", [1e-9, 1e-6, 1.0])
+def test_the_objective_is_known_up_to_the_rounding_that_is_stated(kind, d, share):
+    X, Y, _ = _drawn(d)
+    penalty = share * float((X**2).sum())
+    explicit, source = (FeatureMatrix(X), None) if kind == "dense" else (None, PrecomputedSource(X @ X.T))
+    made = ReducedRankRidge.of(explicit, source, 0.0, Y, np.ones(N), Workers(1), is_kept=False)
+    found = made.fit(penalty, 2)
+    W = X.T @ found.features if kind == "kernel" else found.features
+    wide = np.vstack([X, np.sqrt(penalty) * np.eye(d)])
+    targets = np.vstack([Y.toarray(), np.zeros((d, L))])
+    objective = 0.5 * np.square(wide @ W @ found.labels.T - targets).sum()
+    projected = np.linalg.qr(wide)[0].T @ targets
+    least = 0.5 * (np.square(targets - np.linalg.qr(wide)[0] @ projected).sum())
+    least += 0.5 * np.square(np.linalg.svd(projected)[1][2:]).sum()
+    assert abs(objective - least) <= 2 * found.rounding
+    assert found.rounding <= 1e-3 * (1.0 + found.objective)
+
+
 @pytest.mark.parametrize("d", [8, 80])
 def test_all_forms_give_the_same_product(d):
     X, Y, weights = _drawn(d)

@@ -1,6 +1,7 @@
 """Dense linear algebra of any array library, for NumPy in panels: the same bits for any number of threads."""
 
 from labelweave.arrays.linear_algebra import CholeskyFactor, RowPanels, Workers, namespace, panels
+from labelweave.arrays.sparse_structure import check_sparse, checked_csr
 from labelweave.arrays.tables import aligned_empty, largest_columns, ratios
 
 __all__ = [
@@ -8,6 +9,8 @@ __all__ = [
     "RowPanels",
     "Workers",
     "aligned_empty",
+    "check_sparse",
+    "checked_csr",
     "largest_columns",
     "namespace",
     "panels",

@@ -12,11 +12,13 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from labelweave.array_types import Array
+from labelweave.arrays import checked_csr
 from labelweave.comparison.outcome import Comparison
 from labelweave.decisions.base import ranking_offsets
 from labelweave.decisions.label_scores import take_rows
@@ -104,6 +106,7 @@ def _named(estimators: Any) -> dict[str, Any]:
 
 
 def _read_rows(X: Any, y: Any) -> _Rows:
+    X, y = (checked_csr(part, name) if sp.issparse(part) else part for part, name in ((X, "X"), (y, "y")))
     labels = LabelMatrix.from_any(y) if has_many_labels(y) else None
     n_rows, n_targets = _num_samples(X), _num_samples(y) if labels is None else len(labels)
     if n_rows != n_targets:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arrays import check_sparse
 from labelweave.labels import LabelMatrix, Taxonomy
 
 
@@ -40,6 +41,7 @@ class LabeledData:
     vectorizer: Any | None = None
 
     def __post_init__(self) -> None:
+        check_sparse(self.X, "X")
         if self.X.shape[0] != len(self.Y):
             raise ValueError(f"X has {self.X.shape[0]} rows but Y has {len(self.Y)}; they must agree.")
         _check_length("feature_names", self.feature_names, self.X.shape[1], "columns")

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel
+from labelweave.arrays import check_sparse
 from labelweave.decisions.label_scores import (
     TrainingRows,
     decision_level,
@@ -105,6 +106,8 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         raise NotImplementedError
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:
+        check_sparse(X, "X")
+        check_sparse(y, "y")
         X, y = indexable(X, y)
         if not rows_of(X):
             raise ValueError("X has 0 rows (n_samples=0); give at least 2.")

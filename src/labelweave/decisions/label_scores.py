@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from labelweave.array_types import Array
-from labelweave.arrays import panels
+from labelweave.arrays import check_sparse, panels
 from labelweave.estimators.held_out import HeldOutScores, hold_out
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.responses import label_scores
@@ -45,6 +45,7 @@ def rows_of(table: Any) -> int:
 
 def score_blocks(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> Iterator[Array]:
     """Score rows, some at a time."""
+    check_sparse(X, "X")
     n_rows, size = rows_of(X), max(1, _SCORES_AT_ONCE // max(1, n_labels))
     if n_rows <= size or get_tags(estimator).input_tags.pairwise:
         yield label_scores(estimator, X, n_labels, response)

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from labelweave.array_types import Array
+from labelweave.arrays import checked_csr
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.features import FeatureMatrix, FeatureScaling
+from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.sklearn_compat import CallbackSupportMixin, _check_sample_weight
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
@@ -43,11 +46,13 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
 
     def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
         """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
+        if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
+            X = checked_csr(X, "X")
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
             ensure_all_finite=False, accept_large_sparse=True,
         )  # fmt: skip
-        features = FeatureMatrix(checked, getattr(self, "feature_names_in_", None))
+        features = FeatureMatrix(checked, getattr(self, "feature_names_in_", None), LARGEST_FEATURE)
         if reset:
             self.scaling_ = None
         return self._scaled(features)

@@ -16,6 +16,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.arrays import checked_csr
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 
@@ -320,9 +321,9 @@ def read_entry_weights(entry_weight: Any, labels: LabelMatrix) -> RowsByLabels |
     if entry_weight is None:
         return None
     sparse = sp.issparse(entry_weight)
-    weights: Any = (
-        sp.coo_array(entry_weight, dtype=np.float64) if sparse else np.asarray(entry_weight, np.float64)
-    )
+    if sparse:
+        entry_weight = sp.coo_array(checked_csr(entry_weight, "entry_weight"))
+    weights: Any = entry_weight.astype(np.float64) if sparse else np.asarray(entry_weight, np.float64)
     if weights.shape != labels.shape:
         raise ValueError(
             f"entry_weight has shape {weights.shape}, but there are {labels.shape[0]} rows and "

@@ -128,7 +128,8 @@ def _fit(model: Any) -> FitFacts:
 def _gap_words(model: Any) -> str:
     if math.isnan(model.duality_gap_):
         return f"no bound with the penalty {model.penalty}"
-    return f"{model.duality_gap_:.2e} at most, to factors of any rank"
+    rivals = "any rank" if model.penalty == "trace_norm" else "this rank"
+    return f"{model.duality_gap_:.2e} at most, to factors of {rivals}"
 
 
 def _own(model: Any) -> Plain:

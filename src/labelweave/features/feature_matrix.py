@@ -9,23 +9,31 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arrays import checked_csr
+
+LARGEST_FEATURE = 1e100
+"""The largest size of a feature; squares of sums of products of two stay in double precision."""
+
+_MOST = float(np.finfo(np.float64).max)
+
 
 class FeatureMatrix:
     """The features of ``n`` rows, checked once: finite numbers, dense or CSR.
 
     X (n, d): finite numbers.  Sparse input is kept as CSR, anything else as a dense array.
     names: feature names; by default a frame's columns.
+    largest: the largest size of an entry.
     data (n, d): the features, float32 or float64.
     Shapes: names (d,).
-    Raises ValueError if an entry is NaN or infinite (its row and column are named) or not a number.
+    Raises ValueError if an entry is NaN, infinite or too large (its row and column are named) or no number.
     """
 
-    def __init__(self, X: Any, names: Sequence[str] | None = None) -> None:
+    def __init__(self, X: Any, names: Sequence[str] | None = None, largest: float = _MOST) -> None:
         if names is None and hasattr(X, "columns"):
             names = [str(column) for column in X.columns]
         self.names = None if names is None else np.asarray(list(names), dtype=np.str_)
         self.data: Any = _as_csr(X) if sp.issparse(X) else _as_table(X)
-        _refuse_non_finite(self.data, self.names)
+        _refuse_bad_entries(self.data, self.names, largest)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,7 +106,7 @@ class FeatureMatrix:
 
 
 def _as_csr(X: Any) -> sp.csr_array:
-    csr = sp.csr_array(X)
+    csr = checked_csr(X, "X")
     if csr.dtype not in (np.float32, np.float64):
         csr = csr.astype(np.float64)
     if not csr.has_canonical_format:
@@ -128,20 +136,29 @@ def _dense_as_csr(table: npt.NDArray[Any]) -> sp.csr_array:
     return sp.csr_array((table.ravel(), indices, indptr), shape=table.shape)
 
 
-def _refuse_non_finite(data: Any, names: Any) -> None:
+def _refuse_bad_entries(data: Any, names: Any, largest: float) -> None:
     entries = data.data if sp.issparse(data) else data
-    # a sum is finite only if every entry is (or it overflows, which the second look settles)
+    # a sum of squares is small only if every entry is (or it overflows, which the second look settles)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(entries.sum(dtype=np.float64)) or np.isfinite(entries).all():
-            return
+        square = float(np.vdot(entries, entries))
+    if np.isfinite(square) and square <= largest * largest:
+        return
+    bad = ~(np.abs(entries) <= np.float64(largest))
+    if not bad.any():
+        return
     if sp.issparse(data):
-        position = int(np.flatnonzero(~np.isfinite(entries))[0])
+        position = int(np.flatnonzero(bad)[0])
         row = int(np.searchsorted(data.indptr, position, side="right")) - 1
         column, value = int(data.indices[position]), entries[position]
     else:
-        row, column = (int(k) for k in np.argwhere(~np.isfinite(entries))[0])
+        row, column = (int(k) for k in np.argwhere(bad)[0])
         value = entries[row, column]
     label = str(column) if names is None else repr(str(names[column]))
+    if np.isfinite(value):
+        raise ValueError(
+            f"Input X contains {value:.3g} at row {row}, column {label}; features up to {largest:.0e} in "
+            "size are allowed, whose squares can be summed, so scale the features or drop such entries."
+        )
     found = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
         f"Input X contains {found} at row {row}, column {label}; features must be finite numbers, "

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
+from labelweave.arrays import checked_csr
 
 
 class LabelMatrix:
@@ -99,8 +100,7 @@ class LabelMatrix:
                 f"Y mixes two codings: row {row}, label {shown_name(names, column)} is -1 while other "
                 "entries are 0. Use 0/1 or -1/1, and NaN for what was not observed."
             )
-        observed = sp.csr_array((~missing).astype(np.int8)) if missing.any() else None
-        return cls(sp.csr_array((table == 1).astype(np.int8)), observed, names)
+        return cls(table == 1, ~missing if missing.any() else None, names)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -211,7 +211,7 @@ class LabelMatrix:
 
 def _pattern(matrix: Any) -> sp.csr_array:
     """Keep where a matrix is non-zero, as a CSR array of int8 ones with sorted indices."""
-    csr = sp.csr_array(matrix)
+    csr = checked_csr(matrix, "The label matrix") if sp.issparse(matrix) else sp.csr_array(matrix)
     if csr.data.size and not csr.data.all():
         csr = csr.copy()
         csr.eliminate_zeros()
@@ -245,7 +245,7 @@ def _signed(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
 
 
 def _checked_sparse(Y: Any) -> sp.csr_array:
-    csr = sp.csr_array(Y)
+    csr = checked_csr(Y, "Y")
     with np.errstate(invalid="ignore"):
         bad = (csr.data != 1) & (csr.data != 0)
     if bad.any():

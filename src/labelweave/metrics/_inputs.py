@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import panels
+from labelweave.arrays import checked_csr, panels
 from labelweave.labels import LabelMatrix
 
 # dense or CSR; mypy sees scipy's types as Any
@@ -65,7 +65,7 @@ def read_scores(scores: Any, targets: LabelMatrix) -> Scores:
 
 
 def _read_sparse_scores(scores: Any, targets: LabelMatrix) -> sp.csr_array:
-    csr = sp.csr_array(scores)
+    csr = checked_csr(scores, "scores")
     _check_shape("scores", csr.shape, targets)
     csr = sp.csr_array((_as_floating(csr.data), csr.indices, csr.indptr), shape=csr.shape)
     if not csr.has_canonical_format:

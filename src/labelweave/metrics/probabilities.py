@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import ratios
+from labelweave.arrays import checked_csr, ratios
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows
 from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, read_weights, row_blocks
@@ -166,7 +166,7 @@ def expected_calibration_error(
         raise ValueError(f"n_bins is {n_bins!r}; it must be a whole number of at least 1.")
     targets = read_targets(Y_true)
     if sp.issparse(probabilities):
-        probabilities = probabilities.toarray()
+        probabilities = checked_csr(probabilities, "The table of probabilities").toarray()
     table = _read_label_probabilities(probabilities, targets)
     sums = calibration_bins(targets, table, int(n_bins))
     if average == "micro":

@@ -11,6 +11,13 @@ Z* what lies along the leading k eigenvectors V of
 One factorisation and one eigenproblem of the labels' size serve every rank.  For a kernel, and for more
 features than rows, the same holds in the rows: ``C = S K S`` and ``B = S K S (S Y)`` with S^2 = D, so
 that the coefficients are ``A* = (S K S + lambda)^-1 S Y`` and ``M = (S Y)^T (S Y - lambda A*)``.
+
+**Certificate.**  The objective of the best Z is half of ``sum_i w_i ||y_i||^2`` less the k largest
+eigenvalues of M, up to rounding.  The difference has an error of some eps times the sum.  A backward stable
+solve is exact for a matrix that differs from C by E, some eps times tr C: that moves tr M by ``tr Z^T E Z``,
+for rows by ``lambda tr A^T E A``, and the objective of the weights by the square of E over lambda at most.
+Rounding the factors by a share r adds ``r^2 tr C ||Z||^2`` at most, coefficients of rows
+``r^2 (tr C)^2 ||A||^2``.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
@@ -32,8 +40,10 @@ from labelweave.problems.shifted_solves import shifted_factor
 # what alternating minimisation takes: rounds times conjugate gradient iterations, each with one product
 _ITERATIONS = 100
 _SPARSE_WORK, _PAIR_WORK, _EIGEN_WORK = 4.0, 60.0, 10.0  # multiplications of a dense product, see choose_gram
+_SMALL = 1e6  # multiplications that take no time worth saving
 _LEAST_SHARE = 1e-12  # of the trace: a smaller lambda is lost in rounding
 _COPIES = 4  # of arrays of the size of the right-hand side
+_ROUNDING = 64.0  # multiples of eps
 
 
 @dataclass(frozen=True)
@@ -42,11 +52,13 @@ class RidgeFactors:
 
     features (m, k): W, of weights of features or coefficients of rows.
     labels (L, k): H, its columns orthonormal, the most important one first.
+    rounding: what the objective of the factors may be above the minimum, or that above what is said here.
     """
 
     features: Array
     labels: Array
     objective: float
+    rounding: float
 
 
 @dataclass(frozen=True)
@@ -84,13 +96,14 @@ class RidgeSizes:
         return self.rows if self.features is None else min(self.rows, self.features)
 
     def suit(self, regularization: float, rank: int, budget_bytes: float, *, is_kept: bool) -> bool:
-        """Tell whether the exact solution is possible, and cheaper than alternating minimisation."""
+        """Tell whether the exact solution is possible, and no dearer than alternating minimisation."""
         side, n_labels = float(self.side), float(self.labels)
         held = (1 + is_kept) * side**2 + _COPIES * n_labels * (self.rows + side + n_labels)
         if not regularization > _LEAST_SHARE * self.trace or 8 * held > budget_bytes:
             return False
         exact = side**3 / 6 + side**2 * n_labels + side * n_labels**2 + _EIGEN_WORK * n_labels**3
-        return exact + self._making() < _ITERATIONS * rank * (self._product() + self.rows * float(rank))
+        others = _ITERATIONS * rank * (self._product() + self.rows * float(rank))
+        return exact + self._making() < max(others, _SMALL)
 
     def _making(self) -> float:
         """Count the work of the matrix itself, beyond what any method takes."""
@@ -123,8 +136,10 @@ class ReducedRankRidge:
         self, normal: Array, right: Array, squares: float, workers: Workers, *, by_rows: bool, is_kept: bool
     ) -> None:
         self.normal, self.right, self.squares = normal, right, squares
+        self.trace = float(normal.trace())
         self.workers, self.by_rows, self.is_kept = workers, by_rows, is_kept
         self.expand: Any = lambda coefficients: coefficients
+        self.has_row_coefficients = False
         self._solved: tuple[float, Array, Array, Array] | None = None
 
     @classmethod
@@ -158,6 +173,7 @@ class ReducedRankRidge:
             normal *= roots
             made = cls(normal, scaled.toarray(), squares, workers, by_rows=True, is_kept=is_kept)
             made.expand = lambda coefficients: roots[:, None] * coefficients
+            made.has_row_coefficients = True
             return made
         table = _with_constant(explicit, constant, roots)
         if table.shape[1] <= table.shape[0]:
@@ -168,15 +184,25 @@ class ReducedRankRidge:
         made.expand = lambda coefficients: np.asarray(table.T @ coefficients)
         return made
 
-    def fit(self, regularization: float, rank: int) -> RidgeFactors:
-        """Solve."""
+    def fit(self, regularization: float, rank: int, dtype: npt.DTypeLike = np.float64) -> RidgeFactors:
+        """Solve, for factors that will be rounded to a type."""
         if self._solved is None or self._solved[0] != regularization:
             self._solved = (regularization, *self._solve(regularization))
         _, solution, values, vectors = self._solved
         labels = contiguous(vectors[:, :rank])
-        features = self.expand(self.workers.matmul(solution, labels))
+        factor = self.workers.matmul(solution, labels)
+        features = self.expand(factor)
         objective = 0.5 * (self.squares - float(values[:rank].sum()))
-        return RidgeFactors(features, labels, max(0.0, objective))
+        rounding = self._rounding(regularization, factor, features, float(np.finfo(dtype).eps))
+        return RidgeFactors(features, labels, max(0.0, objective), rounding)
+
+    def _rounding(self, regularization: float, factor: Array, features: Array, share: float) -> float:
+        """Bound what rounding does to the objective, as the module says; ``share`` is that of the weights."""
+        eps, trace = _ROUNDING * float(np.finfo(np.float64).eps), self.trace
+        length = trace * float(np.vdot(factor, factor))
+        moved = length * (regularization if self.by_rows else 1.0) * (1.0 + eps * trace / regularization)
+        stored = trace * length if self.has_row_coefficients else trace * float(np.vdot(features, features))
+        return eps * (self.squares + moved) + share**2 * stored
 
     def _solve(self, regularization: float) -> tuple[Array, Array, Array]:
         """Give Z* or A*, and the eigenvalues and eigenvectors of M, the largest first."""

@@ -79,5 +79,6 @@ def _certificate(facts: ModelFacts) -> str:
         return "none: this method gives no bound of its objective"
     if np.isnan(gap):
         return "no bound with this penalty"
-    rivals = "its minimum" if facts.factors is None else "that of factors of any rank"
+    others = "any" if facts.factors is None or "any rank" in (facts.fit.gap_summary or "") else "this"
+    rivals = "its minimum" if facts.factors is None else f"that of factors of {others} rank"
     return f"duality gap {gap:.1e}: the training objective is at most that share of itself above {rivals}"

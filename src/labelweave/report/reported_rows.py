@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.arrays import checked_csr
 from labelweave.decisions.label_scores import rows_of, score_blocks
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
@@ -80,7 +81,7 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
     if isinstance(model, TableModel):
         features, own = model.vectorizer.transform(X), np.asarray(model.feature_names_)
         return ReportedRows(classifier, features, names, own, X, model.vectorizer)
-    features = sp.csr_array(X) if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
+    features = checked_csr(X, "X") if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
     columns = getattr(classifier, "feature_names_in_", feature_names(innermost(classifier)))
     columns = None if columns is None else np.asarray(columns, dtype=np.str_)
     return ReportedRows(classifier, features, names, columns)

@@ -27,11 +27,13 @@ class Proposal(NamedTuple):
     """The cliques to activate next, highest score first; none if no candidate is left.
 
     bound: the largest score of a round that is in the graph; no more than that is no violation.
+    largest: the largest score of as many cliques as a round has, of those in the graph and all others.
     """
 
     cliques: Cliques
     score: float
     bound: float
+    largest: float = np.nan
 
 
 class CliqueProblem(Protocol):

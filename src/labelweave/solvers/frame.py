@@ -262,12 +262,23 @@ class Solver(ABC, Generic[Problem, AnyState]):
             last, status, answer = Certificate(*self.certify(problem, now, status))
             if last is not None:
                 trace.append(clock.stamped(last, now.rounds))
+        if status is not Status.INTERRUPTED:
+            _refuse_no_number(trace)
         return SolverResult(status, now.rounds, trace, answer), now
 
     def stopped(self, problem: Problem, state: AnyState) -> SolverResult:
         """Give what a run would that is stopped at a check, without its last measurement in the trace."""
         _, status, answer = Certificate(*self.certify(problem, state, Status.INTERRUPTED))
         return SolverResult(status, state.rounds, list(state.trace), answer)
+
+
+def _refuse_no_number(trace: list[TraceRecord]) -> None:
+    """Refuse a run whose objective left the range of numbers, by a ValueError."""
+    if trace and not math.isfinite(trace[-1].primal):
+        raise ValueError(
+            f"The objective is {trace[-1].primal} after {trace[-1].iteration} rounds, so nothing was "
+            "learned; scale the features, the weights or the regularization to usual sizes."
+        )
 
 
 class _Clock:

@@ -10,6 +10,7 @@ from sklearn.model_selection import BaseShuffleSplit, KFold
 from sklearn.utils import indexable
 
 from labelweave.array_types import Array
+from labelweave.arrays import check_sparse
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import _num_samples, _safe_indexing
 from labelweave.splits.stratification import (
@@ -221,6 +222,8 @@ def stratified_train_test_split(
     """
     if not arrays:
         raise ValueError("There is nothing to split; give at least one array, the labels last.")
+    for place, array in enumerate(arrays):
+        check_sparse(array, f"Array {place}")
     tables = indexable(*arrays)
     labels = tables[-1] if stratify is None else stratify
     train, test = train_and_test_rows(_num_samples(tables[0]), train_size, test_size, _TEST_SHARE)

@@ -138,7 +138,8 @@ class LabelGraphClassifier(LabelGraphModel):
         Nodes of branch and bound for one part of an example.
     solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
         Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), which proves how near the optimum is,
-        or the paper's proximal dual ascent (Algorithms 2 and 3), which usually settles well above it.
+        or the paper's proximal dual ascent (Algorithms 2 and 3), which usually settles above it: how far,
+        passes of the first say afterwards.
     warm_start : bool, default=False
         Whether the next fit starts from where this one ended, where shapes allow: from the same distributions
         of a graph, a learned one of which goes on growing.
@@ -197,7 +198,12 @@ class LabelGraphClassifier(LabelGraphModel):
         The objective.
     duality_gap_ : float
         (primal - dual) / abs(primal), at the learned graph; inexact inference enters with its bound.
-        "proximal" has a loose bound for a given graph; NaN for one that grew and for completed labels.
+        The dual value of "proximal" is that of up to 50 passes of Frank-Wolfe after the fit; NaN where labels
+        were completed.
+    relaxation_gap_ : float
+        With ``graph="learn"`` the share of the objective by which other cliques could lower it at most, in
+        the convex relaxation over all pairs of labels (of larger cliques, those that could come next).  NaN
+        for a given graph, and where weights were fitted again or rounds measured on held-out rows.
     trace_ : list of TraceRecord
         Every check of the duality gap.
 
@@ -224,6 +230,8 @@ class LabelGraphClassifier(LabelGraphModel):
     >>> sorted(model.label_graph_.edges) == sorted(edges)
     True
     """
+
+    relaxation_gap_ = math.nan  # of models of earlier files
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED,
@@ -347,6 +355,7 @@ class LabelGraphClassifier(LabelGraphModel):
             )  # fmt: skip
             self._keep_weights(fitted, rows)
             self.graph_trace_, self.graph_reason_ = list(fitted.rounds), fitted.reason
+            self.relaxation_gap_ = fitted.relaxation_gap
             return fitted
 
         whole = data._replace(features=values)

@@ -139,7 +139,8 @@ class FittedFactors:
     feature_factor (m, k): W, for features or for the support rows of a kernel.
     support (m,): the support rows, for a kernel.
     end: what another fit goes on from.
-    lower_bound: a bound of the objective of factors of any rank; minus infinity if there is none.
+    lower_bound: a bound of the objective of factors of any rank, of those of this rank where the solution is
+        exact; minus infinity if there is none.
     Shapes: label_factor (L, k).
     """
 
@@ -286,14 +287,15 @@ def fit_factors(
 
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
-    found = ready.ridge.fit(settings.regularization, settings.rank)
+    found = ready.ridge.fit(settings.regularization, settings.rank, settings.dtype)
     seconds = time.perf_counter() - begin
     record = TraceRecord(
         1, seconds, found.objective, decrease=np.inf, feature_iterations=0, label_iterations=0
     )
     settings.on_round(record)
     end = Start(found.labels)
-    return _fitted(ready, settings, found.features, found.labels, Status.CONVERGED, [record], end)
+    fitted = _fitted(ready, settings, found.features, found.labels, Status.CONVERGED, [record], end)
+    return replace(fitted, lower_bound=found.objective - found.rounding)
 
 
 def _fitted(
@@ -306,7 +308,7 @@ def _fitted(
     end: Start,
 ) -> FittedFactors:
     """Part the features' factor from what makes intercepts; turn it to coefficients of support rows."""
-    constant = settings.constant
+    constant, labels = settings.constant, np.asarray(labels, settings.dtype)
     if ready.explicit is None:
         constant_row = constant**2 * factor.sum(axis=0, dtype=np.float64)
     elif constant:
@@ -316,7 +318,7 @@ def _fitted(
     if ready.triangle is not None:
         factor = sl.solve_triangular(ready.triangle, factor.astype(np.float64), lower=True, trans="T")
     return FittedFactors(
-        np.asarray(factor, settings.dtype), np.asarray(labels, settings.dtype),
+        np.asarray(factor, settings.dtype), labels,
         np.asarray(constant_row @ labels.T, np.float64), ready.active, status, trace, end,
         trace[-1].objective if trace else np.nan,
     )  # fmt: skip

@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
+from labelweave.arrays import check_sparse
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import keep_parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
@@ -161,6 +162,7 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         ValueError
             If signatures, attributes and classes do not fit together.
         """
+        check_sparse(X, "X")
         labels, self._form = read_targets(y)
         if self._form.kind != "labels":
             raise ValueError("y has one class a row; give a table of attributes, and the classes as groups.")
@@ -221,6 +223,7 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
             Natural logarithms of probabilities.
         """
         check_is_fitted(self)
+        check_sparse(X, "X")
         return np.asarray(log_softmax(self.scorer_.scores(X), axis=1))
 
     def predict_proba(self, X: Any) -> Array:

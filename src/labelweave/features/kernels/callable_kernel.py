@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.arrays import panels
+from labelweave.arrays import checked_csr, panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, value_type
 from labelweave.model_files import storable
@@ -62,7 +62,9 @@ class CallableKernel(Kernel):
         if 0 in due:
             return np.empty(due, dtype=value_type(rows, columns))
         given = self.function(rows.data, columns.data)
-        table = given.toarray() if sp.issparse(given) else np.asarray(given)
+        if sp.issparse(given):
+            given = checked_csr(given, f"What the kernel function {self._name} returned").toarray()
+        table = np.asarray(given)
         self._check_table(table, due)
         # a copy, since kernels are multiplied and added in place
         values = np.array(table, dtype=value_type(rows, columns), order="C")

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import RowPanels, Workers, namespace
+from labelweave.arrays import RowPanels, Workers, checked_csr, namespace
 from labelweave.arrays.linear_algebra import is_numpy, like
 from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import check_amount, check_writable, dense_spectrum, factor_spectrum
@@ -167,9 +167,8 @@ def _factor_like(factor: Any, vectors: Array) -> Any:
 
 def _checked_factor(factor: Any) -> Any:
     """Read a factor, without duplicates if sparse."""
-    table: Any = (
-        sp.csr_array(factor, dtype=np.float64) if sp.issparse(factor) else np.asarray(factor, np.float64)
-    )
+    given = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else np.asarray(factor)
+    table: Any = given.astype(np.float64, copy=False)
     if table.ndim != 2:
         raise ValueError(f"A covariance factor has shape {table.shape}; it needs two, (labels, rank).")
     if sp.issparse(table) and not table.has_canonical_format:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, LabelsByLabels
+from labelweave.arrays import checked_csr
 from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_matrix import LabelMatrix, frame_names, shown_name
 
@@ -56,7 +57,9 @@ def signature_factor(signatures: Any, class_prior: Any) -> tuple[Array, Any]:
 def _numbers(signatures: Any) -> tuple[Array, Any]:
     if isinstance(signatures, LabelMatrix):
         return signatures.to_dense(), signatures.names
-    cells = signatures.toarray() if sp.issparse(signatures) else np.asarray(signatures)
+    if sp.issparse(signatures):
+        signatures = checked_csr(signatures, "The table of signatures").toarray()
+    cells = np.asarray(signatures)
     try:
         table = cells.astype(np.float64)
     except (TypeError, ValueError) as error:

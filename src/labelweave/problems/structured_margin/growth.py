@@ -3,6 +3,11 @@
 The score of a clique is ``s_c = ||v_c||^2`` with ``v_c`` the sum over rows of the true state's unit vector
 less the expected one, times the features; in the units of z here.  For a pair of labels that is a quarter
 of the squared norms of its three parities: the two labels' own, and that of the product of signs.
+
+The convex relaxation (equation 10 over all sets of r candidates, not only those that were activated) has the
+same dual with ``1/2 max over sets of r candidates of sum s_c`` in place of the largest sum of a round.  So a
+dual point of a graph bounds the relaxation too, best after all its distributions were mixed with the true
+labels by one share t: then expected costs are t times what they were, and squares t^2 times.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import numpy as np
 from labelweave.array_types import Array, LabelsByLabels
 from labelweave.arrays import panels
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin.margin_model import DualMoments, RoundPenalty
+from labelweave.problems.structured_margin.margin_model import LABEL_SCALE, DualMoments, RoundPenalty
 from labelweave.solvers.clique_generation import Cliques, Proposal
 
 _NUMBERS_AT_ONCE = 16_000_000  # moments held in memory, 128 MB
@@ -52,7 +57,10 @@ class GrowingMargin(Generic[Problem]):
 
     def propose(self, rounds: tuple[Cliques, ...], point: Any) -> Proposal:
         """Find the cliques of highest score that are not in the graph."""
-        problem = self.at(rounds)
+        return self.scored(self.at(rounds), point)
+
+    def scored(self, problem: Any, point: Any) -> Proposal:
+        """Find them for a problem of the graph and a point of it."""
         moments, chosen = problem.moments(point), problem.graph.cliques
         scores = pair_scores(moments)
         for clique in chosen:
@@ -66,8 +74,19 @@ class GrowingMargin(Generic[Problem]):
             found += list(zip(violations(moments, grown).tolist(), grown, strict=True))
         best = sorted((item for item in found if item[0] >= 0), key=lambda item: (-item[0], item[1]))
         best = best[: self.per_round]
-        bound = float(problem.penalty.round_squares(violations(moments, chosen)).max(initial=0.0))
-        return Proposal(tuple(item[1] for item in best), sum(item[0] for item in best), bound)
+        own = violations(moments, chosen)
+        bound = float(problem.penalty.round_squares(own).max(initial=0.0))
+        largest = sum(sorted([*own.tolist(), *(item[0] for item in best)])[-self.per_round :])
+        return Proposal(tuple(item[1] for item in best), sum(item[0] for item in best), bound, largest)
+
+    def relaxed_bound(self, problem: Any, point: Any, dual: float) -> float:
+        """Bound the objective of the relaxation from below, by a point of dual value ``dual``."""
+        largest, (labels, squares) = self.scored(problem, point).largest, problem.squares(point)
+        own, penalty = 0.5 * LABEL_SCALE * labels, problem.penalty.dual(squares)
+        cost = dual + problem.regularization * (own + penalty)
+        bend = problem.regularization * (own + max(penalty, 0.5 * largest))
+        share = min(1.0, 0.5 * cost / bend) if bend > 0 else 1.0
+        return float(share * cost - share**2 * bend)
 
     def activated(self, rounds: tuple[Cliques, ...], point: Any, cliques: Cliques) -> Any:
         """Give a point of the graph with another round that stands for the same one."""

@@ -1,0 +1,146 @@
+"""Run every compiled loop with Numba's bounds checks, on short problems.
+
+    NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-boundscheck python -m attacks.bounds
+
+``make boundscheck`` does.  The cache has to be another one than usual, since code that is found there is not
+compiled again.  An index out of range raises IndexError.  Loops that did not run are failures too.  The few
+steps that are written in LLVM code by ``_loops/vector_code.py`` have no such checks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numba.core.registry import CPUDispatcher
+
+import labelweave as lw
+from attacks.sparse_arrays import World
+from labelweave import _loops, baselines, inference, splits
+from labelweave._loops.sparse_products import cut_rows
+from labelweave.labels.covariance.base import LabelCovariance
+
+
+def every_estimator(world: World) -> None:
+    """Fit and predict with one of every kind."""
+    X = sp.csr_array(world.X)
+    for model in world.estimators().values():
+        model.fit(X, world.Y).predict(X)
+        model.fit(world.X.astype(np.float32), world.Y).predict(world.X)
+
+
+def coupled_margins(world: World) -> None:
+    """Fit the hinge loss with labels that go together, by every solver."""
+    X, random = sp.csr_array(world.X), np.random.default_rng(0)
+    root = random.normal(size=(4, 4))
+    for covariance in (root @ root.T + np.eye(4), LabelCovariance.low_rank(world.F, 1.0)):
+        linear = lw.MaxMarginClassifier(label_covariance=covariance, solver="coordinate_ascent", tol=1e-2)
+        linear.fit(X, world.Y)
+        for solver in ("block_ascent", "alternating_directions"):
+            model = lw.MaxMarginClassifier(kernel="rbf", label_covariance=covariance, solver=solver, tol=1e-2)
+            model.fit(X, world.Y)
+    lw.MaxMarginClassifier(kernel="rbf", solver="working_set", tol=1e-2).fit(X, world.Y)
+    many, shared = random.random((14, 4200)) < 0.01, LabelCovariance.low_rank(np.ones((4200, 1)), 1.0)
+    wide = lw.MaxMarginClassifier(label_covariance=shared, solver="coordinate_ascent", tol=0.5, max_iter=1)
+    wide.fit(X, sp.csr_array(many.astype(int)))
+
+
+def missing_labels(world: World) -> None:
+    """Fit observed entries alone, few and many, in both precisions."""
+    random = np.random.default_rng(0)
+    for share, precision in ((0.3, "float64"), (0.3, "float32"), (0.8, "float64")):
+        Y = np.where(random.random(world.Y.shape) < share, world.Y, np.nan)
+        Y[:2] = world.Y[:2]
+        for loss in ("squared", "logistic", "squared_hinge"):
+            model = lw.LowRankClassifier(2, loss, precision=precision, max_iter=3)
+            model.fit(sp.csr_array(world.X), Y).predict(world.X)
+        lw.LabelGraphClassifier(graph=[(0, 1), (1, 2)], max_iter=5, tol=0.1).fit(world.X, Y)
+
+
+def label_graphs(world: World) -> None:
+    """Grow graphs, and search for the best labelings of wide ones."""
+    random = np.random.default_rng(0)
+    Y = (random.random((14, 9)) < 0.4).astype(int)
+    short: dict[str, Any] = {"max_iter": 5, "tol": 0.1}
+    for options in (
+        {"solver": "proximal", "graph": "full", "exact_width": 3}, {"solver": "proximal", "max_rounds": 2},
+        {"graph": "full", "inference": "message_passing"}, {"graph": "chow-liu"},
+        {"clique_size": 3, "max_rounds": 4, "graph_tol": 0.0, "cliques_per_round": 2},
+    ):  # fmt: skip
+        model = lw.LabelGraphClassifier(**short, **options).fit(world.X, Y)
+        model.predict_map(world.X)
+        model.decision_function(world.X)
+    for n_labels, size, count in ((12, 2, 40), (12, 3, 30), (30, 2, 60)):
+        cliques = {tuple(sorted(random.choice(n_labels, size, replace=False).tolist())) for _ in range(count)}
+        graph = lw.CliqueGraph(n_labels, sorted(cliques))
+        unary = random.normal(size=(20, n_labels))
+        tables = 2.0 * random.normal(size=(20, int(graph.table_starts[-1])))
+        for width in (0, 4, 12):
+            inference.MapInference(graph, exact_width=width).solve(unary, tables)
+            clamp = random.choice([-1, -1, 0, 1], size=unary.shape).astype(np.int8)
+            inference.MapInference(graph, exact_width=width).solve(unary, tables, clamp=clamp)
+
+
+def decisions(world: World) -> None:
+    """Choose thresholds, calibrate, split and rank."""
+    for objective in ("example_f1", "macro_f1"):
+        inference.choose_thresholds(world.Y, world.S, objective)
+    inference.calibrate_labels(world.Y, world.S)
+    inference.expected_f1_sizes(world.P)
+    table = sp.csr_array(world.X)
+    cut_rows(table.indptr.astype(np.int64), table.indices, 2, np.empty((4, len(world.X)), np.int64))
+    for order in (1, 2):
+        splitter = splits.IterativeStratifiedKFold(2, order=order, shuffle=True, random_state=0)
+        list(splitter.split(world.X, world.Y))
+    for schedule in ("adagrad", "constant"):
+        baselines.WSABIE(2, schedule=schedule).fit(world.X, world.Y)
+
+
+PROBLEMS: tuple[Callable[[World], None], ...] = (
+    every_estimator, coupled_margins, missing_labels, label_graphs, decisions
+)  # fmt: skip
+
+
+def loops() -> Iterator[tuple[str, CPUDispatcher]]:
+    """List the compiled loops; those that become part of their callers are checked there."""
+    for module in pkgutil.walk_packages(_loops.__path__, _loops.__name__ + "."):
+        for name, found in vars(importlib.import_module(module.name)).items():
+            is_here = isinstance(found, CPUDispatcher) and found.py_func.__module__ == module.name
+            if is_here and found.targetoptions.get("inline") != "always":
+                yield f"{module.name}.{name}", found
+
+
+def has_run(loop: CPUDispatcher) -> bool:
+    """Tell whether a loop was compiled, in this process or in one that filled the cache."""
+    written = Path(numba.config.CACHE_DIR).rglob(f"*.{loop.py_func.__qualname__}-*.nbi")
+    return bool(loop.overloads) or any(written)
+
+
+def main() -> None:
+    """Run all, and list what did not run."""
+    if not (numba.config.BOUNDSCHECK and numba.config.CACHE_DIR):
+        raise SystemExit(
+            "Set NUMBA_BOUNDSCHECK=1, and NUMBA_CACHE_DIR to a folder of its own, as make boundscheck does."
+        )
+    warnings.simplefilter("ignore")
+    for problem in PROBLEMS:
+        begin = time.perf_counter()
+        for number in range(3):
+            problem(World(number))
+        print(f"{problem.__name__}: {time.perf_counter() - begin:.0f} s, no index out of range", flush=True)
+    found = dict(loops())
+    missed = [name for name, loop in found.items() if not has_run(loop)]
+    print(f"{len(found) - len(missed)} of {len(found)} loops ran with bounds checks", *missed, sep="\n  ")
+    raise SystemExit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()

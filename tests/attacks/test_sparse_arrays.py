@@ -1,0 +1,50 @@
+"""No sparse array, however damaged, ends the process; what means the same has the same answer."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from attacks.hostile_arrays import DAMAGED, SOUND
+
+from attacks import sparse_arrays
+
+
+def test_no_function_breaks_on_hostile_arrays():
+    assert sparse_arrays.attack(range(300)) == []
+
+
+def test_failures_are_found(monkeypatch):
+    careless = {"careless": ("X", lambda world, X: float(X.data.sum().real))}
+    monkeypatch.setattr(sparse_arrays, "TARGETS", careless)
+    found = sparse_arrays.attack(range(60))
+    assert any(what.endswith("accepted") for what in found)
+    assert any("index" in what for what in found)
+
+
+def test_every_form_differs_from_the_plain_array_or_is_damaged():
+    random = np.random.default_rng(0)
+    plain = sp.csr_array(np.eye(5) + np.eye(5, k=1))
+    for form in (*SOUND.values(), *DAMAGED.values()):
+        assert form(random, plain) is not plain
+    assert plain.has_canonical_format
+    assert (plain.toarray() == np.eye(5) + np.eye(5, k=1)).all()
+
+
+@pytest.mark.slow
+def test_the_command_counts_trials_in_processes_of_their_own():
+    command = [
+        sys.executable,
+        "-m",
+        "attacks.sparse_arrays",
+        "--trials",
+        "1000",
+        "--workers",
+        "2",
+        "--seed",
+        "500",
+    ]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout
+    assert "0 crashes or hangs" in done.stdout
