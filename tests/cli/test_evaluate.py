@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
@@ -19,6 +20,7 @@ def test_metrics_are_those_of_the_library(run, matrix_files, format):
     expected = score_table(data.Y, data.X @ model.coef_.T + model.intercept_)
     assert found.pop("rows") == 60
     assert found.pop("labels") == 5
+    found.pop("per_label")
     assert found == pytest.approx(expected)
 
 
@@ -41,8 +43,10 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     done = run("evaluate", table_model, "u.csv", code=2)
     assert "u.csv:2: found the unknown label 'toy'" in done.err
     assert "--ignore-unknown-labels" in done.err
-    ignored = run("evaluate", table_model, "u.csv", "--ignore-unknown-labels").out
-    assert ignored == run("evaluate", table_model, "a.csv").out
+    ignored = run("evaluate", table_model, "u.csv", "--ignore-unknown-labels")
+    assert ignored.out == run("evaluate", table_model, "a.csv").out
+    named = "passed over 1 label that the model does not know, with 1 positive: 'toy' (1)."
+    assert named in ignored.err
     run("fit", "d.arff", "--out", "d.lw", "-q")
     for name in ("d.arff", "d.xml"):
         (tmp_path / name).write_text((tmp_path / name).read_text().replace("l0", "new"))
@@ -53,6 +57,8 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     done = run("evaluate", "d.lw", "d.arff", "--ignore-unknown-labels", "--json")
     assert json.loads(done.out)["labels"] == 4
     assert "1 of the model's 5 labels are not in the data" in done.err
+    assert "passed over 1 label that the model does not know" in done.err
+    assert "'new' (" in done.err
 
 
 def test_labels_nobody_has_in_an_svmlight_file(run, matrix_files, tmp_path):
@@ -84,3 +90,25 @@ def test_no_labels_and_undefined_metrics(run, table_model, tmp_path):
     (tmp_path / "n.csv").write_text("description,section,tags\nchess,games,game\n")
     assert "undefined" in run("evaluate", table_model, "n.csv").out
     assert json.loads(run("evaluate", table_model, "n.csv", "--json").out)["auc_label"] is None
+
+
+def test_numbers_of_every_label(run, fit_table, tmp_path):
+    text = (tmp_path / "a.csv").read_text()
+    (tmp_path / "a.csv").write_text(text.replace('daemon"', '=daemon()"'))
+    fit_table("--quiet")
+    rows = json.loads(run("evaluate", "m.lw", "a.csv", "--json").out)["per_label"]
+    named = {row.pop("label"): row for row in rows}
+    assert list(named) == ["=daemon()", "game", "net", "x11"]
+    assert named["game"] == {
+        "observed": 5,
+        "positive": 3,
+        "predicted": 3,
+        "found": 3,
+        **dict.fromkeys(["precision", "recall", "f1", "auc"], 1.0),
+    }
+    lines = list(csv.reader(run("evaluate", "m.lw", "a.csv", "--csv").out.splitlines()))
+    assert lines[0] == ["label", *named["game"]]
+    assert [line[0] for line in lines[1:]] == ["'=daemon()", "game", "net", "x11"]  # no formula
+    (tmp_path / "n.csv").write_text("description,section,tags\nchess,games,game\n")
+    assert run("evaluate", "m.lw", "n.csv", "--csv").out.splitlines()[1].endswith(",,,,")  # not defined
+    assert "two forms" in run("evaluate", "m.lw", "a.csv", "--csv", "--json", code=2).err

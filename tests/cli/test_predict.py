@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import labelweave
 from labelweave import LabelMatrix, MaxMarginClassifier, Taxonomy
 from labelweave.cli import model_rows
+from labelweave.cli.answer_files import Columns, write_answers
 from labelweave.datasets import read_any
 from labelweave.model_files import save_object
 
@@ -132,3 +134,39 @@ def test_table_model_in_python(run, table_model, tmp_path):
     narrow = MaxMarginClassifier().fit(np.eye(2), LabelMatrix.from_any([[0, 1], [1, 0]]))
     with pytest.raises(ValueError, match="takes 2 features but the vectorizer makes"):
         labelweave.estimators.TableModel(model.vectorizer, narrow)
+
+
+def test_files_by_their_suffix(run, table_model, tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    for words in (["--top", "2"], ["--threshold", "0.9"], []):
+        lines = [json.loads(line) for line in run("predict", table_model, "a.csv", *words).out.splitlines()]
+        pairs = [(row["id"], entry["label"]) for row in lines for entry in row["labels"]]
+        for name, mark in {"p.csv": ",", "p.tsv": "\t", "p.CSV": ","}.items():
+            run("predict", table_model, "a.csv", "--out", name, *words)
+            header, *cells = csv.reader((tmp_path / name).read_text().splitlines(), delimiter=mark)
+            assert header == ["id", "label", "score"]
+            assert [(row, label) for row, label, _ in cells if label] == pairs
+        run("predict", table_model, "a.csv", "--out", "p.parquet", *words)
+        table = pyarrow.read_table(tmp_path / "p.parquet")
+        assert [str(kind) for kind in table.schema.types] == ["string", "string", "double"]
+        found = [(row["id"], row["label"]) for row in table.to_pylist() if row["label"] is not None]
+        assert found == pairs
+        assert set(table["id"].to_pylist()) == {f"p{k}" for k in range(6)}
+    run("predict", table_model, "a.csv", "--out", "p.jsonl", "--top", "1")
+    assert json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])["id"] == "p0"
+    run("predict", table_model, "a.csv", "--out", "p.csv", "--top", "1", "--output-format", "jsonl")
+    assert (tmp_path / "p.csv").read_text() == (tmp_path / "p.jsonl").read_text()  # what is asked for
+    done = run("predict", table_model, "a.csv", "--output-format", "parquet", code=2)
+    assert "give --out FILE.parquet too" in done.err
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    done = run("predict", table_model, "a.csv", "--out", "q.parquet", code=2)
+    assert "q.parquet needs pyarrow, which is not installed; pip install 'labelweave[table]'" in done.err
+    assert not (tmp_path / "q.parquet").exists()
+
+
+def test_empty_files_of_answers_have_columns(run, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    write_answers(iter([]), Columns(["id", "class"], ["=a", "b"]), tmp_path / "e.parquet", "parquet")
+    assert pyarrow.read_table(tmp_path / "e.parquet").column_names == ["id", "class", "=a", "b"]
+    write_answers(iter([]), Columns(["id", "class"], ["=a", "b"]), tmp_path / "e.csv", "csv")
+    assert (tmp_path / "e.csv").read_text() == "id,class,'=a,b\n"

@@ -47,9 +47,10 @@ _model_and_data = with_options(click.argument("model"), click.argument("data"))
 @click.option("--certificates", is_flag=True,
               help="label-graph: print of each row whether its labels are proven best, and by how much "
               "others could score more.")  # fmt: skip
-@click.option("--output-format", type=click.Choice(["jsonl", "tsv"]), default="jsonl", show_default=True,
-              help="JSON lines, or a table with tabs.")  # fmt: skip
-@click.option("--out", "-o", metavar="FILE", help="Write to a file in place of stdout.")
+@click.option("--output-format", type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
+              help="JSON lines, or a table [by the name of --out, else jsonl].")  # fmt: skip
+@click.option("--out", "-o", metavar="FILE",
+              help="Write to a file in place of stdout: .jsonl, .csv, .tsv or .parquet.")  # fmt: skip
 @click.option("--id", metavar="COLUMN", help="Table: the column that names the rows.")
 @file_options
 @signed_option
@@ -66,7 +67,7 @@ def predict(**flags: Any) -> None:
     Examples:
       labelweave predict tags.lw new.jsonl --top 5
       labelweave predict tags.lw new.csv --threshold -0.5 --output-format tsv
-      labelweave predict bibtex.lw bibtex-test.arff --out labels.jsonl
+      labelweave predict bibtex.lw bibtex-test.arff --out labels.parquet
       labelweave predict scene.lw new.arff --certificates
       labelweave predict animals.lw new.csv --reject-below 0.8
       labelweave predict animals.lw new.csv --probabilities --output-format tsv
@@ -75,7 +76,8 @@ def predict(**flags: Any) -> None:
 
 @_command("labelweave.cli.evaluate")
 @_model_and_data
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, the numbers of every label too.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the numbers of every label, with commas between.")
 @unknown_label_option
 @label_column_options
 @file_options
@@ -91,6 +93,7 @@ def evaluate(**flags: Any) -> None:
     Examples:
       labelweave evaluate tags.lw test.jsonl
       labelweave evaluate bibtex.lw bibtex-test.arff --json
+      labelweave evaluate tags.lw test.jsonl --csv > labels.csv
       labelweave evaluate animals.lw test.csv
     """
 

@@ -6,17 +6,21 @@ from typing import Any
 
 import click
 
+from labelweave.cli.answer_files import print_table
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import console, metric_table, note, print_json
+from labelweave.cli.messages import console, metric_table, note, print_json, short
 from labelweave.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
-from labelweave.report.measured import measure
+from labelweave.report.label_numbers import label_numbers
+from labelweave.report.measured import Measured, measure
 from labelweave.report.reported_rows import read_rows
 
 
-def run(model: str, data: str, as_json: bool, key: bytes | None, **options: Any) -> None:
+def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, **options: Any) -> None:
     """Print the metrics of a model on labelled rows."""
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv are two forms; give one of them.")
     loaded, source = open_model(model, key), DataFlags.of(options)
     data_rows = read_labeled_rows(loaded, data, source)
     rows = read_rows(loaded, data_rows.X, None)
@@ -30,10 +34,28 @@ def run(model: str, data: str, as_json: bool, key: bytes | None, **options: Any)
     for words in measured.notes:
         note(words)
     if as_json:
-        print_json(counts | metrics)
+        print_json(counts | metrics | {"per_label": _label_rows(measured)})
+        return
+    if as_csv:
+        lines = _label_rows(measured)
+        print_table(list(lines[0]), ([*line.values()] for line in lines))
         return
     console().print(", ".join(f"{count} {what}" for what, count in counts.items()))
     console().print(metric_table({"value": metrics}))
     promise = guarantee_words(classifier_of(loaded))
     if promise is not None:
         click.echo(click.wrap_text(f"Guaranteed: {promise}.", 79))
+
+
+def _label_rows(measured: Measured) -> list[dict[str, Any]]:
+    """Give the counts and shares of every label."""
+    numbers = label_numbers(measured.outcomes)
+    counts = {"observed": numbers.observed, "positive": numbers.positive, "predicted": numbers.predicted,
+              "found": numbers.hits}  # fmt: skip
+    shares = {"precision": numbers.precision, "recall": numbers.recall, "f1": numbers.f1, "auc": numbers.auc}
+    return [
+        {"label": name}
+        | {what: int(values[label]) for what, values in counts.items()}
+        | {what: short(values[label]) for what, values in shares.items()}
+        for label, name in enumerate(measured.outcomes.names)
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 import labelweave
 from labelweave.cli.flags import DataFlags
+from labelweave.cli.messages import note
 from labelweave.datasets import (
     DataFileError,
     LabeledData,
@@ -24,6 +26,7 @@ from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
+from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
 
 Classifier = LabelClassifier | DecisionClassifier
@@ -31,6 +34,7 @@ Model = TableModel | Classifier
 
 _SCORES_AT_ONCE = 4_000_000
 _MOST_ROWS_AT_ONCE = 10_000
+_MOST_NAMED = 10  # labels that are passed over
 
 
 def open_model(path: str, key: bytes | None) -> Model:
@@ -133,7 +137,38 @@ def _require_same_features(model: Classifier, data: LabeledData, path: str) -> N
 
 
 def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
-    """Read rows with their labels, for a comparison with the model."""
+    """Read rows with their labels, for a comparison with the model; say which labels are passed over."""
+    rows = _read_labeled_rows(model, path, source)
+    passed_over = _unknown_counts(model, rows) if source.ignore_unknown_labels else {}
+    if passed_over:
+        order = sorted(passed_over, key=lambda name: (-passed_over[name], name))
+        words = [f"{name!r} ({passed_over[name]})" for name in order[:_MOST_NAMED]]
+        more = [] if len(order) <= _MOST_NAMED else [f"and {len(order) - _MOST_NAMED} more"]
+        note(
+            f"passed over {_counted(len(order), 'label')} that the model does not know, with "
+            f"{_counted(sum(passed_over.values()), 'positive')}: {', '.join(words + more)}."
+        )
+    return rows
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
+    """Count the rows that have each label, or class, that the model does not know."""
+    known, tree = {str(name) for name in model.label_names_}, taxonomy_of(classifier_of(model))
+    truth = truth_of(model, rows)
+    if isinstance(truth, LabelMatrix):
+        names = [] if truth.names is None else truth.names.tolist()
+        found = dict(zip(map(str, names), truth.positive_counts().tolist(), strict=False))
+    else:
+        found = Counter(str(entry) for entry in truth if entry is not None)
+        known |= {str(node) for node in tree.nodes} if tree is not None else set()
+    return {name: count for name, count in found.items() if name not in known}
+
+
+def _read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
     if not isinstance(model, TableModel):
         return _read_matrix(model, path, source)
     columns = _columns(model, path, source)
@@ -142,7 +177,10 @@ def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData
     if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
     names = [str(name) for name in model.label_names_]
-    return read_table_columns(path, columns, label_names=names, unknown_labels=source.unknown_labels)
+    if source.ignore_unknown_labels:  # these are read to be named, and dropped by whoever compares
+        found = read_table_columns(path, columns).Y.names
+        names += sorted(set([] if found is None else found.tolist()) - set(names))
+    return read_table_columns(path, columns, label_names=names)
 
 
 def truth_of(model: Model, rows: LabeledData) -> Any:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelweave.array_types import Array, PerRow
+from labelweave.cli.answer_files import Columns, Record, chosen_format, write_answers
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse, short
 from labelweave.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
-from labelweave.datasets.data_file import replaced_file
-from labelweave.datasets.table_files import escaped
 from labelweave.decisions.base import ranking_offsets
 from labelweave.decisions.layers import chosen_classes, guarantee_words, with_probabilities
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.inference import rejected
-
-Record = dict[str, Any]
 
 
 class Answers(NamedTuple):
@@ -33,15 +26,16 @@ class Answers(NamedTuple):
     are_sets: whether these are just the label sets that the model predicts.
     """
 
-    header: list[str]
+    columns: Columns
     records: Callable[[RowBlock], Iterator[Record]]
     are_sets: bool = False
 
 
 def run(
-    model: str, data: str, output_format: str, out: str | None, key: bytes | None, **options: Any
+    model: str, data: str, output_format: str | None, out: str | None, key: bytes | None, **options: Any
 ) -> None:
     """Predict the rows of a data file."""
+    format = chosen_format(out, output_format)
     loaded = open_model(model, key)
     classifier: Any = classifier_of(loaded)
     refuse(_refused_wishes(classifier, options))
@@ -50,16 +44,8 @@ def run(
     promise = guarantee_words(classifier)
     if promise is not None and answers.are_sets:
         note(f"guaranteed of these label sets: {promise}.")
-    with nullcontext(sys.stdout) if out is None else replaced_file(out) as stream:
-        records = (record for block in blocks for record in answers.records(block))
-        if output_format == "tsv":
-            writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-            writer.writerow(map(escaped, answers.header))
-            for record in records:
-                writer.writerows(_lines(record))
-        else:
-            stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-        stream.flush()
+    records = (record for block in blocks for record in answers.records(block))
+    write_answers(records, answers.columns, out, format)
 
 
 def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
@@ -95,28 +81,21 @@ def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
     top, threshold, reject_below = options["top"], options["threshold"], options["reject_below"]
     wants, one_class = options["probabilities"], has_one_class_a_row(classifier)
     if options["certificates"]:
-        return Answers(["id", "label", "score", "proven", "gap"], partial(_certified_sets, classifier))
+        return Answers(
+            Columns(["id", "label", "score", "proven", "gap"], []), partial(_certified_sets, classifier)
+        )
     if top is not None or threshold is not None or not (wants or one_class):
         number = "probability" if wants else "score"
         least = 0.0 if top is None and threshold is None else threshold
         lists = partial(_label_lists, classifier, top, least, number)
-        return Answers(["id", "label", number], lists, top is None and least == 0 and not wants)
+        return Answers(Columns(["id", "label", number], []), lists, top is None and least == 0 and not wants)
     if wants:
-        header = ["id", *(["class"] if one_class else []), *map(str, classifier.label_names_)]
-        return Answers(header, partial(_all_probabilities, classifier, reject_below))
+        columns = Columns(["id", "class"] if one_class else ["id"], [*map(str, classifier.label_names_)])
+        return Answers(columns, partial(_all_probabilities, classifier, reject_below))
     number = "score" if with_probabilities(classifier) is None else "probability"
-    return Answers(["id", "class", number], partial(_one_class, classifier, reject_below, number))
-
-
-def _lines(record: Record) -> list[list[Any]]:
-    """Give the lines of the table for a record: one a label, or one."""
-    name, labels = record.pop("id"), record.pop("labels", None)
-    record |= record.pop("probabilities", {})
-    cells = [str(value).lower() if isinstance(value, bool) else value for value in record.values()]
-    lines = [[name, *cells]]
-    if labels is not None:
-        lines = [[name, *entry.values(), *cells] for entry in labels] or [[name, "", "", *cells]]
-    return [[escaped(cell) if isinstance(cell, str) else cell for cell in line] for line in lines]
+    return Answers(
+        Columns(["id", "class", number], []), partial(_one_class, classifier, reject_below, number)
+    )
 
 
 def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
