@@ -23,6 +23,7 @@ from labelweave.comparison.outcome import Comparison
 from labelweave.decisions.base import ranking_offsets
 from labelweave.decisions.label_scores import take_rows
 from labelweave.labels import LabelMatrix
+from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
 from labelweave.metrics.probabilities import has_many_labels
 from labelweave.metrics.responses import label_scores
@@ -111,6 +112,8 @@ def _read_rows(X: Any, y: Any) -> _Rows:
     n_rows, n_targets = _num_samples(X), _num_samples(y) if labels is None else len(labels)
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
+    if labels is not None and tag_rows(y) is not None:
+        y = labels if labels.has_missing else labels.positives  # in whose parts no tag is missing
     return _Rows(X, y, labels)
 
 

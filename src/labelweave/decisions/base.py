@@ -119,6 +119,8 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
             )
         check_lengths(rows_of(X), len(labels))
         self._form, self.classes_ = form, form.classes
+        if form.container == "tags":
+            y = labels  # in whose parts no tag is missing
         weights, column = sample_weight, np.zeros((len(labels), 1))
         if weights is not None:
             weights = _check_sample_weight(weights, column, dtype=np.float64, ensure_non_negative=True)

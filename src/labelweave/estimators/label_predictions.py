@@ -13,6 +13,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import largest_columns
 from labelweave.estimators.targets import TargetForm
 from labelweave.metrics import subset_accuracy
+from labelweave.metrics.known_labels import tags_of_model
 from labelweave.views import FactsInHTML
 
 
@@ -69,8 +70,9 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray, csr_array or DataFrame of shape (n, L), or ndarray of shape (n,)
-            The labels: a frame for a frame, sparse for sparse, classes for classes.
+        ndarray, csr_array or DataFrame of shape (n, L), or ndarray or Series of shape (n,)
+            The labels: a frame for a frame with its columns, sparse for sparse, classes for classes, lists of
+            tags for lists of tags.
         """
         check_is_fitted(self)
         parts = [self._decide(scores) for scores in self._deciding_blocks(X)]
@@ -128,7 +130,8 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         """
         if self._form.kind != "labels":
             return float(super().score(X, y, sample_weight))
-        return float(subset_accuracy(y, self.predict(X), sample_weight=sample_weight))
+        truth, predicted = tags_of_model(y, self), tags_of_model(self.predict(X), self)
+        return float(subset_accuracy(truth, predicted, sample_weight=sample_weight))
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = self.get_params(deep=False)
@@ -138,12 +141,11 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
 
     def _form_state(self) -> dict[str, Any]:
         """Give what a model file keeps of the form of the targets; classes that are objects as text."""
-        form = dict(vars(self._form))
-        classes = form.pop("classes")
+        form, classes = self._form.to_state(), self._form.classes
         are_objects = classes.dtype == object
         kept = classes.astype(np.str_) if are_objects else classes
         return {"form": form, "classes": kept, "classes_are_objects": are_objects}
 
     def _set_form(self, state: dict[str, Any]) -> None:
         classes = state["classes"].astype(object) if state["classes_are_objects"] else state["classes"]
-        self._form, self.classes_ = TargetForm(classes=classes, **state["form"]), classes
+        self._form, self.classes_ = TargetForm.from_state(state["form"], classes), classes

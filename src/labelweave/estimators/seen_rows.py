@@ -91,8 +91,9 @@ class SeenRows:
         if isinstance(self.labels, LabelMatrix) and isinstance(other.labels, LabelMatrix):
             labels = _joined_labels(self.labels, other.labels)
             assert self.form is not None, "labels have a form"
+            assert other.form is not None, "labels have a form"
             names = np.arange(labels.n_labels) if labels.names is None else labels.names.astype(object)
-            return SeenRows(features, labels, weights, replace(self.form, classes=names))
+            return SeenRows(features, labels, weights, self.form.widened(other.form, names))
         if isinstance(self.labels, LabelMatrix) or isinstance(other.labels, LabelMatrix):
             kinds = ("many labels", "one class")
             before, now = kinds if isinstance(self.labels, LabelMatrix) else kinds[::-1]

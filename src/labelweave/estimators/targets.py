@@ -6,7 +6,7 @@ row, known in whole, in part or not at all: two classes are one label, more are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -17,8 +17,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import checked_csr
+from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.tags import numbered_tags, tag_rows
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,45 @@ class TargetForm:
     """How the targets of a fit looked, so that predictions look the same.
 
     kind: many labels a row, or one of two or more classes.
-    container: what predictions of many labels come in.
+    container: what predictions of many labels come in; tags are lists of the positive labels.
     negative: what stands for a negative label, 0 or -1.
     classes: the classes, or the labels' names or numbers.
+    frame: what library a frame or column was of, and how labels were called that are not text.
     """
 
     kind: Literal["labels", "binary", "multiclass"]
-    container: Literal["array", "sparse", "frame"]
+    container: Literal["array", "sparse", "frame", "tags"]
     negative: int
     classes: Array
+    frame: FrameForm | None = None
+
+    def to_state(self) -> dict[str, Any]:
+        """Give all but the classes as plain data; what cannot be stored of a frame's columns is left out."""
+        state = {name: value for name, value in vars(self).items() if name != "classes"}
+        if self.frame is None:
+            del state["frame"]
+        else:
+            state["frame"] = asdict(self.frame if self.frame.is_plain else FrameForm(self.frame.library))
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], classes: Array) -> TargetForm:
+        """Make the form again."""
+        frame = None if state.get("frame") is None else FrameForm(**state["frame"])
+        if frame is not None and frame.labels is not None and len(frame.labels) != len(classes):
+            raise ValueError(f"{len(frame.labels)} columns are named for {len(classes)} labels")
+        return cls(**state | {"classes": classes, "frame": frame})
+
+    def widened(self, later: TargetForm, classes: Array) -> TargetForm:
+        """Give the form of these labels and later ones together, whose names are the classes."""
+        before, after = self.frame, later.frame
+        if before is None or before.labels is None:
+            return replace(self, classes=classes)
+        if after is None or len(after.level_names or "x") != len(before.level_names or "x"):
+            return replace(self, classes=classes, frame=FrameForm(before.library))
+        known = dict(zip(later.classes, after.labels or later.classes, strict=True))
+        known |= dict(zip(self.classes, before.labels, strict=True))
+        return replace(self, classes=classes, frame=replace(before, labels=[known[name] for name in classes]))
 
     def scores(self, wide: Array) -> Array:
         """Give scores their public shape: one column for two classes becomes a vector.
@@ -54,7 +86,7 @@ class TargetForm:
             return self.classes[(wide[:, 0] > 0).astype(np.intp)]
         if self.kind == "multiclass":
             return self.classes[wide.argmax(axis=1)]
-        if self.container == "sparse":
+        if self.container in ("sparse", "tags"):
             return sp.csr_array((wide > 0).astype(np.int64))
         return np.where(wide > 0, 1, self.negative)
 
@@ -65,14 +97,23 @@ class TargetForm:
         index: the names of the rows, for a frame.
         Returns (n, columns): the predictions of all rows.
         """
-        if self.kind == "labels" and self.container == "sparse":
-            return sp.csr_array(sp.vstack(parts, format="csr"))
+        if self.kind == "labels" and self.container in ("sparse", "tags"):
+            whole = sp.csr_array(sp.vstack(parts, format="csr"))
+            return self._tags(whole, index) if self.container == "tags" else whole
         whole = np.concatenate(parts)
         if self.kind == "labels" and self.container == "frame":
-            import pandas as pd
-
-            return pd.DataFrame(whole, columns=self.classes, index=index)
+            return (self.frame or FrameForm("pandas")).frame(whole, self.classes, index)
         return whole
+
+    def _tags(self, positives: sp.csr_array, index: Any) -> Any:
+        """List the labels of every row, in the order of the labels."""
+        frame = self.frame or FrameForm("builtins")
+        tags = self.classes.tolist() if frame.labels is None else frame.labels
+        rows = [
+            [tags[label] for label in labels]
+            for labels in np.split(positives.indices, positives.indptr[1:-1])
+        ]
+        return frame.column_of_lists(rows, index)
 
 
 def taxonomy_of(label_covariance: Any) -> Taxonomy | None:
@@ -146,9 +187,12 @@ def has_many_labels(y: Any) -> bool:
 
     Returns whether y has a column a label.
     """
-    if isinstance(y, LabelMatrix) or sp.issparse(y) or hasattr(y, "columns"):
+    if isinstance(y, LabelMatrix) or sp.issparse(y) or is_frame(y) or tag_rows(y) is not None:
         return True
-    y = np.asarray(y)
+    try:
+        y = np.asarray(y)
+    except ValueError:  # rows of different lengths, which reading labels refuses
+        return True
     return y.ndim == 2 and not _is_column_of_classes(y)
 
 
@@ -166,14 +210,18 @@ def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
     classes = np.arange(labels.n_labels) if names is None else names.astype(object)
     if isinstance(y, LabelMatrix) or sp.issparse(y):
         return TargetForm("labels", "sparse", 0, classes)
+    rows = tag_rows(y)
+    if rows is not None:
+        frame = FrameForm(library_of(y), numbered_tags(rows))
+        return TargetForm("labels", "tags", 0, classes, frame)
     negative = -1 if _uses_minus_one(y) else 0
-    container: Literal["array", "frame"] = "frame" if hasattr(y, "columns") else "array"
-    return TargetForm("labels", container, negative, classes)
+    if is_frame(y):
+        return TargetForm("labels", "frame", negative, classes, FrameForm.of(y))
+    return TargetForm("labels", "array", negative, classes)
 
 
 def _uses_minus_one(y: Any) -> bool:
-    table = y.to_numpy(float, na_value=np.nan) if hasattr(y, "to_numpy") else np.asarray(y)
-    return bool((table == -1).any())
+    return bool(((frame_values(y) if is_frame(y) else np.asarray(y)) == -1).any())
 
 
 def require_observed(labels: LabelMatrix) -> None:

@@ -15,6 +15,8 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.arrays import checked_csr
+from labelweave.frames import column_labels, frame_values, is_frame
+from labelweave.labels.tags import read_tags, tag_rows
 
 
 class LabelMatrix:
@@ -62,11 +64,13 @@ class LabelMatrix:
 
         Parameters
         ----------
-        Y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+        Y : LabelMatrix, DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
             Entries 0/1 or -1/1; NaN (dense input and frames) means unobserved.
-            In a sparse matrix what is not stored is negative.
+            In a sparse matrix what is not stored is negative.  Frames may be of pandas, polars or pyarrow.
+            Lists, tuples or sets of tags, in a list or a column: a label a tag, sorted; None is a row of
+            which nothing is known.
         names : sequence of str or None, default=None
-            Label names; by default a frame's columns.
+            Label names; by default a frame's columns, or the tags that occur.
 
         Returns
         -------
@@ -82,6 +86,9 @@ class LabelMatrix:
             return Y if names is None else cls(Y.positives, Y.observed, names)
         if sp.issparse(Y):
             return cls(_checked_sparse(Y), None, names)
+        rows = tag_rows(Y)
+        if rows is not None:
+            return cls(*read_tags(rows, names))
         return cls._from_dense(_as_float_table(Y), frame_names(Y) if names is None else names)
 
     @classmethod
@@ -127,10 +134,25 @@ class LabelMatrix:
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
         """Keep the given rows: a slice, an index array or a boolean mask."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]  # scikit-learn asks for rows this way
         if isinstance(rows, (int, np.integer)):
             rows = [int(rows)]
         observed = None if self.observed is None else self.observed[rows]
         return LabelMatrix(self.positives[rows], observed, self.names)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Write out 1, 0 and NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
+        if copy is False:
+            raise ValueError(
+                "A LabelMatrix is sparse; an array of it is a copy, so copy=False cannot be had."
+            )
+        if dtype is not None and self.has_missing and np.dtype(dtype).kind not in "fcO":
+            raise ValueError(
+                f"The LabelMatrix has unobserved entries, which type {np.dtype(dtype)} cannot say; ask for "
+                "float64, where they are NaN."
+            )
+        return np.asarray(self.to_dense(), dtype=dtype)
 
     def masked(self, observed: Any) -> LabelMatrix:
         """Forget every entry outside a mask, positives too.
@@ -259,15 +281,11 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
 
 
 def _as_float_table(Y: Any) -> npt.NDArray[Any]:
-    table = np.asarray(Y)
-    if table.dtype.kind == "O":
-        try:
-            # a frame knows what its columns of whole numbers or booleans write for a missing entry
-            table = Y.to_numpy(float, na_value=np.nan) if hasattr(Y, "to_numpy") else table.astype(float)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
-            ) from None
+    try:
+        table = frame_values(Y) if is_frame(Y) else np.asarray(Y)
+        table = table.astype(float) if table.dtype.kind == "O" else table
+    except (TypeError, ValueError) as error:
+        raise ValueError(_why_no_table(Y, error)) from None
     if table.ndim != 2:
         raise ValueError(
             f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
@@ -277,6 +295,15 @@ def _as_float_table(Y: Any) -> npt.NDArray[Any]:
     if table.dtype.kind not in "iuf":
         raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
     return table
+
+
+def _why_no_table(Y: Any, error: Exception) -> str:
+    if "inhomogeneous" in str(error):
+        return (
+            "Y has rows of different lengths; give a table of 0 and 1, or lists of tags: text, or sets of "
+            "numbers."
+        )
+    return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
 
 
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int) -> Array | None:
@@ -296,7 +323,8 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int) -> Array |
 
 def frame_names(table: Any) -> list[str] | None:
     """Read label names off the columns of a frame; None if it is no frame."""
-    return [str(column) for column in table.columns] if hasattr(table, "columns") else None
+    labels = column_labels(table)
+    return None if labels is None else [str(label) for label in labels]
 
 
 def shown_name(names: Sequence[Any] | Array | None, label: int) -> str:

@@ -15,7 +15,9 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import checked_csr, panels
+from labelweave.frames import column_labels
 from labelweave.labels import LabelMatrix
+from labelweave.labels.tags import tag_rows, tags_of_either
 
 # dense or CSR; mypy sees scipy's types as Any
 Scores: TypeAlias = Any
@@ -24,9 +26,12 @@ Scores: TypeAlias = Any
 BLOCK_ENTRIES = 2**20
 
 
-def read_targets(Y_true: Any) -> LabelMatrix:
-    """Read the true labels and refuse those in which nothing was observed."""
-    targets = LabelMatrix.from_any(Y_true)
+def read_targets(Y_true: Any, Y_pred: Any = None) -> LabelMatrix:
+    """Read the true labels and refuse those in which nothing was observed.
+
+    Y_pred: where both are lists of tags, the labels are the tags of either.
+    """
+    targets = LabelMatrix.from_any(Y_true, tags_of_either(Y_true, Y_pred))
     if not row_observed_counts(targets).any():
         raise ValueError(
             f"Y_true of shape {targets.shape} has no observed entry, so there is nothing to score; "
@@ -38,7 +43,7 @@ def read_targets(Y_true: Any) -> LabelMatrix:
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
     """Read predicted label sets as a CSR array of int8 ones."""
     try:
-        predictions = LabelMatrix.from_any(Y_pred)
+        predictions = LabelMatrix.from_any(Y_pred, None if tag_rows(Y_pred) is None else targets.names)
     except ValueError as error:
         raise ValueError(f"Y_pred cannot be read. {error}") from None
     _check_shape("Y_pred", predictions.shape, targets)
@@ -55,7 +60,7 @@ def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
 
 def read_scores(scores: Any, targets: LabelMatrix) -> Scores:
     """Read scores as a dense floating array or as a canonical CSR array without stored -inf."""
-    _check_names("scores", getattr(scores, "columns", None), targets)
+    _check_names("scores", column_labels(scores), targets)
     if sp.issparse(scores):
         return _read_sparse_scores(scores, targets)
     table = _as_floating(np.asarray(scores))

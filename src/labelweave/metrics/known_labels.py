@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels.tags import read_tags, tag_rows
 from labelweave.metrics._classes import as_text, read_values
 
 Unknown = Literal["error", "ignore"]
@@ -37,6 +38,14 @@ def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatri
     kept = labels.select_labels(known)
     named = LabelMatrix(kept.positives, kept.observed, [names[column] for column in columns[known]])
     return named, columns[known]
+
+
+def tags_of_model(y: Any, classifier: Any) -> Any:
+    """Read lists of tags as the labels of a classifier, others left out; give other targets as they are."""
+    rows = tag_rows(y)
+    if rows is None:
+        return y
+    return LabelMatrix(*read_tags(rows, [str(name) for name in classifier.classes_], ignore_others=True))
 
 
 def _words(labels: LabelMatrix, names: list[str]) -> list[str]:

@@ -30,10 +30,11 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
 
     Parameters
     ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+    Y_true : LabelMatrix, DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
         True labels, 0/1 or -1/1, NaN where not observed; such entries are neither right nor wrong.
-    Y_pred : DataFrame, sparse matrix or array-like of shape (n, L)
-        Predicted labels, 0/1 or -1/1, without missing entries.
+    Y_pred : DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
+        Predicted labels, 0/1 or -1/1, without missing entries.  If both are lists of tags, the labels are the
+        tags of either.
     sample_weight : array-like of shape (n,) or None, default=None
         One weight a row, by default ones.
 
@@ -47,7 +48,7 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
     ValueError
         If the shapes disagree, Y_pred has missing entries or nothing was observed.
     """
-    targets = read_targets(Y_true)
+    targets = read_targets(Y_true, Y_pred)
     counts = row_counts(targets, Y_pred)
     weights = read_weights(sample_weight, targets)
     total = weights @ counts.observed
@@ -64,7 +65,7 @@ def subset_accuracy(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = Non
     float
         The accuracy, from 0 to 1 (best).
     """
-    targets = read_targets(Y_true)
+    targets = read_targets(Y_true, Y_pred)
     counts = row_counts(targets, Y_pred)
     correct = np.where(counts.observed > 0, counts.wrong == 0, np.nan)
     return mean_of_defined(correct, read_weights(sample_weight, targets))
@@ -154,7 +155,7 @@ def _share(
         )
     if zero_division not in (0, 1) and not (isinstance(zero_division, float) and np.isnan(zero_division)):
         raise ValueError(f"zero_division is {zero_division!r}; it must be 0.0, 1.0 or nan.")
-    targets = read_targets(Y_true)
+    targets = read_targets(Y_true, Y_pred)
     weights = read_weights(sample_weight, targets)
     if average in ("example", "samples"):
         counts = row_counts(targets, Y_pred)

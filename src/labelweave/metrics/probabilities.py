@@ -12,7 +12,9 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import checked_csr, ratios
+from labelweave.frames import is_frame
 from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels.tags import tag_rows
 from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows
 from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, read_weights, row_blocks
 
@@ -90,7 +92,9 @@ def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
 
 
 def has_many_labels(y_true: Any) -> bool:
-    if isinstance(y_true, LabelMatrix) or sp.issparse(y_true) or hasattr(y_true, "columns"):
+    if isinstance(y_true, LabelMatrix) or sp.issparse(y_true) or is_frame(y_true):
+        return True
+    if tag_rows(y_true) is not None:
         return True
     return np.ndim(y_true if hasattr(y_true, "dtype") else np.asarray(y_true, dtype=object)) == 2
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.class_metrics import mean_reciprocal_rank, parent_accuracy, taxonomic_loss
+from labelweave.metrics.known_labels import tags_of_model
 from labelweave.metrics.label_sets import (
     f1_score,
     hamming_loss,
@@ -54,6 +55,7 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
         settings = self._kwargs | kwargs
         if has_many_labels(y_true):
+            y_true = tags_of_model(y_true, estimator)
             response = self._of_labels(method_caller, estimator, X, LabelMatrix.from_any(y_true).n_labels)
         elif self._response_method == _PROBABILITIES:
             response = estimator.predict_proba(X)
@@ -66,7 +68,8 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
         """Ask for label sets, scores or probabilities; ``method_caller`` keeps them for other scorers."""
         if self._response_method == _LABELS:
             found = method_caller(estimator, "predict", X, pos_label=None)
-            return found.reshape(-1, 1) if found.ndim == 1 else found
+            found = tags_of_model(found, estimator)
+            return found.reshape(-1, 1) if getattr(found, "ndim", 2) == 1 else found
         if self._response_method == _PROBABILITIES:
             return label_probabilities(estimator, X, n_labels)
         # scikit-learn takes one label for one class, whose scores it negates

@@ -65,7 +65,7 @@ def score_table(
     """
     if scores is None and Y_pred is None:
         raise ValueError("Neither scores nor Y_pred was given; give at least one of them.")
-    targets = read_targets(Y_true)
+    targets = read_targets(Y_true, Y_pred)
     if scores is None:
         return _set_table(targets, Y_pred)
     values = read_scores(scores, targets)

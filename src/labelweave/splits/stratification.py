@@ -22,8 +22,10 @@ from sklearn.utils import check_random_state
 
 from labelweave._loops.stratification import pair_codes, spread_rows
 from labelweave.array_types import Array, PerRow
+from labelweave.frames import is_frame
 from labelweave.labels import LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.tags import tag_rows
 from labelweave.sklearn_compat import _validate_shuffle_split
 
 
@@ -63,7 +65,9 @@ def read_columns(Y: Any, n_rows: int, order: int) -> sp.csr_array:
         raise ValueError(
             "There is no Y to stratify by; give the labels, or split with KFold or ShuffleSplit."
         )
-    table = Y if isinstance(Y, LabelMatrix) or sp.issparse(Y) or hasattr(Y, "columns") else _as_array(Y)
+    if not (isinstance(Y, LabelMatrix) or sp.issparse(Y)):
+        Y = LabelMatrix.from_any(Y) if is_frame(Y) or tag_rows(Y) is not None else _as_array(Y)
+    table = Y
     if len(table.shape) and table.shape[0] != n_rows:
         raise ValueError(f"There are {n_rows} rows to split but Y has {table.shape[0]}; they must agree.")
     if len(table.shape) == 1:
@@ -76,8 +80,8 @@ def _as_array(Y: Any) -> Array:
         return np.asarray(Y)
     except ValueError:
         raise ValueError(
-            "The rows of Y have different lengths. Y has one row of 0/1 a row and one column a label; "
-            "MultiLabelBinarizer of scikit-learn makes it from lists of labels."
+            "The rows of Y have different lengths. Y has one row of 0/1 a row and one column a label, or is "
+            "lists of tags: text, or sets of numbers."
         ) from None
 
 

@@ -278,8 +278,7 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
-        form = dict(vars(self._form))
-        attributes = form.pop("classes")
+        form, attributes = self._form.to_state(), self._form.classes
         settings = ("temperature", "couple_attributes", "cv", "random_state")
         return {
             "settings": {name: getattr(self, name) for name in settings},
@@ -298,7 +297,7 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         model = cls(clone(scorer.estimator_), scorer.signs, class_prior=prior, **state["settings"])
         model.scorer_, model.held_out_log_loss_ = scorer, fitted["held_out_log_loss_"]
         model.classes_ = _names_again(state["names"]["classes"])
-        model._form = TargetForm(classes=_names_again(state["names"]["attributes"]), **state["form"])
+        model._form = TargetForm.from_state(state["form"], _names_again(state["names"]["attributes"]))
         return model
 
 
