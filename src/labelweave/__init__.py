@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         LowRankClassifier,
         LowRankClassifierCV,
         MaxMarginClassifier,
+        TableModel,
         ZeroShotClassifier,
         load,
     )
@@ -36,6 +37,7 @@ __all__ = [
     "LowRankClassifier",
     "LowRankClassifierCV",
     "MaxMarginClassifier",
+    "TableModel",
     "Taxonomy",
     "TunedThresholdClassifier",
     "ZeroShotClassifier",
@@ -64,6 +66,7 @@ _HOMES = {
     "LowRankClassifier": "labelweave.estimators",
     "LowRankClassifierCV": "labelweave.estimators",
     "MaxMarginClassifier": "labelweave.estimators",
+    "TableModel": "labelweave.estimators",
     "Taxonomy": "labelweave.labels",
     "TunedThresholdClassifier": "labelweave.decisions",
     "ZeroShotClassifier": "labelweave.estimators",

@@ -182,7 +182,7 @@ def test_a_fitted_model_is_put_inside(run, files):
 def test_a_table_model_stays_one(run, table_model):
     run("decide", table_model, "a.csv", "--tune-threshold", "micro_f1,scope=top_k", "--out", "t.lw", "-q")
     found = [json.loads(line) for line in run("predict", "t.lw", "a.csv").out.splitlines()]
-    k = labelweave.load("t.lw").classifier.k_
+    k = labelweave.load("t.lw").classifier_.k_
     assert [len(row["labels"]) for row in found] == [k] * 6
 
 

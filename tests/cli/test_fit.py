@@ -23,7 +23,7 @@ def test_a_table_gives_a_table_model(fit_table):
     assert isinstance(model, TableModel)
     assert list(model.label_names_) == ["daemon", "game", "net", "x11"]
     assert "description:game of" in set(model.feature_names_)
-    assert model.columns.id == "package"
+    assert model.columns_.id == "package"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_cells_that_look_like_lists_are_pointed_out(run, tmp_path, cells, flags,
 
 def test_columns_are_guessed_where_none_is_given(run):
     run("fit", "a.csv", "--labels", "tags", "--drop", "package", "--out", "m.lw", "-q")
-    assert labelweave.load("m.lw").columns.numeric == ("size",)
+    assert labelweave.load("m.lw").columns_.numeric == ("size",)
 
 
 def test_one_column_a_label(run, tmp_path):
@@ -74,7 +74,7 @@ def test_a_taxonomy_and_the_same_as_a_matrix(fit_table, tmp_path):
     models = []
     for flag, file in (("--taxonomy", "t.csv"), ("--covariance", "c.csv"), ("--covariance", "c.npy")):
         fit_table(flag, file, "-q", "--tol", 1e-6)
-        models.append(labelweave.load("m.lw").classifier)
+        models.append(labelweave.load("m.lw").classifier_)
     for model in models[1:]:
         np.testing.assert_allclose(model.coef_, models[0].coef_, atol=1e-2)
 
@@ -165,7 +165,7 @@ def test_an_interrupt_saves_the_best_model(fit_table, monkeypatch):
     monkeypatch.setattr(progress.GapLines, "show", lambda _: signal.raise_signal(signal.SIGINT))
     done = fit_table("--tol", 1e-9, code=130)
     assert "the best model so far is saved in m.lw" in done.err
-    assert not labelweave.load("m.lw").classifier.converged_
+    assert not labelweave.load("m.lw").classifier_.converged_
 
 
 def test_an_interrupt_before_the_fit_writes_nothing(run, monkeypatch, tmp_path):
@@ -184,13 +184,13 @@ def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
     warned = run(*words).err
     assert "warning: 2 of 8 cells of column 'tags' are blank and count as rows without labels" in warned
     assert "--empty-labels unknown" in warned
-    weights = labelweave.load("m.lw").classifier.coef_
+    weights = labelweave.load("m.lw").classifier_.coef_
     assert run(*words, "--empty-labels", "none").err == ""
-    np.testing.assert_array_equal(labelweave.load("m.lw").classifier.coef_, weights)
+    np.testing.assert_array_equal(labelweave.load("m.lw").classifier_.coef_, weights)
     assert run(*words, "--empty-labels", "unknown").err == ""
     model = labelweave.load("m.lw")
-    assert model.columns.empty_labels == "unknown"
-    assert not np.array_equal(model.classifier.coef_, weights)
+    assert model.columns_.empty_labels == "unknown"
+    assert not np.array_equal(model.classifier_.coef_, weights)
     assert "8 rows" in run("evaluate", "m.lw", "a.csv").out
     assert (
         "goes with tables only" in run("fit", "d.svm", "--empty-labels", "none", "--out", "n.lw", code=2).err

@@ -133,7 +133,7 @@ def test_table_model_in_python(run, table_model, tmp_path):
     assert (tmp_path / "again.lw").read_bytes() == (tmp_path / "m.lw").read_bytes()
     narrow = MaxMarginClassifier().fit(np.eye(2), LabelMatrix.from_any([[0, 1], [1, 0]]))
     with pytest.raises(ValueError, match="takes 2 features but the vectorizer makes"):
-        labelweave.estimators.TableModel(model.vectorizer, narrow)
+        labelweave.estimators.TableModel.of_fitted(model.vectorizer_, narrow)
 
 
 def test_files_by_their_suffix(run, table_model, tmp_path, monkeypatch):

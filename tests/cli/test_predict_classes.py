@@ -40,10 +40,10 @@ def truth(run, tmp_path):
 def test_a_class_a_row_with_its_probability(run, model, tmp_path):
     found = _records(run("predict", "m.lw", "test.csv"))
     pandas = pytest.importorskip("pandas")
-    X = model.vectorizer.transform(pandas.read_csv(tmp_path / "test.csv"))
-    probabilities = model.classifier.predict_proba(X)
+    X = model.vectorizer_.transform(pandas.read_csv(tmp_path / "test.csv"))
+    probabilities = model.classifier_.predict_proba(X)
     assert [row["id"] for row in found] == [f"r{k}" for k in range(30)]
-    assert [row["class"] for row in found] == list(model.classifier.predict(X))
+    assert [row["class"] for row in found] == list(model.classifier_.predict(X))
     np.testing.assert_allclose([row["probability"] for row in found], probabilities.max(axis=1), rtol=1e-5)
     table = _table(run("predict", "m.lw", "test.csv", "--output-format", "tsv"))
     assert table[0] == ["id", "class", "probability"]
@@ -148,7 +148,7 @@ def test_metrics_of_classes_are_those_of_the_library(run, model, truth):
     probabilities = np.array([list(row["probabilities"].values()) for row in rows])
     expected = metrics.class_summary(
         truth, probabilities / probabilities.sum(axis=1, keepdims=True), list(model.label_names_),
-        taxonomy=model.classifier.taxonomy_,
+        taxonomy=model.classifier_.taxonomy_,
     )  # fmt: skip
     assert (found.pop("rows"), found.pop("classes")) == (30, 5)
     assert len(found.pop("per_label")) == 5

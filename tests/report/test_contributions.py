@@ -91,7 +91,7 @@ def test_words_are_marked_in_the_text():
     )
     vectorizer = TableVectorizer(text="text", numeric="n", missing_numeric="mean").fit(frame)
     flower = MaxMarginClassifier(C=10).fit(vectorizer.transform(frame), [[1], [0], [1], [0]])
-    rows = read_rows(TableModel(vectorizer, flower), frame, None)
+    rows = read_rows(TableModel.of_fitted(vectorizer, flower), frame, None)
     assert rows.cells(2) == [("text", "the rose"), ("n", "")]
     scores = np.array([[-1.0], [-1.0], [1.0], [1.0]])  # as if it were wrong on rows 0 and 3
     from labelweave import LabelMatrix

@@ -53,7 +53,7 @@ def run_fit(request: FitRequest) -> int:
         watched.fit(targets.rows.X, targets.y)
     seconds = time.perf_counter() - started
     if rows.vectorizer is not None:
-        TableModel(rows.vectorizer, model, columns).save(request.out, key=request.key)
+        TableModel.of_fitted(rows.vectorizer, model, columns).save(request.out, key=request.key)
     else:
         if rows.feature_names is not None:
             for layer in layers(model):

@@ -47,7 +47,7 @@ def open_model(path: str, key: bytes | None) -> Model:
 
 def classifier_of(model: Model) -> Classifier:
     """Give the classifier in a model, which decides."""
-    return model.classifier if isinstance(model, TableModel) else model
+    return model.classifier_ if isinstance(model, TableModel) else model
 
 
 def scorer_of(model: Model) -> LabelClassifier:
@@ -80,7 +80,7 @@ def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterable[L
     if not isinstance(model, TableModel):
         return [_read_matrix(model, path, source)]
     columns = _columns(model, path, source)
-    known = model.columns.id  # which this table may lack
+    known = model.columns_.id  # which this table may lack
     if columns.id is None and known is not None and known in next(raw_tables(path, 1)).columns:
         columns = replace(columns, id=known)
     return iterate_table(path, replace(columns, labels=None), size)
@@ -93,11 +93,11 @@ def _columns(model: TableModel, path: str, source: DataFlags) -> TableColumns:
         raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
     given = source.columns()
     return replace(
-        model.columns,
+        model.columns_,
         drop=None,
-        labels=given.labels or model.columns.labels,
-        label_separator=given.label_separator or model.columns.label_separator,
-        empty_labels=source.empty_labels or model.columns.empty_labels,
+        labels=given.labels or model.columns_.labels,
+        label_separator=given.label_separator or model.columns_.label_separator,
+        empty_labels=source.empty_labels or model.columns_.empty_labels,
         id=given.id,
     )
 
@@ -195,4 +195,4 @@ def has_one_class_a_row(model: Model) -> bool:
 
 def features_of(model: Model, X: Any) -> Any:
     """Turn rows in the form the model takes into features of its classifier."""
-    return model.vectorizer.transform(X) if isinstance(model, TableModel) else X
+    return model.vectorizer_.transform(X) if isinstance(model, TableModel) else X

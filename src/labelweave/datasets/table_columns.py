@@ -121,6 +121,28 @@ class TableColumns:
         return replace(self, text=kinds["text"], categorical=kinds["categorical"], numeric=kinds["numeric"])
 
 
+def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
+    """Find the kinds of the columns of a pandas frame, as of a table that is read from a file."""
+    import pandas as pd
+
+    named = {name for _, name in columns._named()}
+    cells = {}
+    for name in frame.columns:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"X has a column {name!r} that is not named by text; rename it to {str(name)!r}."
+            )
+        column = frame[name]
+        if name not in named and column.dtype.kind in "mM":
+            raise ValueError(
+                f"X has times in column {name!r}, of which no features are made; turn them into numbers or "
+                "text, or give it in drop."
+            )
+        kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
+        cells[name] = kept.astype(object).where(column.notna(), None).tolist()
+    return columns.resolved(RawTable("X", cells, None, 0))
+
+
 def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
     """Give the names of one column, of several or None."""
     if names is None:

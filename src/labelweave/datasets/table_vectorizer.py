@@ -12,17 +12,19 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names
+from labelweave.frames import as_pandas
 from labelweave.model_files.storable import storable
 
 
 @storable("TableVectorizer")
-class TableVectorizer:
+class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Features from text, categorical and numeric columns.
 
     Parameters
@@ -63,10 +65,9 @@ class TableVectorizer:
         sublinear_tf: bool = False,
         missing_numeric: Literal["error", "mean"] = "error",
     ) -> None:
-        kinds = (column_names(names) or () for names in (text, categorical, numeric))
-        self.text, self.categorical, self.numeric = kinds
+        self._name_columns(text, categorical, numeric)
         self.min_df = min_df
-        self.ngram_range = (int(ngram_range[0]), int(ngram_range[1]))
+        self.ngram_range = tuple(ngram_range)
         self.sublinear_tf = sublinear_tf
         self.missing_numeric = missing_numeric
         if not (self.text or self.categorical or self.numeric):
@@ -74,18 +75,32 @@ class TableVectorizer:
         if missing_numeric not in ("error", "mean"):
             raise ValueError(f"missing_numeric is {missing_numeric!r}; it is 'error' or 'mean'.")
 
+    def _name_columns(self, *kinds: Any) -> None:
+        self.text, self.categorical, self.numeric = (column_names(names) or () for names in kinds)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; see :meth:`sklearn.base.BaseEstimator.set_params`."""
+        super().set_params(**params)
+        self._name_columns(self.text, self.categorical, self.numeric)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.is_fitted
+
     @property
     def is_fitted(self) -> bool:
         """Whether :meth:`fit` was called."""
         return hasattr(self, "means_")
 
-    def fit(self, frame: Any) -> Self:
+    def fit(self, frame: Any, y: Any = None) -> Self:
         """Learn words, categories, means and scales.
 
         Parameters
         ----------
         frame : DataFrame of shape (n, columns)
             The training rows.
+        y : object, default=None
+            Not used.
 
         Returns
         -------
@@ -97,6 +112,7 @@ class TableVectorizer:
         ValueError
             If a column is absent, a number is missing, or a text column has no words.
         """
+        frame = as_pandas(frame)
         _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
         self.text_vectorizers_ = [self._fitted_text(frame, name) for name in self.text]
         self.categories_ = [sorted(set(_cells(frame, name))) for name in self.categorical]
@@ -129,6 +145,7 @@ class TableVectorizer:
             If a column is absent or a number is missing, naming row and column.
         """
         self._check_is_fitted()
+        frame = as_pandas(frame)
         _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
         blocks = [
             vectorizer.transform(_cells(frame, name))
@@ -143,12 +160,17 @@ class TableVectorizer:
             blocks.append(sp.csr_array((numbers - self.means_) / self.scales_))
         return with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
 
-    def fit_transform(self, frame: Any) -> sp.csr_array:
+    def fit_transform(self, frame: Any, y: Any = None) -> sp.csr_array:
         """Learn from rows and make their features; see :meth:`transform`."""
         return self.fit(frame).transform(frame)
 
-    def get_feature_names_out(self) -> npt.NDArray[Any]:
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Name the features.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Not used.
 
         Returns
         -------

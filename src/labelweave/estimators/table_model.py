@@ -1,112 +1,303 @@
-"""A classifier together with what turns table rows into its features."""
+"""A classifier of the rows of a data frame: text, categories and numbers become its features."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from os import PathLike
-from typing import Any
+from typing import Any, Literal, Self
 
-from labelweave.array_types import Array, RowsByLabels
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.array_types import Array, RowsByClasses, RowsByLabels
 from labelweave.datasets import TableColumns, TableVectorizer
-from labelweave.estimators.base import LabelClassifier
+from labelweave.datasets.table_columns import columns_of_frame
+from labelweave.frames import as_pandas, is_frame
 from labelweave.model_files import save_object, storable
+from labelweave.sklearn_compat import HasMethods, _fit_context
+from labelweave.views import FactsInHTML
+
+
+def _classifier_has(name: str) -> Any:
+    """Say that a method is there if the classifier has one of that name."""
+    return lambda self: hasattr(getattr(self, "classifier_", self.classifier), name)
 
 
 @storable("TableModel")
-class TableModel:
-    """A fitted vectorizer and a fitted classifier, kept in one file.
+class TableModel(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Any classifier of labels on the text, categories and numbers of a data frame, in one file.
 
-    vectorizer: fitted; makes features from the columns of a table.
-    columns: what the columns of the training table were, so that a later table needs no description; by
-        default the vectorizer's columns and no labels.
-    Raises ValueError if the classifier takes another number of features than the vectorizer makes.
+    Parameters
+    ----------
+    classifier : classifier
+        One of this library's, or what decides on the scores of one; a clone is fitted.
+    text : str, sequence of str or None, default=None
+        Columns that become tf-idf weights of their words.
+    categorical : str, sequence of str or None, default=None
+        Columns that become one 0/1 feature a value.
+    numeric : str, sequence of str or None, default=None
+        Columns of numbers, brought to mean 0 and variance 1.  If text, categorical and numeric are all None,
+        every column gets its kind from its cells, as ``labelweave fit`` does it.
+    drop : str, sequence of str or None, default=None
+        Columns to leave out then.
+    min_df : int or float, default=1
+        As in :class:`labelweave.datasets.TableVectorizer`, with those below.
+    ngram_range : (int, int), default=(1, 1)
+        The shortest and the longest run of words that makes a feature.
+    sublinear_tf : bool, default=False
+        Whether to weigh counts of words by ``1 + log(count)``.
+    missing_numeric : {"error", "mean"}, default="error"
+        What to do with a missing number: refuse it, or put the training mean.
+
+    Attributes
+    ----------
+    classifier_ : classifier
+        The fitted classifier.
+    vectorizer_ : TableVectorizer
+        What makes features of a frame.
+    columns_ : TableColumns
+        What the columns of the training frame were.
+    feature_names_ : ndarray of str
+        The names of the features.
+    n_features_in_ : int
+        How many columns features are made of.
+    feature_names_in_ : ndarray of object
+        Their names.
+
+    See Also
+    --------
+    labelweave.datasets.TableVectorizer : The features alone, as a step of a pipeline.
+
+    Notes
+    -----
+    Frames may be of pandas, polars or pyarrow; other columns of a later frame are passed over.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from labelweave import MaxMarginClassifier
-    >>> from labelweave.datasets import TableVectorizer
-    >>> from labelweave.estimators import TableModel
-    >>> rows = pd.DataFrame({"text": ["a red rose", "a blue sea"]})
-    >>> vectorizer = TableVectorizer(text="text").fit(rows)
-    >>> flower = MaxMarginClassifier(C=10).fit(vectorizer.transform(rows), [1, 0])
-    >>> TableModel(vectorizer, flower).predict(rows)
-    array([1, 0])
+    >>> from labelweave import MaxMarginClassifier, TableModel
+    >>> rows = pd.DataFrame({"text": ["a red rose", "a blue sea"], "size": [1.0, 9.0]})
+    >>> model = TableModel(MaxMarginClassifier(C=10), text="text", numeric="size")
+    >>> model.fit(rows, [["flower"], ["water"]]).predict(rows).tolist()
+    [['flower'], ['water']]
     """
 
+    classifier_: Any
+    vectorizer_: TableVectorizer
+    columns_: TableColumns
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's name)
+        "classifier": [HasMethods(["fit", "predict"])]
+    }
+
     def __init__(
-        self, vectorizer: TableVectorizer, classifier: LabelClassifier, columns: TableColumns | None = None
-    ) -> None:
-        self.vectorizer, self.classifier = vectorizer, classifier
+        self, classifier: Any, *, text: str | Sequence[str] | None = None,
+        categorical: str | Sequence[str] | None = None, numeric: str | Sequence[str] | None = None,
+        drop: str | Sequence[str] | None = None, min_df: int | float = 1,
+        ngram_range: tuple[int, int] = (1, 1), sublinear_tf: bool = False,
+        missing_numeric: Literal["error", "mean"] = "error",
+    ) -> None:  # fmt: skip
+        self.classifier = classifier
+        self.text = text
+        self.categorical = categorical
+        self.numeric = numeric
+        self.drop = drop
+        self.min_df = min_df
+        self.ngram_range = ngram_range
+        self.sublinear_tf = sublinear_tf
+        self.missing_numeric = missing_numeric
+
+    @classmethod
+    def of_fitted(
+        cls, vectorizer: TableVectorizer, classifier: Any, columns: TableColumns | None = None
+    ) -> Self:
+        """Put a fitted vectorizer and a classifier that was fitted to its features together.
+
+        Parameters
+        ----------
+        vectorizer : TableVectorizer
+            Fitted.
+        classifier : classifier
+            Fitted to what the vectorizer makes.
+        columns : TableColumns or None, default=None
+            What the columns of the training table were; by default the vectorizer's and no labels.
+
+        Returns
+        -------
+        TableModel
+            The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If the classifier takes another number of features than the vectorizer makes.
+        """
+        kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
+        settings = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")
+        model = cls(classifier, **kinds, **{name: getattr(vectorizer, name) for name in settings})
+        return model._keep(vectorizer, classifier, columns or TableColumns(**kinds))
+
+    def _keep(self, vectorizer: TableVectorizer, classifier: Any, columns: TableColumns) -> Self:
+        self.vectorizer_, self.classifier_, self.columns_ = vectorizer, classifier, columns
         self.feature_names_ = vectorizer.get_feature_names_out()
-        self.columns = columns or TableColumns(
-            text=vectorizer.text, categorical=vectorizer.categorical, numeric=vectorizer.numeric
-        )
         if classifier.n_features_in_ != len(self.feature_names_):
             raise ValueError(
                 f"The classifier takes {classifier.n_features_in_} features but the vectorizer makes "
                 f"{len(self.feature_names_)}; fit the classifier to what the vectorizer makes."
             )
+        self.feature_names_in_ = np.array(
+            [*vectorizer.text, *vectorizer.categorical, *vectorizer.numeric], object
+        )
+        self.n_features_in_ = len(self.feature_names_in_)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn features from a frame, and fit the classifier to them.
+
+        Parameters
+        ----------
+        X : DataFrame of n rows
+            The rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix or n lists of tags
+            Their labels or classes.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, for the classifier.
+
+        Returns
+        -------
+        TableModel
+            The fitted model itself.
+
+        Raises
+        ------
+        TypeError
+            If X is no data frame.
+        ValueError
+            If a column is absent or cannot be what it is said to be, or the classifier refuses the labels.
+        """
+        frame = _frame(X)
+        columns = TableColumns(
+            text=self.text, categorical=self.categorical, numeric=self.numeric, drop=self.drop
+        )
+        if not columns.are_resolved:
+            columns = columns_of_frame(frame, columns)
+        vectorizer = TableVectorizer(
+            columns.text, columns.categorical, columns.numeric, min_df=self.min_df,
+            ngram_range=self.ngram_range, sublinear_tf=self.sublinear_tf,
+            missing_numeric=self.missing_numeric,
+        )  # fmt: skip
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        classifier = clone(self.classifier).fit(vectorizer.fit_transform(frame), y, **weights)
+        return self._keep(vectorizer, classifier, columns)
+
+    def _ask(self, method: str, X: Any, *further: Any) -> Any:
+        """Call a method of the classifier with the features of a frame."""
+        check_is_fitted(self)
+        return getattr(self.classifier_, method)(self.vectorizer_.transform(_frame(X)), *further)
 
     @property
     def label_names_(self) -> Array:
         """The names of the labels, shape (L,), as text."""
-        return self.classifier.label_names_
+        check_is_fitted(self)
+        names: Array = self.classifier_.label_names_
+        return names
 
-    def __repr__(self) -> str:
-        return f"TableModel({len(self.feature_names_)} features, {self.classifier!r})"
+    @property
+    def classes_(self) -> Array:
+        """The classes, or the names of the labels."""
+        check_is_fitted(self)
+        classes: Array = self.classifier_.classes_
+        return classes
 
-    def decision_function(self, frame: Any) -> RowsByLabels:
+    @available_if(_classifier_has("decision_function"))
+    def decision_function(self, X: Any) -> RowsByLabels:
         """Score every label; a positive score predicts the label.
 
-        frame (n, columns): rows with the columns of the training table.
-        """
-        return self.classifier.decision_function(self.vectorizer.transform(frame))
+        Parameters
+        ----------
+        X : DataFrame of n rows
+            Rows with the columns of the training frame.
 
-    def predict(self, frame: Any) -> Any:
+        Returns
+        -------
+        ndarray of shape (n, L), or (n,) for two classes
+            The scores.
+        """
+        scores: RowsByLabels = self._ask("decision_function", X)
+        return scores
+
+    @available_if(_classifier_has("predict_proba"))
+    def predict_proba(self, X: Any) -> RowsByClasses:
+        """Compute the probability of every label or class; see :meth:`decision_function`."""
+        probabilities: RowsByClasses = self._ask("predict_proba", X)
+        return probabilities
+
+    def predict(self, X: Any) -> Any:
         """Predict the labels of every row, in the form that the training labels had.
 
-        frame (n, columns): rows with the columns of the training table.
-        Shapes: result (n, L).
-        """
-        predicted = self.classifier.predict(self.vectorizer.transform(frame))
-        return predicted.set_axis(frame.index) if hasattr(predicted, "columns") else predicted
+        Parameters
+        ----------
+        X : DataFrame of n rows
+            Rows with the columns of the training frame.
 
-    def predict_top(self, frame: Any, k: int = 5) -> tuple[Array, Array]:
-        """Find the k labels with the highest scores.
-
-        frame (n, columns): rows with the columns of the training table.
-        k: how many labels, at most the number there are.
-        Shapes: labels (n, k), scores (n, k).
+        Returns
+        -------
+        ndarray, csr_array, DataFrame or Series of n rows
+            The labels, a frame of pandas with the index of X.
         """
-        return self.classifier.predict_top(self.vectorizer.transform(frame), k)
+        predicted = self._ask("predict", X)
+        index = getattr(X, "index", None)
+        has_index = hasattr(predicted, "iloc") and index is not None and not callable(index)
+        return predicted.set_axis(index) if has_index else predicted
+
+    @available_if(_classifier_has("predict_top"))
+    def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
+        """Find the k labels with the highest scores; see :meth:`MaxMarginClassifier.predict_top`."""
+        found: tuple[Array, Array] = self._ask("predict_top", X, k)
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
+        return float(self._ask("score", X, y, sample_weight))
 
     def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
         """Write the model to one file, without pickle; read it with :func:`labelweave.load`.
 
-        path: the file, replaced only once the new one is complete.
-        key: a secret to sign it with; None for a checksum only.
+        Parameters
+        ----------
+        path : path-like
+            The file, replaced only once the new one is complete.
+        key : bytes or None, default=None
+            A secret of 16 bytes or more to sign the file with; None for a checksum only.
         """
+        check_is_fitted(self)
         save_object(path, self, key=key)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
-
-        Returns the vectorizer, the classifier and the columns.
-        """
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {
-            "vectorizer": self.vectorizer,
-            "classifier": self.classifier,
-            "columns": {name: _plain(value) for name, value in asdict(self.columns).items()},
+            "vectorizer": self.vectorizer_,
+            "classifier": self.classifier_,
+            "columns": {name: _plain(value) for name, value in asdict(self.columns_).items()},
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> TableModel:
-        """Make the model again.
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        return cls.of_fitted(state["vectorizer"], state["classifier"], TableColumns(**state["columns"]))
 
-        Returns the model; its arrays are read-only.
-        """
-        return cls(state["vectorizer"], state["classifier"], TableColumns(**state["columns"]))
+
+def _frame(X: Any) -> Any:
+    if is_frame(X):
+        return as_pandas(X)
+    raise TypeError(
+        f"A {type(X).__name__} was given; a TableModel takes a DataFrame, and the classifier itself takes "
+        "arrays."
+    )
 
 
 def _plain(value: Any) -> Any:

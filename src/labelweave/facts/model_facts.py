@@ -49,7 +49,7 @@ def model_facts(model: Any) -> ModelFacts:
 
     The classifier that scores may be any of scikit-learn's.
     """
-    outer = model.classifier if isinstance(model, TableModel) else model
+    outer = model.classifier_ if isinstance(model, TableModel) else model
     inner = innermost(outer)
     support = getattr(inner, "support_", None)
     own: Plain = {"kernel": _kernel(inner), "steps": "rounds"} | _own(inner)
@@ -81,7 +81,7 @@ def feature_names(model: Any) -> Any:
 
 
 def _columns(model: TableModel) -> Plain:
-    found = {name: getattr(model.columns, name) for name in _COLUMNS}
+    found = {name: getattr(model.columns_, name) for name in _COLUMNS}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items() if v}
 
 

@@ -16,6 +16,7 @@ from labelweave.decisions.label_scores import rows_of, score_blocks
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 from labelweave.facts.model_facts import feature_names
+from labelweave.frames import as_pandas
 from labelweave.labels import LabelMatrix
 
 _LONGEST_CELL = 600
@@ -69,7 +70,7 @@ class ReportedRows:
 
 def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> ReportedRows:
     """Turn what a user holds into rows of features, named by a frame's index or numbers if not as given."""
-    classifier = model.classifier if isinstance(model, TableModel) else model
+    classifier = model.classifier_ if isinstance(model, TableModel) else model
     if not all(hasattr(classifier, name) for name in ("label_names_", "_form", "decision_function")):
         raise TypeError(
             f"A {type(model).__name__} was given; a report takes a fitted classifier of labelweave, or one "
@@ -79,8 +80,8 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
     if not names:
         raise ValueError("The data have no rows, so there is nothing to report.")
     if isinstance(model, TableModel):
-        features, own = model.vectorizer.transform(X), np.asarray(model.feature_names_)
-        return ReportedRows(classifier, features, names, own, X, model.vectorizer)
+        features, own = model.vectorizer_.transform(X), np.asarray(model.feature_names_)
+        return ReportedRows(classifier, features, names, own, as_pandas(X), model.vectorizer_)
     features = checked_csr(X, "X") if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
     columns = getattr(classifier, "feature_names_in_", feature_names(innermost(classifier)))
     columns = None if columns is None else np.asarray(columns, dtype=np.str_)
