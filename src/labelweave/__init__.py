@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from labelweave.features import kernels
     from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
+    from labelweave.model_files.pipelines import save
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ __all__ = [
     "load",
     "metrics",
     "report",
+    "save",
     "splits",
 ]
 
@@ -72,6 +74,7 @@ _HOMES = {
     "ZeroShotClassifier": "labelweave.estimators",
     "compare": "labelweave.comparison",
     "load": "labelweave.decisions",
+    "save": "labelweave.model_files.pipelines",
 }
 _MODULES = {
     "baselines": "labelweave.baselines",

@@ -28,6 +28,7 @@ from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.model_files import save_object
+from labelweave.model_files.pipelines import kept_form
 from labelweave.model_files.storable import storable_name
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight, _fit_context
 
@@ -189,12 +190,12 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         """
         check_is_fitted(self)
         try:
-            storable_name(self.estimator_)
+            storable_name(kept_form(self.estimator_))
         except TypeError:
             raise TypeError(
                 f"A {type(self).__name__} around a {type(self.estimator_).__name__} cannot be kept in a "
                 "model file: only labelweave's own estimators can, such as MaxMarginClassifier or "
-                "BinaryRelevance; keep others with pickle or skops."
+                "BinaryRelevance, and pipelines that end in one; keep others with pickle or skops."
             ) from None
         save_object(path, self, key=key)
 
@@ -206,7 +207,7 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
             parameters["cv"] = None  # a splitter has no use after the fit
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
         fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
-        state = {"parameters": parameters, "estimator": self.estimator_, "fitted": fitted}
+        state = {"parameters": parameters, "estimator": kept_form(self.estimator_), "fitted": fitted}
         return state | self._form_state()
 
     @classmethod

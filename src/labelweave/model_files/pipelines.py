@@ -1,0 +1,384 @@
+"""Pipelines in model files: steps of kinds that are known, scikit-learn's and this library's, without pickle.
+
+A step of scikit-learn is kept as its kind's name, its parameters and what was fitted
+(:mod:`labelweave.model_files.transformer_kinds`); one of this library as everywhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.model_files.model_file import save_object
+from labelweave.model_files.safe_file import ModelFileError
+from labelweave.model_files.storable import storable, storable_name
+from labelweave.model_files.transformer_kinds import (
+    FITTED,
+    FUNCTIONS,
+    NAMES,
+    check_fitted,
+    check_parameters,
+    fitted_of,
+    infrequent_of,
+    put_categories,
+    put_words,
+    words_of,
+)
+
+_WITH_WORDS = (CountVectorizer, TfidfVectorizer, DictVectorizer)
+_WITH_CATEGORIES = (OneHotEncoder, OrdinalEncoder)
+_COMPOSITES = {kind.__name__: kind for kind in (Pipeline, FeatureUnion, ColumnTransformer)}
+_MARK = "__kept__"
+_NOT_KEPT = {"memory", "steps", "transformer_list", "transformers", "vocabulary", "remainder"}
+
+
+def save(model: Any, path: str | PathLike[str]) -> None:
+    """Write a fitted classifier or pipeline to one file, without pickle; read it with ``labelweave.load``.
+
+    Parameters
+    ----------
+    model : classifier, transformer or Pipeline
+        One of this library's, or scikit-learn's Pipeline, FeatureUnion or ColumnTransformer of such and of
+        scikit-learn's scalers, vectorizers, encoders, imputers and selectors, PCA and TruncatedSVD.
+    path : path-like
+        The file, replaced only once the new one is complete.
+
+    Raises
+    ------
+    TypeError
+        If a step is of another kind, which is named, or has a function of its own.
+    NotFittedError
+        If the model is not fitted.
+    """
+    kept = kept_form(model)
+    try:
+        storable_name(kept)
+    except TypeError:
+        best = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise TypeError(f"{_refused(model, 'The model')}{best}") from None
+    check_is_fitted(model)
+    save_object(path, kept)
+
+
+def kept_form(model: Any) -> Any:
+    """Give what a model file keeps of an estimator: itself, or the record of one of scikit-learn's."""
+    if type(model) in FITTED or type(model) in _COMPOSITES.values():
+        return KeptStep(model)
+    return model
+
+
+@storable("ScikitLearn")
+class KeptStep:
+    """The record of a fitted estimator of scikit-learn; reading it gives the estimator itself."""
+
+    def __init__(self, step: Any) -> None:
+        self.step = step
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps."""
+        return _described(self.step, type(self.step).__name__)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Any:
+        """Make the estimator again, all of it checked."""
+        return _made(state)
+
+
+def _described(step: Any, place: str) -> dict[str, Any]:
+    """Say what a step is; place: how messages call it."""
+    kind = type(step)
+    if kind in _COMPOSITES.values():
+        parameters, fitted = _plain_parameters(step, place), _parts(step, place)
+    elif kind in FITTED:
+        check_parameters(step)
+        check_is_fitted(step)
+        parameters, fitted = _plain_parameters(step, place), _fitted(step, place)
+    else:
+        raise _refused(step, place)
+    names = getattr(step, "feature_names_in_", None)
+    output = getattr(step, "_sklearn_output_config", {}).get("transform")
+    return {
+        "class": kind.__name__,
+        "parameters": parameters,
+        "fitted": fitted,
+        "n_features": getattr(step, "n_features_in_", None) if kind is not Pipeline else None,
+        "feature_names": None if names is None or kind is Pipeline else np.asarray(names, np.str_),
+        "output": output,
+    }
+
+
+def _refused(step: Any, place: str) -> TypeError:
+    return TypeError(
+        f"{place} is a {type(step).__name__}, which no model file holds; they hold labelweave's estimators "
+        f"and scikit-learn's {', '.join([*_COMPOSITES, *NAMES])}; others can be kept with skops or pickle"
+    )
+
+
+def _plain_parameters(step: Any, place: str) -> dict[str, Any]:
+    given = step.get_params(deep=False)
+    kept = {name: value for name, value in given.items() if name not in _NOT_KEPT}
+    return {name: _packed(value, f"The parameter {name} of {place}") for name, value in kept.items()}
+
+
+def _fitted(step: Any, place: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if isinstance(step, _WITH_WORDS):
+        found["words"] = np.array(words_of(step), dtype=np.str_)
+        found["is_fixed"] = getattr(step, "vocabulary", None) is not None
+        found["idf"] = np.array(step.idf_) if isinstance(step, TfidfVectorizer) and step.use_idf else None
+    elif isinstance(step, _WITH_CATEGORIES):
+        found = {"categories": list(step.categories_), "infrequent": infrequent_of(step)}
+    else:
+        found = fitted_of(step)
+    return {name: _packed(value, f"{name} of {place}") for name, value in found.items()}
+
+
+def _kept_part(part: Any, place: str) -> Any:
+    """Give what is kept of a step within others."""
+    if part is None or isinstance(part, str):
+        return part
+    if isinstance(part, FunctionTransformer) and part.func is None and part.inverse_func is None:
+        return "passthrough"
+    if type(part) in FITTED or type(part) in _COMPOSITES.values():
+        return {"step": _described(part, place)}
+    try:
+        storable_name(part)
+    except TypeError:
+        raise _refused(part, place) from None
+    check_is_fitted(part)
+    return {"own": part}
+
+
+def _parts(step: Any, place: str) -> dict[str, Any]:
+    if isinstance(step, ColumnTransformer):
+        check_is_fitted(step)
+        parts = step.transformers_
+        return {
+            "parts": [[name, _kept_part(part, f"{place}'s {name}")] for name, part, _ in parts],
+            "columns": [_packed(columns, f"The columns of {name}") for name, _, columns in parts],
+            "places": {name: list(map(int, at)) for name, at in step._transformer_to_input_indices.items()},
+            "outputs": {name: [at.start, at.stop] for name, at in step.output_indices_.items()},
+            "is_sparse": bool(step.sparse_output_),
+            "has_remainder": len(parts) > len(step.transformers),
+        }
+    pairs = step.steps if isinstance(step, Pipeline) else step.transformer_list
+    return {"parts": [[name, _kept_part(part, f"{place}'s {name}")] for name, part in pairs]}
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether a value is one that a model file holds as it is."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "O"
+    return value is None or isinstance(value, (bool, int, float, str, np.bool_, np.number))
+
+
+def _packed(value: Any, place: str) -> Any:
+    """Turn a value into what a model file holds; what it cannot hold is refused by name."""
+    if _is_plain(value):
+        return value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_packed(entry, place) for entry in value)
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value) and _MARK not in value:
+        return {key: _packed(entry, place) for key, entry in value.items()}
+    if isinstance(value, np.random.RandomState):
+        return None  # a generator's state has no use after the fit
+    kind, content = _marked(value, place)
+    if kind == "none":
+        raise TypeError(f"{place} is a {type(value).__name__}, which no model file holds; give plain values.")
+    return {_MARK: kind, "value": content}
+
+
+def _marked(value: Any, place: str) -> tuple[str, Any]:
+    """Say of what kind a value is that is not plain, and write it plainly."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return "objects", [_packed(entry, place) for entry in value.tolist()]
+    if isinstance(value, slice):
+        return "slice", [_packed(part, place) for part in (value.start, value.stop, value.step)]
+    if isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "biufO":
+        return "dtype" if isinstance(value, np.dtype) else "type", np.dtype(value).str
+    if type(value) in FITTED:
+        return "step", _described(value, place)
+    name = getattr(value, "__name__", "")
+    return ("function", name) if FUNCTIONS.get(name) is value else ("none", None)
+
+
+def _unpacked(value: Any) -> Any:
+    """Read what was packed, and nothing else."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_unpacked, value))
+    if type(value) is dict and _MARK in value:
+        return _unmarked(value[_MARK], value["value"])
+    if type(value) is dict:
+        return {key: _unpacked(entry) for key, entry in value.items()}
+    if not _is_plain(value):
+        raise ModelFileError(f"a step of it has a {type(value).__name__} where plain values are expected.")
+    return value
+
+
+def _unmarked(kind: str, content: Any) -> Any:
+    if kind == "objects":
+        found = np.empty(len(content), object)
+        found[:] = [_scalar(entry) for entry in content]
+        return found
+    if kind == "slice":
+        return slice(*map(_scalar, content))
+    if kind in ("dtype", "type"):
+        return _type(str(content), is_dtype=kind == "dtype")
+    if kind == "function":
+        return FUNCTIONS[content]
+    if kind == "step":
+        return _made(content)
+    raise ModelFileError(f"a step of it has a value of the unknown kind {kind!r}.")
+
+
+def _type(name: str, *, is_dtype: bool) -> Any:
+    dtype = np.dtype(name)
+    if dtype.kind not in "biufO":
+        raise ModelFileError(f"a step of it has the type {name!r}.")
+    kind = object if dtype.kind == "O" else dtype.type
+    return dtype if is_dtype else kind
+
+
+def _scalar(entry: Any) -> Any:
+    if entry is None or isinstance(entry, (bool, int, float, str)):
+        return entry
+    raise ModelFileError(f"a step of it has a {type(entry).__name__} among numbers and text.")
+
+
+def _made(state: dict[str, Any]) -> Any:
+    """Make a step from what a file says of it."""
+    if type(state) is not dict or state.keys() != {
+        "class", "parameters", "fitted", "n_features", "feature_names", "output",
+    }:  # fmt: skip
+        raise ModelFileError("a step of it is no record of a step.")
+    name, fitted = state["class"], state["fitted"]
+    kind = (_COMPOSITES | NAMES).get(name)
+    if kind is None:
+        raise ModelFileError(f"a step of it is of the kind {str(name)!r}, which is not known here.")
+    parameters = {key: _unpacked(value) for key, value in state["parameters"].items()}
+    strange = parameters.keys() - (set(inspect.signature(kind).parameters) - _NOT_KEPT)
+    if strange:
+        raise ModelFileError(f"a step of it, a {name}, has the parameters {', '.join(sorted(strange))}.")
+    step = _composite(kind, parameters, fitted) if name in _COMPOSITES else kind(**parameters)
+    check_parameters(step)
+    _put_features(step, state["n_features"], state["feature_names"])
+    if isinstance(step, ColumnTransformer):
+        _put_columns(step, fitted)
+    elif name in NAMES:
+        _put_fitted(step, {key: _unpacked(value) for key, value in fitted.items()})
+    if state["output"] not in (None, "default", "pandas", "polars"):
+        raise ModelFileError(f"a step of it makes {str(state['output'])!r}, which is no kind of output.")
+    if state["output"] is not None:
+        step.set_output(transform=state["output"])
+    return step
+
+
+def _put_features(step: Any, n_features: Any, names: Any) -> None:
+    if n_features is None:
+        return
+    if type(n_features) is not int or n_features < 0 or isinstance(step, Pipeline):
+        raise ModelFileError(f"a step of it takes {n_features!r} features.")
+    if not isinstance(step, FeatureUnion):
+        step.n_features_in_ = n_features
+    if names is None or isinstance(step, FeatureUnion):
+        return
+    if not isinstance(names, np.ndarray) or names.dtype.kind != "U" or names.shape != (n_features,):
+        raise ModelFileError("a step of it does not have one name a feature.")
+    step.feature_names_in_ = names.astype(object)
+
+
+def _put_fitted(step: Any, fitted: dict[str, Any]) -> None:
+    if isinstance(step, _WITH_WORDS):
+        words = fitted["words"]
+        if not isinstance(words, np.ndarray) or words.dtype.kind != "U" or words.ndim != 1:
+            raise ModelFileError("a vectorizer of it has no list of words.")
+        if fitted["is_fixed"]:
+            step.vocabulary = words.tolist()
+        put_words(step, words, fitted["idf"])
+    elif isinstance(step, _WITH_CATEGORIES):
+        put_categories(step, fitted["categories"], fitted["infrequent"])
+    else:
+        check_fitted(step, fitted)
+        for name, value in fitted.items():
+            setattr(step, name, value)
+
+
+def _made_part(part: Any) -> Any:
+    if part is None or part in ("passthrough", "drop"):
+        return part
+    if isinstance(part, dict) and part.keys() == {"step"}:
+        return _made(part["step"])
+    own = part["own"] if isinstance(part, dict) and part.keys() == {"own"} else None
+    if not callable(getattr(own, "transform", getattr(own, "predict", None))):
+        raise ModelFileError("a step of it neither transforms nor predicts.")
+    return own
+
+
+def _composite(kind: Any, parameters: dict[str, Any], fitted: dict[str, Any]) -> Any:
+    parts = [(str(name), _made_part(part)) for name, part in fitted["parts"]]
+    names = [name for name, _ in parts]
+    if not parts or len(set(names)) < len(names) or any("__" in name for name in names):
+        raise ModelFileError("steps of it are not named, each otherwise.")
+    if kind is Pipeline:
+        _require_transformers([part for _, part in parts[:-1]])
+        return Pipeline(parts, **parameters)
+    _require_transformers([part for _, part in parts])
+    if kind is FeatureUnion:
+        return FeatureUnion(parts, **parameters)
+    columns = [_unpacked(entry) for entry in fitted["columns"]]
+    triples = [(name, part, at) for (name, part), at in zip(parts, columns, strict=True)]
+    given = [(name, _unfitted(part), at) for name, part, at in triples]
+    remainder = given.pop()[1] if fitted["has_remainder"] is True else "drop"
+    step = ColumnTransformer(given, remainder=remainder, **parameters)
+    step.transformers_ = triples
+    return step
+
+
+def _require_transformers(parts: Iterable[Any]) -> None:
+    for part in parts:
+        if part not in (None, "passthrough", "drop") and not hasattr(part, "transform"):
+            raise ModelFileError(f"a {type(part).__name__} stands among its steps that transform.")
+
+
+def _unfitted(part: Any) -> Any:
+    return part if part is None or isinstance(part, str) else clone(part)
+
+
+def _put_columns(step: Any, fitted: dict[str, Any]) -> None:
+    """Say which columns the fitted steps of a ColumnTransformer take, and which features they make."""
+    width, places, outputs = step.n_features_in_, fitted["places"], fitted["outputs"]
+    if not {name for name, *_ in step.transformers_} <= places.keys() or any(
+        type(place) is not int or not 0 <= place < width for at in places.values() for place in at
+    ):
+        raise ModelFileError(f"columns of it are none of the {width} that it takes.")
+    if any(len(at) != 2 or not all(type(end) is int and end >= 0 for end in at) for at in outputs.values()):
+        raise ModelFileError("it does not say which features its steps make.")
+    step.transformers_ = [
+        (name, _passing(step, places[name]) if part == "passthrough" else part, at)
+        for name, part, at in step.transformers_
+    ]
+    step._columns = [at for *_, at in step.transformers_[: len(step.transformers)]]
+    step._transformer_to_input_indices = {name: list(at) for name, at in places.items()}
+    step._remainder = ("remainder", step.remainder, places.get("remainder", []))
+    step.output_indices_ = {name: slice(*at) for name, at in outputs.items()}
+    step.sparse_output_ = bool(fitted["is_sparse"])
+
+
+def _passing(step: Any, places: list[int]) -> FunctionTransformer:
+    """Make what scikit-learn puts for columns that pass as they are."""
+    passing = FunctionTransformer(accept_sparse=True, check_inverse=False, feature_names_out="one-to-one")
+    passing.n_features_in_ = len(places)
+    if hasattr(step, "feature_names_in_"):
+        passing.feature_names_in_ = step.feature_names_in_[places]
+    return passing
