@@ -84,7 +84,7 @@ class FrameForm:
     @classmethod
     def of(cls, table: Any) -> FrameForm:
         """Look at a frame or a column."""
-        columns = getattr(table, "columns", None)
+        columns: Any = getattr(table, "columns", None)
         if not hasattr(columns, "nlevels"):
             return cls(library_of(table))
         labels = [_plain(label) for label in columns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -106,19 +106,15 @@ def _tags_of(row: Any, number: int) -> list[Any]:
             f"Y at row {number} is of type {type(row).__name__} where other rows are lists of tags; give a "
             "list, a tuple or a set of tags, or None where no tag is known."
         )
-    tags = dict.fromkeys(_tag(entry, number) for entry in _in_order(row))
+    tags = dict.fromkeys(_tag(entry, number) for entry in (row.tolist() if isinstance(row, np.ndarray) else row))
     return [tag for tag in tags if tag != ""]
-
-
-def _in_order(row: Any) -> Iterable[Any]:
-    return row.tolist() if isinstance(row, np.ndarray) else row
 
 
 def _tag(entry: Any, number: int) -> Any:
     if isinstance(entry, str):
         return str(entry.strip())
     if isinstance(entry, (Real, np.generic)) and not is_missing(entry):
-        value = entry.item() if isinstance(entry, np.generic) else entry
+        value: Any = entry.item() if isinstance(entry, np.generic) else entry
         return int(value) if float(value).is_integer() else value
     missing = not isinstance(entry, _COLLECTIONS) and is_missing(entry)
     what = "missing" if missing else f"of type {type(entry).__name__}"

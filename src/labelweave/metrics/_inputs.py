@@ -43,7 +43,8 @@ def read_targets(Y_true: Any, Y_pred: Any = None) -> LabelMatrix:
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
     """Read predicted label sets as a CSR array of int8 ones."""
     try:
-        predictions = LabelMatrix.from_any(Y_pred, None if tag_rows(Y_pred) is None else targets.names)
+        names = None if targets.names is None or tag_rows(Y_pred) is None else targets.names.tolist()
+        predictions = LabelMatrix.from_any(Y_pred, names)
     except ValueError as error:
         raise ValueError(f"Y_pred cannot be read. {error}") from None
     _check_shape("Y_pred", predictions.shape, targets)

@@ -179,7 +179,7 @@ def _parts(step: Any, place: str) -> dict[str, Any]:
 def _is_plain(value: Any) -> bool:
     """Say whether a value is one that a model file holds as it is."""
     if isinstance(value, np.ndarray):
-        return value.dtype.kind != "O"
+        return bool(value.dtype.kind != "O")
     return value is None or isinstance(value, (bool, int, float, str, np.bool_, np.number))
 
 

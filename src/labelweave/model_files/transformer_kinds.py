@@ -113,7 +113,7 @@ def _is_as_said(word: str, value: Any, lengths: dict[str, Any]) -> bool:
     if kind == "count" and isinstance(value, np.ndarray):
         return _is_array(value, "iuf", ["d"], lengths)
     checks: dict[str, Callable[[Any], bool]] = {
-        "count": lambda found: isinstance(found, (int, np.number)) and found >= 0,
+        "count": lambda found: isinstance(found, (int, np.number)) and bool(found >= 0),
         "number": lambda found: isinstance(found, (int, float, np.number)),
         "flag": lambda found: isinstance(found, (bool, np.bool_)),
         "dtype": lambda found: isinstance(found, np.dtype),
