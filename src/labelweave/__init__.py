@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         LowRankClassifierCV,
         MaxMarginClassifier,
         TableModel,
+        UnobservedLabelWarning,
         ZeroShotClassifier,
         load,
     )
@@ -41,6 +42,7 @@ __all__ = [
     "TableModel",
     "Taxonomy",
     "TunedThresholdClassifier",
+    "UnobservedLabelWarning",
     "ZeroShotClassifier",
     "baselines",
     "compare",
@@ -71,6 +73,7 @@ _HOMES = {
     "TableModel": "labelweave.estimators",
     "Taxonomy": "labelweave.labels",
     "TunedThresholdClassifier": "labelweave.decisions",
+    "UnobservedLabelWarning": "labelweave.estimators",
     "ZeroShotClassifier": "labelweave.estimators",
     "compare": "labelweave.comparison",
     "load": "labelweave.decisions",

@@ -24,7 +24,7 @@ from labelweave.comparison import Comparison, compare
 from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any, read_table
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions.base import layers
-from labelweave.estimators import TableModel
+from labelweave.estimators import TableModel, UnobservedLabelWarning
 from labelweave.labels import LabelMatrix
 
 _FOR_CLASSES = ("max-margin", "kernel-logistic")
@@ -50,6 +50,7 @@ def run_fit(request: FitRequest) -> int:
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
+        warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)
     seconds = time.perf_counter() - started
     if rows.vectorizer is not None:

@@ -25,6 +25,7 @@ from labelweave.decisions.label_scores import take_rows
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
+from labelweave.metrics.known_labels import truth_for
 from labelweave.metrics.probabilities import has_many_labels
 from labelweave.metrics.responses import label_scores
 from labelweave.sklearn_compat import _num_samples
@@ -136,7 +137,7 @@ def _measure(estimator: Any, rows: _Rows, train: Array, test: Array) -> dict[str
     if rows.labels is None:
         metrics = _class_metrics(estimator, unseen, take_rows(rows.y, test), predicted)
     else:
-        metrics = _label_metrics(estimator, unseen, rows.labels[test], predicted)
+        metrics = _label_metrics(estimator, unseen, truth_for(rows.labels[test], estimator), predicted)
     seconds = {"fit_seconds": fitted - begin, "predict_seconds": done - fitted}
     return metrics | seconds | {"megabytes": _size(estimator) / 1e6}
 

@@ -5,6 +5,7 @@ from labelweave.estimators.label_graph import LabelGraphClassifier
 from labelweave.estimators.low_rank import LowRankClassifier, LowRankClassifierCV
 from labelweave.estimators.max_margin import MaxMarginClassifier
 from labelweave.estimators.table_model import TableModel
+from labelweave.estimators.targets import UnobservedLabelWarning
 from labelweave.estimators.zero_shot import ZeroShotClassifier
 
 # here, because reading a model file needs the classes above to be registered
@@ -17,6 +18,7 @@ __all__ = [
     "LowRankClassifierCV",
     "MaxMarginClassifier",
     "TableModel",
+    "UnobservedLabelWarning",
     "ZeroShotClassifier",
     "load",
 ]

@@ -13,7 +13,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import largest_columns
 from labelweave.estimators.targets import TargetForm
 from labelweave.metrics import subset_accuracy
-from labelweave.metrics.known_labels import tags_of_model
+from labelweave.metrics.known_labels import tags_of_model, truth_for
 from labelweave.views import FactsInHTML
 
 
@@ -40,6 +40,12 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         """The names of the labels or classes, shape (L,), as text."""
         check_is_fitted(self)
         return np.asarray([str(name) for name in self.classes_])
+
+    @property
+    def unobserved_labels_(self) -> Array:
+        """The numbers of labels of which no training row says anything, shape (k,)."""
+        check_is_fitted(self)
+        return np.asarray(self._form.unobserved, np.intp)
 
     def _decide(self, scores: Array) -> Any:
         return self._form.decide(scores)
@@ -112,7 +118,9 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         return np.concatenate(labels), np.concatenate(scores)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the share of rows whose labels are all right (unobserved labels do not count).
+        """Compute the share of rows whose labels are all right.
+
+        Unobserved entries do not count, nor do labels of which no training row said anything.
 
         Parameters
         ----------
@@ -130,7 +138,7 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         """
         if self._form.kind != "labels":
             return float(super().score(X, y, sample_weight))
-        truth, predicted = tags_of_model(y, self), tags_of_model(self.predict(X), self)
+        truth, predicted = truth_for(y, self), tags_of_model(self.predict(X), self)
         return float(subset_accuracy(truth, predicted, sample_weight=sample_weight))
 
     def _storable_parameters(self) -> dict[str, Any]:

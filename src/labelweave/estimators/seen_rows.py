@@ -79,7 +79,8 @@ class SeenRows:
             return labels[: len(self.labels)], form
         require_observed(self.labels)
         assert self.form is not None, "labels have a form"
-        return self.labels, self.form
+        never = tuple(np.flatnonzero(self.labels.observed_counts() == 0).tolist())
+        return self.labels, replace(self.form, unobserved=never)
 
     def joined(self, other: SeenRows) -> SeenRows:
         """Put other rows behind these; labels that are new come last.

@@ -6,6 +6,7 @@ row, known in whole, in part or not at all: two classes are one label, more are 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, Literal
@@ -32,6 +33,7 @@ class TargetForm:
     negative: what stands for a negative label, 0 or -1.
     classes: the classes, or the labels' names or numbers.
     frame: what library a frame or column was of, and how labels were called that are not text.
+    unobserved: the numbers of labels of which no training row says anything.
     """
 
     kind: Literal["labels", "binary", "multiclass"]
@@ -39,15 +41,15 @@ class TargetForm:
     negative: int
     classes: Array
     frame: FrameForm | None = None
+    unobserved: tuple[int, ...] = ()
 
     def to_state(self) -> dict[str, Any]:
         """Give all but the classes as plain data; what cannot be stored of a frame's columns is left out."""
         state = {name: value for name, value in vars(self).items() if name != "classes"}
-        if self.frame is None:
-            del state["frame"]
-        else:
-            state["frame"] = asdict(self.frame if self.frame.is_plain else FrameForm(self.frame.library))
-        return state
+        frame = self.frame
+        if frame is not None:
+            state["frame"] = asdict(frame if frame.is_plain else FrameForm(frame.library))
+        return {name: value for name, value in state.items() if value is not None and value != ()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], classes: Array) -> TargetForm:
@@ -55,7 +57,10 @@ class TargetForm:
         frame = None if state.get("frame") is None else FrameForm(**state["frame"])
         if frame is not None and frame.labels is not None and len(frame.labels) != len(classes):
             raise ValueError(f"{len(frame.labels)} columns are named for {len(classes)} labels")
-        return cls(**state | {"classes": classes, "frame": frame})
+        unobserved = tuple(state.get("unobserved", ()))
+        if not all(type(label) is int and 0 <= label < len(classes) for label in unobserved):
+            raise ValueError(f"{unobserved} are no numbers of {len(classes)} labels")
+        return cls(**state | {"classes": classes, "frame": frame, "unobserved": unobserved})
 
     def widened(self, later: TargetForm, classes: Array) -> TargetForm:
         """Give the form of these labels and later ones together, whose names are the classes."""
@@ -208,6 +213,11 @@ def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
     """Say how labels were given."""
     names = labels.names
     classes = np.arange(labels.n_labels) if names is None else names.astype(object)
+    unobserved = tuple(np.flatnonzero(labels.observed_counts() == 0).tolist())
+    return replace(_form_of(y, classes), unobserved=unobserved)
+
+
+def _form_of(y: Any, classes: Array) -> TargetForm:
     if isinstance(y, LabelMatrix) or sp.issparse(y):
         return TargetForm("labels", "sparse", 0, classes)
     rows = tag_rows(y)
@@ -224,17 +234,29 @@ def _uses_minus_one(y: Any) -> bool:
     return bool(((frame_values(y) if is_frame(y) else np.asarray(y)) == -1).any())
 
 
+class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818
+    """A label of which no training row says anything, as in a fold of a cross-validation.
+
+    The model scores it as related labels have it, or alike in all rows; its ``unobserved_labels_`` says which
+    labels these are, and the scorers of :mod:`labelweave.metrics` leave them out.
+    """
+
+
 def require_observed(labels: LabelMatrix) -> None:
-    """Refuse labels of which no entry is observed."""
+    """Warn of labels of which no entry is observed; refuse them where that is all of them."""
     if labels.n_labels == 0:
         raise ValueError("Y has no labels (0 columns); at least one label is needed.")
     never = np.flatnonzero(labels.observed_counts() == 0)
-    if len(never) and len(labels):
-        name = never[0] if labels.names is None else repr(str(labels.names[never[0]]))
-        raise ValueError(
-            f"Label {name} has no observed entry in Y ({len(never)} of {labels.n_labels} labels have none); "
-            "drop such labels or observe some of their entries."
-        )
+    if not len(never) or not len(labels):
+        return
+    name = never[0] if labels.names is None else repr(str(labels.names[never[0]]))
+    said = (
+        f"Label {name} has no observed entry in Y ({len(never)} of {labels.n_labels} labels have none); "
+        "drop such labels or observe some of their entries."
+    )
+    if len(never) == labels.n_labels:
+        raise ValueError(said)
+    warnings.warn(said, UnobservedLabelWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,24 @@ class LabelMatrix:
             mask = mask.multiply(_pattern(self.observed))
         return LabelMatrix(self.positives.multiply(mask), mask, self.names)
 
+    def without_labels(self, labels: Any) -> LabelMatrix:
+        """Forget all entries of some labels, which stay as columns.
+
+        Parameters
+        ----------
+        labels : array-like of int
+            Label indices.
+
+        Returns
+        -------
+        LabelMatrix
+            The same rows and labels.
+        """
+        kept = np.setdiff1d(np.arange(self.n_labels), labels)
+        ends = len(kept) * np.arange(len(self) + 1)
+        every = (np.ones(ends[-1], np.int8), np.tile(kept, len(self)), ends)
+        return self.masked(sp.csr_array(every, shape=self.shape))
+
     def select_labels(self, labels: Any) -> LabelMatrix:
         """Keep the given labels, in the given order.
 

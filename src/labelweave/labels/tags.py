@@ -106,7 +106,9 @@ def _tags_of(row: Any, number: int) -> list[Any]:
             f"Y at row {number} is of type {type(row).__name__} where other rows are lists of tags; give a "
             "list, a tuple or a set of tags, or None where no tag is known."
         )
-    tags = dict.fromkeys(_tag(entry, number) for entry in (row.tolist() if isinstance(row, np.ndarray) else row))
+    tags = dict.fromkeys(
+        _tag(entry, number) for entry in (row.tolist() if isinstance(row, np.ndarray) else row)
+    )
     return [tag for tag in tags if tag != ""]
 
 

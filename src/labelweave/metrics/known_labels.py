@@ -48,6 +48,15 @@ def tags_of_model(y: Any, classifier: Any) -> Any:
     return LabelMatrix(*read_tags(rows, [str(name) for name in classifier.classes_], ignore_others=True))
 
 
+def truth_for(y: Any, classifier: Any) -> Any:
+    """Read labels as those of a fitted classifier, those left out that no row of its training showed."""
+    y = tags_of_model(y, classifier)
+    for inner in ("best_estimator_", "_final_estimator", "classifier_"):  # of searches, pipelines, tables
+        classifier = getattr(classifier, inner, classifier)
+    never = getattr(classifier, "unobserved_labels_", ())
+    return LabelMatrix.from_any(y).without_labels(never) if len(never) else y
+
+
 def _words(labels: LabelMatrix, names: list[str]) -> list[str]:
     """Name the labels of data; without names they are the model's in order, if it has as many."""
     if labels.names is not None:

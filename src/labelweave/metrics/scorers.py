@@ -12,7 +12,7 @@ from typing import Any
 
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.class_metrics import mean_reciprocal_rank, parent_accuracy, taxonomic_loss
-from labelweave.metrics.known_labels import tags_of_model
+from labelweave.metrics.known_labels import tags_of_model, truth_for
 from labelweave.metrics.label_sets import (
     f1_score,
     hamming_loss,
@@ -55,7 +55,7 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
         settings = self._kwargs | kwargs
         if has_many_labels(y_true):
-            y_true = tags_of_model(y_true, estimator)
+            y_true = truth_for(y_true, estimator)
             response = self._of_labels(method_caller, estimator, X, LabelMatrix.from_any(y_true).n_labels)
         elif self._response_method == _PROBABILITIES:
             response = estimator.predict_proba(X)

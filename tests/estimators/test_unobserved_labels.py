@@ -1,0 +1,82 @@
+"""A label of which a training part says nothing: folds are scored without it, and searches have numbers."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import labelweave as lw
+from labelweave import metrics
+
+X = np.random.default_rng(0).normal(size=(60, 4))
+Y = np.c_[X[:, :3] > 0, np.full(60, np.nan)].astype(float)
+FEW = Y.copy()
+FEW[[0, 1], 3] = 1, 0  # both in the first fold of three
+MODELS = {
+    "max margin": lw.MaxMarginClassifier(C=10),
+    "logistic": lw.KernelLogisticClassifier(hyperparameters="fixed"),
+    "low rank": lw.LowRankClassifier(rank=3, loss="logistic"),
+    "squares": lw.LowRankClassifier(rank=3),
+    "graph": lw.LabelGraphClassifier(max_rounds=3),
+    "baseline": lw.baselines.BinaryRelevance(),
+    "tuned": lw.TunedThresholdClassifier(lw.MaxMarginClassifier()),
+    "pipeline": make_pipeline(StandardScaler(), lw.MaxMarginClassifier()),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_fold_that_hides_a_label_is_scored_by_the_others(name):
+    model, scoring = (
+        clone(MODELS[name]),
+        {n: metrics.get_scorer(n) for n in ("micro_f1", "macro_f1", "average_auc")},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lw.UnobservedLabelWarning)
+        found = cross_validate(model, X, FEW, scoring=scoring, cv=KFold(3), error_score="raise")
+        without = cross_validate(model, X, Y, scoring=scoring, cv=KFold(3), error_score="raise")
+    for metric in scoring:
+        assert np.isfinite(found[f"test_{metric}"]).all()
+        assert found[f"test_{metric}"][0] == without[f"test_{metric}"][0]
+
+
+def test_searches_choose():
+    with pytest.warns(lw.UnobservedLabelWarning, match="Label 3 has no observed entry in Y"):
+        search = GridSearchCV(
+            lw.MaxMarginClassifier(), {"C": [1e-4, 10]}, scoring=metrics.get_scorer("micro_f1"), cv=KFold(3)
+        ).fit(X, FEW)
+    assert search.best_params_ == {"C": 10}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    with pytest.warns(lw.UnobservedLabelWarning):
+        compared = lw.compare(lw.MaxMarginClassifier(), X, FEW, cv=KFold(3))
+    assert "nan" not in str(compared).lower()
+
+
+def test_the_model_says_which_labels_these_are(tmp_path):
+    with pytest.warns(lw.UnobservedLabelWarning):
+        model = lw.MaxMarginClassifier(warm_start=True).fit(X, Y)
+    assert model.unobserved_labels_.tolist() == [3]
+    assert not model.predict(X)[:, 3].any()
+    assert model.score(X, np.c_[Y[:, :3], np.ones(60)]) > 0.8
+    model.save(tmp_path / "m.lw")
+    again = lw.load(tmp_path / "m.lw")
+    assert again.unobserved_labels_.tolist() == [3]
+    assert model.partial_fit(X, FEW).unobserved_labels_.tolist() == []
+
+
+def test_a_related_label_speaks_for_it():
+    related = np.eye(4)
+    related[0, 3] = related[3, 0] = 0.9
+    with pytest.warns(lw.UnobservedLabelWarning):
+        scores = lw.MaxMarginClassifier(label_covariance=related).fit(X, Y).decision_function(X)
+    assert np.corrcoef(scores[:, 0], scores[:, 3])[0, 1] > 0.99
+
+
+def test_it_is_refused_where_nothing_at_all_is_known():
+    with pytest.raises(ValueError, match=r"Label 0 has no observed entry in Y \(2 of 2 labels"):
+        lw.MaxMarginClassifier().fit(X, np.full((60, 2), np.nan))
+    with pytest.raises(ValueError, match="Label 3"):  # tests turn warnings into errors
+        lw.MaxMarginClassifier().fit(X, Y)
