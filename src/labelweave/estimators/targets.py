@@ -21,6 +21,7 @@ from labelweave.arrays import checked_csr
 from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.label_matrix import is_plain_array
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 
@@ -192,7 +193,9 @@ def has_many_labels(y: Any) -> bool:
 
     Returns whether y has a column a label.
     """
-    if isinstance(y, LabelMatrix) or sp.issparse(y) or is_frame(y) or tag_rows(y) is not None:
+    if isinstance(y, LabelMatrix) or sp.issparse(y):
+        return True
+    if not is_plain_array(y) and (is_frame(y) or tag_rows(y) is not None):
         return True
     try:
         y = np.asarray(y)
@@ -220,18 +223,20 @@ def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
 def _form_of(y: Any, classes: Array) -> TargetForm:
     if isinstance(y, LabelMatrix) or sp.issparse(y):
         return TargetForm("labels", "sparse", 0, classes)
+    if is_plain_array(y):
+        return TargetForm("labels", "array", _negative(y), classes)
     rows = tag_rows(y)
     if rows is not None:
         frame = FrameForm(library_of(y), numbered_tags(rows))
         return TargetForm("labels", "tags", 0, classes, frame)
-    negative = -1 if _uses_minus_one(y) else 0
     if is_frame(y):
-        return TargetForm("labels", "frame", negative, classes, FrameForm.of(y))
-    return TargetForm("labels", "array", negative, classes)
+        return TargetForm("labels", "frame", _negative(frame_values(y)), classes, FrameForm.of(y))
+    return TargetForm("labels", "array", _negative(np.asarray(y)), classes)
 
 
-def _uses_minus_one(y: Any) -> bool:
-    return bool(((frame_values(y) if is_frame(y) else np.asarray(y)) == -1).any())
+def _negative(table: Array) -> int:
+    """Say what stands for a negative label."""
+    return -1 if (table == -1).any() else 0
 
 
 class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818

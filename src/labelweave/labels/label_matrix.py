@@ -86,10 +86,12 @@ class LabelMatrix:
             return Y if names is None else cls(Y.positives, Y.observed, names)
         if sp.issparse(Y):
             return cls(_checked_sparse(Y), None, names)
+        if is_plain_array(Y):
+            return cls._from_dense(_checked_table(Y), names)
         rows = tag_rows(Y)
         if rows is not None:
             return cls(*read_tags(rows, names))
-        return cls._from_dense(_as_float_table(Y), frame_names(Y) if names is None else names)
+        return cls._from_dense(_checked_table(_numbers(Y)), frame_names(Y) if names is None else names)
 
     @classmethod
     def _from_dense(cls, table: npt.NDArray[Any], names: Sequence[str] | None) -> LabelMatrix:
@@ -298,12 +300,20 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
     return csr
 
 
-def _as_float_table(Y: Any) -> npt.NDArray[Any]:
+def is_plain_array(Y: Any) -> bool:
+    """Say whether targets are an array of numbers or text: no frame, no lists, no objects."""
+    return isinstance(Y, np.ndarray) and Y.dtype.kind != "O"
+
+
+def _numbers(Y: Any) -> npt.NDArray[Any]:
     try:
         table = frame_values(Y) if is_frame(Y) else np.asarray(Y)
-        table = table.astype(float) if table.dtype.kind == "O" else table
+        return table.astype(float) if table.dtype.kind == "O" else table
     except (TypeError, ValueError) as error:
-        raise ValueError(_why_no_table(Y, error)) from None
+        raise ValueError(_why_no_table(error)) from None
+
+
+def _checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if table.ndim != 2:
         raise ValueError(
             f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
@@ -315,7 +325,7 @@ def _as_float_table(Y: Any) -> npt.NDArray[Any]:
     return table
 
 
-def _why_no_table(Y: Any, error: Exception) -> str:
+def _why_no_table(error: Exception) -> str:
     if "inhomogeneous" in str(error):
         return (
             "Y has rows of different lengths; give a table of 0 and 1, or lists of tags: text, or sets of "
