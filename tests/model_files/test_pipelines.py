@@ -148,6 +148,9 @@ def test_our_own_steps_and_models(tmp_path):
     np.testing.assert_array_equal(_again(pipeline, tmp_path).predict(FRAME), pipeline.predict(FRAME))
     model = lw.MaxMarginClassifier().fit(X, Y)
     np.testing.assert_array_equal(_again(model, tmp_path).predict(X), model.predict(X))
+    lw.save(pipeline, tmp_path / "signed.lw", key=b"sixteen bytes or more")
+    with pytest.raises(ModelFileError):
+        lw.load(tmp_path / "signed.lw", key=b"another key of sixteen bytes")
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,10 @@ def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **optio
     X, truth = model_rows.features_of(loaded, rows.X), _truth(loaded, rows, source)
     for name, settings in given.items():
         found = decision_class(name)(found, **settings, cv="prefit").fit(X, truth)
+    whole = found
     if isinstance(loaded, TableModel):
-        found = TableModel.of_fitted(loaded.vectorizer_, found, loaded.columns_)
-    found.save(out, key=key)
+        whole = TableModel.of_fitted(loaded.vectorizer_, found, loaded.columns_)
+    whole.save(out, key=key)
     if not quiet:
         lines = {"rows": str(len(rows)), **decision_lines(model_facts(found))}
         print_lines(lines | {"model": f"{out} ({size_of(out)})"}, 10, err=True)

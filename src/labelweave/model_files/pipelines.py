@@ -43,7 +43,7 @@ _MARK = "__kept__"
 _NOT_KEPT = {"memory", "steps", "transformer_list", "transformers", "vocabulary", "remainder"}
 
 
-def save(model: Any, path: str | PathLike[str]) -> None:
+def save(model: Any, path: str | PathLike[str], *, key: bytes | None = None) -> None:
     """Write a fitted classifier or pipeline to one file, without pickle; read it with ``labelweave.load``.
 
     Parameters
@@ -53,6 +53,9 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         scikit-learn's scalers, vectorizers, encoders, imputers and selectors, PCA and TruncatedSVD.
     path : path-like
         The file, replaced only once the new one is complete.
+    key : bytes or None, default=None
+        A secret of 16 bytes or more to sign the file with (HMAC-SHA256), which
+        ``labelweave.load(path, key=key)`` asks for; None for a checksum only.
 
     Raises
     ------
@@ -68,7 +71,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         best = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise TypeError(f"{_refused(model, 'The model')}{best}") from None
     check_is_fitted(model)
-    save_object(path, kept)
+    save_object(path, kept, key=key)
 
 
 def kept_form(model: Any) -> Any:
