@@ -111,6 +111,6 @@ def test_a_model_of_table_rows_finds_the_best_labels_around_a_wrapper():
     vectorizer = TableVectorizer(text="text").fit(frame)
     flower = np.array([[1, 0], [0, 1], [1, 0], [0, 1]] * 10)
     tuned = TunedThresholdClassifier(MaxMarginClassifier()).fit(vectorizer.transform(frame), flower)
-    labels, scores = TableModel(vectorizer, tuned).predict_top(frame, 1)
+    labels, scores = TableModel.of_fitted(vectorizer, tuned).predict_top(frame, 1)
     np.testing.assert_array_equal(labels[:, 0], 1 - flower[:, 0])
     assert scores.shape == (40, 1)
