@@ -93,3 +93,21 @@ def test_steps_that_are_too_long_are_said():
 def test_an_unknown_solver_is_refused():
     with pytest.raises(InvalidParameterError, match=r"'solver' parameter .*'frank_wolfe'"):
         model(solver="newton").fit(*rows())
+
+
+@pytest.mark.parametrize("regularization", [1e-18, 1e-25])
+def test_an_objective_at_the_level_of_rounding_is_said(regularization):
+    X, Y = np.array([[1.0], [-1.0]] * 3), np.array([[1], [0]] * 3)
+    with pytest.warns(ConvergenceWarning, match="at the level of rounding"):
+        fitted = LabelGraphClassifier(graph="none", regularization=regularization).fit(X, Y)
+    assert fitted.status_ == "stalled"
+    assert fitted.n_iter_ < 20
+
+
+def test_learned_graphs_are_bounded_by_the_relaxation():
+    X, Y = rows()
+    fitted = model(solver="frank_wolfe", graph_tol=0.0, max_rounds=20, tol=1e-3).fit(X, Y)
+    assert fitted.duality_gap_ <= fitted.relaxation_gap_
+    if fitted.graph_reason_.startswith(("no candidate", "all candidate")):
+        assert fitted.relaxation_gap_ < 0.05
+    assert np.isnan(model(solver="frank_wolfe", refit=True).fit(X, Y).relaxation_gap_)

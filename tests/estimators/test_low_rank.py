@@ -395,3 +395,16 @@ def test_a_row_known_to_an_inner_node_is_no_class_of_its_own():
     y = np.where(random.random(80) < 0.3, np.where(np.isin(leaves, ["dog", "cat"]), "animal", "tree"), leaves)
     model = LowRankClassifier(2, label_covariance=tree).fit(X, y)
     assert list(model.classes_) == ["cat", "dog", "elm", "oak"]
+
+
+def test_a_gap_that_rounding_hides_is_not_stated():
+    random = np.random.default_rng(0)
+    X = 1e3 * random.normal(size=(60, 80))
+    Y = (X[:, :3] > 0).astype(int)
+    exact = LowRankClassifier(3, regularization=0.0).fit(X, Y)
+    assert exact.objective_ >= 0
+    with pytest.warns(ConvergenceWarning):
+        separated = LowRankClassifier(3, "logistic", regularization=0.0).fit(X, Y)
+    assert separated.objective_ < 1e-100
+    for model in (exact, separated):
+        assert not model.duality_gap_ < 0

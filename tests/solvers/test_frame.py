@@ -133,3 +133,10 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path):
     path.write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="checkpoint"):
         Journal(path, {})
+
+
+def test_an_objective_that_is_no_number_is_refused():
+    with pytest.raises(
+        ValueError, match="The objective is inf after 3 rounds, so nothing was learned; scale"
+    ):
+        Halving(max_iter=3).solve([np.inf])

@@ -127,6 +127,8 @@ def _fit(model: Any) -> FitFacts:
 
 def _gap_words(model: Any) -> str:
     if math.isnan(model.duality_gap_):
+        if model.penalty == "trace_norm":
+            return "not known, since the objective is at the level of rounding"
         return f"no bound with the penalty {model.penalty}"
     rivals = "any rank" if model.penalty == "trace_norm" else "this rank"
     return f"{model.duality_gap_:.2e} at most, to factors of {rivals}"

@@ -164,7 +164,7 @@ class LowRankFactors:
         return self._with_labels(pair.features, self.map.image(pair.features), self.label_factor(pair))
 
     def objective(self, pair: FactorPair) -> float:
-        loss = float(self.entries.values(pair.image, pair.labels).sum())
+        loss = max(0.0, float(self.entries.values(pair.image, pair.labels).sum()))  # a difference of sums
         features, labels = self._feature_gram(pair), self._label_gram(pair)
         if self.penalty == "trace_norm":
             return loss + 0.5 * self.regularization * float(np.trace(features) + np.trace(labels))

@@ -162,7 +162,12 @@ _LIVE = 0.3  # the gap of a row, as a share of the mean, from which it is visite
 
 
 class SweptProblem(PassProblem, Protocol):
-    """What the passes ask of their problem; its points have ``gaps`` (n,), of rows when last visited."""
+    """What the passes ask of their problem; its points have ``gaps`` (n,), of rows when last visited.
+
+    rounding_level: values and differences of the objectives below it are rounding.
+    """
+
+    rounding_level: float
 
     def sweep(self, point: Any, order: npt.NDArray[np.int64], search: bool = True) -> float:
         """Improve the dual point row by row.
@@ -179,7 +184,11 @@ class SweptProblem(PassProblem, Protocol):
 
 
 class BlockFrankWolfe(PassSolver[PassState]):
-    """The solver; ``tol`` is of the relative duality gap."""
+    """The solver; ``tol`` is of the relative duality gap.
+
+    It is stalled if the objectives are as near as rounding lets them be told apart, or if the dual value is
+    rounding after a pass: dual variables are shares of 1.
+    """
 
     def one_pass(
         self, problem: SweptProblem, state: PassState, random: np.random.RandomState
@@ -200,7 +209,10 @@ class BlockFrankWolfe(PassSolver[PassState]):
         if not (is_near or done % _CHECK_EVERY == 0 or self.is_last(state)):
             return state, None, None
         record = problem.evaluate(point)
-        return state, record, Status.CONVERGED if record.gap <= self.tol else None
+        if record.gap <= self.tol:
+            return state, record, Status.CONVERGED
+        is_rounding = min(record.primal - record.dual, abs(record.dual)) <= problem.rounding_level
+        return state, record, Status.STALLED if is_rounding else None
 
 
 _FIRST_DAMPING = 2.0

@@ -51,7 +51,13 @@ _LIMIT = (
 _WATCHED = {"frank_wolfe": "relative duality gap", "proximal": "relative change of the objective"}
 _ENDINGS = {
     Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
-    Status.STALLED: (
+}
+_STALLED = {
+    "frank_wolfe": (
+        "The objective is at the level of rounding, which hides how near its minimum it is; raise tol or "
+        "regularization, or scale the features down."
+    ),
+    "proximal": (
         "The objective settled above that of weights of zero, for which proximal steps are too long; lower "
         'regularization, or give solver="frank_wolfe".'
     ),
@@ -191,7 +197,8 @@ class LabelGraphClassifier(LabelGraphModel):
     converged_ : bool
         Whether the duality gap met ``tol``; for "proximal" whether the objective settled.
     status_ : {"converged", "settled", "stalled", "iteration_limit", "interrupted"}
-        Why the fit ended; "stalled" is a proximal fit that settled above the objective of weights of zero.
+        Why the fit ended; "stalled" is an objective at the level of rounding, or a proximal fit that settled
+        above the objective of weights of zero.
     n_iter_ : int
         Passes over the rows, all rounds together.
     objective_ : float
@@ -368,7 +375,8 @@ class LabelGraphClassifier(LabelGraphModel):
         self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
         last = result.trace[-1]
         self.objective_ = last.primal
-        advice = _ENDINGS.get(result.status, _LIMIT.format(_WATCHED[self.solver]))
+        endings = _ENDINGS | {Status.STALLED: _STALLED[self.solver]}
+        advice = endings.get(result.status, _LIMIT.format(_WATCHED[self.solver]))
         gap = "No gap is known" if math.isnan(last.gap) else f"The gap is {last.gap:.2e}"
         message = f"{advice} {gap} after {last.iteration} passes."
         self._keep_result(replace(result, n_iter=last.iteration), message)

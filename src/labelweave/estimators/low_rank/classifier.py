@@ -171,7 +171,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         With the trace norm: the share of the objective by which factors of any rank could lower it at
         most; 0 proves a global optimum.  A rank that binds keeps it from 0.  With "ridge", where the solution
         is exact (squared loss, all labels observed, not larger than pays): the share by which others of this
-        rank could, no more than rounding.  Otherwise NaN.
+        rank could, no more than rounding.  Otherwise NaN, as where the objective is at the level of rounding.
     trace_ : list of TraceRecord
         Time, objective and iterations of every round.
 

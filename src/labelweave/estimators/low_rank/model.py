@@ -40,6 +40,7 @@ from labelweave.problems.label_entries import EntryWeights
 from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 
+_ROUNDING = 1e-9
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
         "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "
@@ -178,7 +179,8 @@ class LowRankModel(LearningClassifier):
         self.trace_ = fitted.trace
         self.objective_ = fitted.objective
         gap = relative_gap(fitted.objective, fitted.lower_bound)
-        self.duality_gap_ = float(gap) if np.isfinite(gap) else float("nan")
+        is_known = np.isfinite(gap) and gap >= -_ROUNDING  # a bound above the objective is one of rounding
+        self.duality_gap_ = float(gap) if is_known else float("nan")
         if not self.converged_:
             warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)
 

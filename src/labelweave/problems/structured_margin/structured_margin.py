@@ -25,7 +25,7 @@ that solving it never raises the objective.  An unobserved label alone drops out
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from labelweave.problems.structured_margin.margin_model import (
 )
 from labelweave.solvers.frame import State, TraceRecord
 
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
 _ROWS_TO_MERGE = 2048
@@ -81,6 +82,12 @@ class StructuredMargin(MarginModel):
     """
 
     capacity = 16
+
+    @cached_property
+    def rounding_level(self) -> float:
+        """What rounding may do to the objective, whose losses are differences of costs and scores."""
+        rows = self.data.arrays
+        return _ROUNDING * float(rows.weights @ rows.costs.sum(axis=1))
 
     def first_point(self) -> DualMarginPoint:
         """Give the point of the true labels, and weights of zero."""
