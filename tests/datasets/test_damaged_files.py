@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -54,22 +55,24 @@ def written(folder, kind):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.filterwarnings("ignore:.*the last row has no line end")
 def test_cuts_at_every_byte(tmp_path, kind):
     path, read = written(tmp_path, kind)
     whole = read()
     content = path.read_bytes()
     for cut in range(len(content)):
         path.write_bytes(content[:cut])
-        try:
-            part = read()
-        except DataFileError:
-            continue
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                part = read()
+            except DataFileError:
+                continue
+        sure = len(part) - any("no line end" in str(one.message) for one in caught)
         full = len(part) == len(whole)
         # a format without a count of rows cannot know of rows that are not there
         at_row_end = content[cut - 1 : cut] == b"\n" or content[cut : cut + 1] == b"\n"
-        assert full or at_row_end or kind == "csv", cut
-        np.testing.assert_array_equal(part.Y.to_dense(), whole.Y.to_dense()[: len(part)])
+        assert full or at_row_end or sure < len(part), cut
+        np.testing.assert_array_equal(part.Y.to_dense()[:sure], whole.Y.to_dense()[:sure])
         if kind not in ("csv", "json"):
             dense = [np.asarray(X.todense() if hasattr(X, "todense") else X) for X in (part.X, whole.X)]
             np.testing.assert_array_equal(dense[0], dense[1][: len(part)])
@@ -77,7 +80,8 @@ def test_cuts_at_every_byte(tmp_path, kind):
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kind=st.sampled_from(FORMATS), where=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
-@pytest.mark.filterwarnings("ignore:.*the last row has no line end")
+@pytest.mark.filterwarnings("ignore:.*the last row has no line end", "ignore:.*listed values occur before")
+@pytest.mark.filterwarnings("ignore:.*attributes are called as others")
 def test_a_changed_byte_gives_no_other_error(tmp_path, kind, where, byte):
     path, read = written(tmp_path, kind)
     content = bytearray(path.read_bytes())

@@ -133,7 +133,8 @@ HEAD = "@relation r\n@attribute f numeric\n@attribute g numeric\n@attribute y {0
         (HEAD, None, "no rows"),
         (HEAD.replace("@data\n", ""), 4, "@data"),
         (HEAD.replace("g numeric", "g string") + "1,2,0\n", 3, "'string' of attribute 'g'"),
-        (HEAD.replace("g numeric", "f numeric") + "1,2,0\n", 3, "second attribute named 'f'"),
+        (HEAD.replace("f numeric", "y numeric") + "1,2,0\n", 4, "second attribute named 'y'"),
+        (HEAD.replace("f numeric", "") + "1,2,0\n", 2, "an attribute without a name"),
         (HEAD.replace("{0,1}", "{0,1") + "1,2,0\n", 4, "not closed"),
         (HEAD + "1,2\n", 6, "a row of 2 cells"),
         (HEAD + "1,2,0,0\n", 6, "a row of 4 cells"),
@@ -142,16 +143,15 @@ HEAD = "@relation r\n@attribute f numeric\n@attribute g numeric\n@attribute y {0
         (HEAD + "1,inf,0\n", 6, "a finite number"),
         (HEAD + "1,1e999,0\n", 6, "a finite number"),
         (HEAD + "1,1_0,0\n", 6, "a finite number"),
-        (HEAD + "1,?,0\n", 6, "missing value"),
         (HEAD + "1,2,2\n", 6, "0 or 1"),
         (HEAD + "{0 1,2 1\n", 6, "braces"),
         (HEAD + "{0 1,7 1}\n", 6, "column 7"),
+        (HEAD + "{0 1," + "7" * 5000 + " 1}\n", 6, "column 777"),
         (HEAD + "{0 1,0 1}\n", 6, "column 0 more than once"),
         (HEAD + "{0 1,1}\n", 6, "pairs"),
         (HEAD + "{0 1,-1 1}\n", 6, "pairs"),
         (HEAD + "{0 1,1 nan}\n", 6, "a finite number"),
         (HEAD + "{0 1,2 3}\n", 6, "0 or 1"),
-        (HEAD + "{1 ?}\n", 6, "missing value"),
         (HEAD + "{1 1}\n1,2,0\n", 7, "braces"),
         (HEAD + "1,2,0\n{1 1}\n", 7, "a row of 1 cells"),
     ],
@@ -163,6 +163,73 @@ def test_malformed_files_name_the_line(tmp_path, text, line, words):
     assert caught.value.line == line
     assert words in str(caught.value)
     assert str(caught.value).startswith(f"{path}:{line}: found" if line else f"{path}: found")
+
+
+def test_numbers_that_are_missing_are_nan_in_every_kind_of_file(tmp_path):
+    for row, there in (("1,?,0", 1.0), ("{1 ?}", 0.0)):
+        data = read_mulan(write(tmp_path / "t.arff", f"{HEAD}{row}\n"), n_labels=1)
+        X = data.X.toarray() if sp.issparse(data.X) else data.X
+        np.testing.assert_array_equal(X, [[there, np.nan]])
+        write_mulan(data, tmp_path / "again.arff", tmp_path / "again.xml")
+        again = read_mulan(tmp_path / "again.arff", tmp_path / "again.xml").X
+        np.testing.assert_array_equal(again.toarray() if sp.issparse(again) else again, X)
+
+
+def test_yes_and_no_are_one_column_and_may_be_labels(tmp_path):
+    kinds = ("motif {YES,NO}", "hue {red,blue}", "y {false,true}")
+    head = "".join(["@relation r\n", *(f"@attribute {kind}\n" for kind in kinds), "@data\n"])
+    for rows in ("YES,red,true\nNO,?,false\n?,blue,?\n", "{2 true}\n{0 NO,1 ?}\n{0 ?,1 blue,2 ?}\n"):
+        data = read_mulan(write(tmp_path / "t.arff", head + rows), n_labels=1)
+        assert list(data.feature_names) == ["motif", "hue=red", "hue=blue"]
+        X = data.X.toarray() if sp.issparse(data.X) else data.X
+        np.testing.assert_array_equal(X, [[1, 1, 0], [0, 0, 0], [np.nan, 0, 1]])
+        np.testing.assert_array_equal(data.Y.to_dense().ravel(), [1, 0, np.nan])
+    before = ["motif=YES", "motif=NO", "hue=red", "hue=blue"]  # as a model of an earlier version knows them
+    again = read_mulan(tmp_path / "t.arff", n_labels=1, feature_names=before)
+    assert list(again.feature_names) == before
+    assert again.X.toarray()[1].tolist() == [0, 1, 0, 0]
+
+
+def test_a_value_of_its_own_in_every_row_is_an_identifier(tmp_path):
+    names = [f"P{row}" for row in range(12)]
+    head = HEAD.replace("f numeric", f"protein {{{','.join(names)}}}").replace("g numeric", "f numeric")
+    for template in ("{0},{1},0\n", "{{0 {0},1 {1}}}\n"):
+        rows = [template.format(name, row + 1) for row, name in enumerate(names)]
+        path = write(tmp_path / "t.arff", head + "".join(rows))
+        with pytest.warns(UserWarning, match="'protein' has another value in every row, and is left out"):
+            data = read_mulan(path, n_labels=1)
+        assert list(data.feature_names) == ["f"]
+        few = read_mulan(write(path, head + rows[3]), n_labels=1, feature_names=data.feature_names)
+        assert list(few.feature_names) == ["f"]
+        twice = read_mulan(write(path, head + "".join([*rows, rows[0]])), n_labels=1)
+        assert twice.X.shape[1] == 13  # the last value is not another one
+
+
+def test_repeated_entries_of_the_header(tmp_path):
+    text = HEAD.replace("g numeric", "f numeric").replace("y {0,1}", "f {a,b,a}\n@attribute y {0,1}")
+    with pytest.warns(UserWarning, match="t.arff") as caught:
+        data = read_mulan(write(tmp_path / "t.arff", text + "1,2,b,0\n"), n_labels=1)
+    assert [str(one.message).split(": ")[1] for one in caught] == [
+        "1 of 3 listed values occur before, and count once",
+        "2 attributes are called as others; the last of them is 'f (3)' here",
+    ]
+    assert list(data.feature_names) == ["f", "f (2)", "f (3)=a", "f (3)=b"]
+    assert data.X.tolist() == [[1, 2, 0, 1]]
+
+
+def test_a_missing_last_line_end_is_warned_of_where_the_last_cell_may_be_cut(tmp_path):
+    assert read_mulan(write(tmp_path / "t.arff", HEAD + "1,2,0"), n_labels=1).X.tolist() == [[1, 2]]
+    with pytest.warns(UserWarning, match="t.arff:6: the last row has no line end"):
+        read_mulan(write(tmp_path / "t.arff", HEAD.replace("{0,1}", "numeric") + "1,2,0"), n_labels=1)
+
+
+def test_nominal_features_of_many_values_are_held_sparse(tmp_path):
+    values = ",".join(f"v{k}" for k in range(1000))
+    head = HEAD.replace("f numeric", f"f {{{values}}}")
+    data = read_mulan(write(tmp_path / "t.arff", head + "v3,5,0\n" * 20), n_labels=1)
+    assert sp.issparse(data.X)
+    assert data.X.shape == (20, 1001)
+    assert data.X.nnz == 40
 
 
 def test_wrong_encoding_names_line_and_position(tmp_path):

@@ -1,6 +1,6 @@
 """Dense linear algebra of any array library, for NumPy in panels: the same bits for any number of threads."""
 
-from labelweave.arrays.linear_algebra import CholeskyFactor, RowPanels, Workers, namespace, panels
+from labelweave.arrays.linear_algebra import CholeskyFactor, RowPanels, Workers, namespace, panels, unmasked
 from labelweave.arrays.sparse_structure import check_sparse, checked_csr
 from labelweave.arrays.tables import aligned_empty, largest_columns, ratios
 
@@ -15,4 +15,5 @@ __all__ = [
     "namespace",
     "panels",
     "ratios",
+    "unmasked",
 ]

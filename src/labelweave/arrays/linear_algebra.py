@@ -333,3 +333,16 @@ def _inverse_root(corner: Array) -> Array:
     linalg = namespace(corner).linalg
     inverse: Array = linalg.inv(linalg.cholesky(corner))
     return inverse
+
+
+def unmasked(table: Any) -> Any:
+    """Give a masked array as numbers, NaN where it is masked, or if of no numbers as objects, None there.
+
+    Anything else is given as it is.
+    """
+    if not isinstance(table, np.ma.MaskedArray):
+        return table
+    is_number = table.dtype.kind in "iufb"
+    found = np.array(table.data, dtype=np.float64 if is_number else object)
+    found[np.ma.getmaskarray(table)] = np.nan if is_number else None
+    return found

@@ -6,7 +6,6 @@ Cells of text tables that a spreadsheet would take for a formula are escaped.
 from __future__ import annotations
 
 import csv
-import json
 import math
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from labelweave.cli.messages import json_text, visible
 from labelweave.datasets.data_file import replaced_file
 from labelweave.datasets.table_files import escaped
 from labelweave.model_files.safe_file import replacing_file
@@ -70,11 +70,11 @@ def write_answers(records: Iterable[Record], columns: Columns, out: str | None, 
     with nullcontext(sys.stdout) if out is None else replaced_file(out) as stream:
         if format in _DELIMITERS:
             writer = csv.writer(stream, delimiter=_DELIMITERS[format], lineterminator="\n")
-            writer.writerow(map(escaped, columns.header))
+            writer.writerow(map(_cell, columns.header))
             for line in _lines(records):
                 writer.writerow(map(_cell, line))
         else:
-            stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+            stream.writelines(json_text(record) + "\n" for record in records)
         stream.flush()
 
 
@@ -91,12 +91,12 @@ def _lines(records: Iterable[Record]) -> Iterator[list[Any]]:
 
 
 def _cell(value: Any) -> Any:
-    """Write truth values in lower case, nothing for what is not defined, and no formulas."""
+    """Write truth values in lower case, nothing for what is not defined, no formulas and no escapes."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and math.isnan(value):
         return ""
-    return escaped(value) if isinstance(value, str) else value
+    return escaped(visible(value)) if isinstance(value, str) else value
 
 
 def _write_parquet(records: Iterable[Record], columns: Columns, out: str) -> None:

@@ -15,6 +15,7 @@ import click
 from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.flags import (
     WRITTEN,
+    data_argument,
     file_options,
     label_column_options,
     signed_option,
@@ -32,7 +33,7 @@ def _command(module: str) -> Callable[[Callable[..., Any]], click.Command]:
     return lambda described: click.command()(update_wrapper(run, described))
 
 
-_model_and_data = with_options(click.argument("model"), click.argument("data"))
+_model_and_data = with_options(click.argument("model"), data_argument)
 
 
 @_command("labelweave.cli.predict")
@@ -181,7 +182,7 @@ def inspect(**flags: Any) -> None:
 
 
 @_command("labelweave.cli.convert")
-@click.argument("data")
+@data_argument
 @click.argument("out")
 @click.option("--to", type=click.Choice(WRITTEN), help="Format of OUT [by its name: .arff is mulan].")
 @click.option("--xml-out", metavar="FILE", help="Mulan: where the label names go [name.xml beside OUT].")

@@ -8,7 +8,7 @@ import click
 
 from labelweave.cli.answer_files import print_table
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import console, metric_table, note, print_json, short
+from labelweave.cli.messages import console, metric_table, note, print_json, say, short
 from labelweave.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
@@ -44,7 +44,7 @@ def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, *
     console().print(metric_table({"value": metrics}))
     promise = guarantee_words(classifier_of(loaded))
     if promise is not None:
-        click.echo(click.wrap_text(f"Guaranteed: {promise}.", 79))
+        say(click.wrap_text(f"Guaranteed: {promise}.", 79))
 
 
 def _label_rows(measured: Measured) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.flags import (
     column_options,
+    data_argument,
     file_options,
     label_column_options,
     reading,
@@ -71,7 +72,7 @@ _class_options = with_options(
 
 
 @click.command()
-@click.argument("data")
+@data_argument
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
 @click.option("--model", type=click.Choice(list(MODELS)), default=next(iter(MODELS)), show_default=True,
               help="max-margin gives label sets, kernel-logistic probabilities, low-rank learns few factors "

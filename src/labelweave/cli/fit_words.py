@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import click
 import numpy as np
 
-from labelweave.cli.messages import note, print_lines, size_of
+from labelweave.cli.messages import note, print_lines, say, size_of
 from labelweave.decisions.layers import innermost
 from labelweave.facts import CliqueFacts, ModelFacts, decision_lines, fact_lines, label_lines, model_facts
 
@@ -26,7 +25,7 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     lines = {"rows": str(n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
     print_lines(lines | {"seconds": f"{seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
-        click.echo(line, err=True)
+        say(line, err=True)
 
 
 def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:

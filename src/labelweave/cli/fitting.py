@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import click
 import numpy as np
+import scipy.sparse as sp
 from rich.table import Table
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave.array_types import Floats
+from labelweave.cli.column_words import ColumnWords, column_words
 from labelweave.cli.decision_flags import decision_class
 from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
@@ -21,10 +25,13 @@ from labelweave.cli.messages import console, did_you_mean, metric_table, note
 from labelweave.cli.model_table import MODELS, class_of, model_table
 from labelweave.cli.progress import end_at_interrupts, show_progress
 from labelweave.comparison import Comparison, compare
-from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any, read_table
+from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any
+from labelweave.datasets.table import table_features
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions.base import layers
+from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel, UnobservedLabelWarning
+from labelweave.features.feature_matrix import column_means, filled
 from labelweave.labels import LabelMatrix
 
 _FOR_CLASSES = ("max-margin", "kernel-logistic")
@@ -35,7 +42,8 @@ _DECIDES = {"calibrate": "calibrated", "tune_threshold": "tuned", "conformal": "
 def run_fit(request: FitRequest) -> int:
     """Fit a model and save it; give the exit code."""
     has_one = bool(request.one_class or request.relations.class_paths)
-    rows, columns = read_training_rows(request.data, request.source, has_one)
+    rows, columns, words = read_training_rows(request.data, request.source, has_one)
+    rows, means = _with_means(rows, request.quiet)
     targets = training_targets(rows, request)
     if not request.quiet:
         hint_at_classes(targets, request)
@@ -45,6 +53,8 @@ def run_fit(request: FitRequest) -> int:
             "class here; leave them out, or give --many-labels."
         )
     model = _model(request, targets, columns)
+    if words is not None and not request.quiet:
+        words.show()
     _compare(request, targets, model)
     watched = end_at_interrupts(model if request.quiet else show_progress(model))
     started = time.perf_counter()
@@ -59,6 +69,7 @@ def run_fit(request: FitRequest) -> int:
         if rows.feature_names is not None:
             for layer in layers(model):
                 layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+        innermost(model).feature_means_ = means
         model.save(request.out, key=request.key)
     if not request.quiet:
         print_summary(model, len(targets.y), seconds, request.out)
@@ -67,32 +78,46 @@ def run_fit(request: FitRequest) -> int:
 
 def read_training_rows(
     path: str, source: DataFlags, has_one: bool
-) -> tuple[LabeledData, TableColumns | None]:
-    """Read the rows to train on, and what the columns of a table were; None for other formats.
+) -> tuple[LabeledData, TableColumns | None, ColumnWords | None]:
+    """Read the rows to train on, and what the columns of a table were, in words too; None for other formats.
 
     has_one: whether rows are said to have one class.
     """
     format = source.format_of(path)
     if format != "table":
-        return read_any(path, format, **source.matrix_keywords()), None
-    columns = source.columns()
-    if columns.labels is None:
+        return read_any(path, format, **source.matrix_keywords()), None, None
+    given = source.columns()
+    if given.labels is None:
         raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
-    if not columns.are_resolved:
-        columns = columns.resolved(next(raw_tables(path)))
+    table = next(raw_tables(path))
+    columns = given.resolved(table)
     settings: Any = {"min_df": source.min_df or 1, "ngram_range": (1, source.ngrams or 1)}
     settings["missing_numeric"] = source.missing_numeric or "error"
     vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric, **settings)
-    roles: Any = {
-        name: getattr(columns, name) for name in ("labels", "label_separator", "empty_labels", "id")
-    }
-    data = read_table(path, vectorizer, **roles)
+    data = table_features(table, columns, vectorizer)
     if isinstance(columns.labels, str) and not has_one:
         if columns.label_separator is None:
             _note_uncut_cells(columns.labels, [str(name) for name in np.asarray(data.label_names)])
         if source.empty_labels is None:
             _note_blank_cells(columns.labels, data.Y)
-    return data, columns
+    return data, columns, column_words(table, given, columns)
+
+
+def _with_means(rows: LabeledData, quiet: bool) -> tuple[LabeledData, Floats | None]:
+    """Fill in the features that an ARFF file lacks; give the means, which later missing ones get too."""
+    if rows.vectorizer is not None or rows.feature_names is None:
+        return rows, None
+    means, X = column_means(rows.X), rows.X
+    is_missing = np.isnan(X.data if sp.issparse(X) else X)
+    if is_missing.any():
+        columns = np.unique(X.indices[is_missing] if sp.issparse(X) else np.nonzero(is_missing)[1])
+        if not quiet:
+            note(
+                f"{is_missing.sum()} values of {len(columns)} features are missing (?), such as of "
+                f"{str(rows.feature_names[columns[0]])!r}; the model takes the mean of the training rows."
+            )
+        rows = replace(rows, X=filled(X, means))
+    return rows, means
 
 
 def _note_blank_cells(column: str, Y: LabelMatrix) -> None:

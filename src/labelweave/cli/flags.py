@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import click
 
 from labelweave.cli.messages import flag_of
+from labelweave.cli.standard_input import data_path
 
 if TYPE_CHECKING:
     from labelweave.datasets import TableColumns
@@ -128,9 +129,11 @@ def _word_count(text: str) -> int | float:
         raise click.BadParameter(said) from None
 
 
+data_argument = click.argument("data", callback=data_path)
+
 file_options = with_options(
     click.option("--format", type=click.Choice(["auto", *_FORMATS]), default="auto",
-                 help="Format of DATA; found by name and first lines."),
+                 help="Format of DATA, which may be - for standard input; found by name and first lines."),
     click.option("--xml", metavar="FILE", help="Mulan: file of label names [name.xml beside name.arff]."),
     click.option("--n-labels", type=click.IntRange(1), help="Mulan, svmlight: number of labels."),
     click.option("--labels-at", type=click.Choice(["start", "end"]),
@@ -147,7 +150,8 @@ label_column_options = with_options(
                  help="Table: what a blank cell in the column of --labels says: the row has none, or nobody "
                  "knows them [none, or as the model was trained]."),
     click.option("--label-column", metavar="COLUMN", multiple=True,
-                 help="Table: a column of 0 and 1 for one label; repeat."),
+                 help="Table: a column of 0 and 1 for one label, several as 'tag_*' or first..last; "
+                 "repeat."),
     click.option("--id", metavar="COLUMN", help="Table: the column that names the rows."),
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from labelweave.cli.fit_words import tie_lines
-from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, short, size_of
+from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, say, short, size_of
 from labelweave.cli.model_rows import Model, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.facts import (
@@ -82,9 +82,9 @@ def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
     if as_json:
         print_json(asdict(facts))
         return
-    click.echo(facts.summary)
+    say(facts.summary)
     for lines in (tie_lines(facts.cliques, len(facts.cliques)), _path_lines(facts.rounds)):
-        click.echo("".join(f"\n{line}" for line in lines) if lines else "", nl=bool(lines))
+        say("".join(f"\n{line}" for line in lines) if lines else "", nl=bool(lines))
 
 
 def _path_lines(rounds: list[dict[str, Any]]) -> list[str]:
@@ -105,7 +105,7 @@ def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
 
         _draw(lambda: LabelCovarianceDisplay.from_covariance(covariance).figure_, out)
     if not as_json:
-        click.echo(str(covariance))
+        say(str(covariance))
         return
     names, n_labels = covariance.label_names, covariance.n_labels
     told = {
@@ -209,7 +209,7 @@ def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> No
     }
     print_lines({name: value for name, value in lines.items() if value is not None}, 12)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
-        click.echo(line)
+        say(line)
 
 
 def _column_words(columns: dict[str, Any]) -> str:
@@ -239,18 +239,18 @@ def _factor_lines(factors: dict[str, Any]) -> dict[str, str]:
 
 
 def _print_weights(facts: dict[str, Any]) -> None:
-    click.echo(f"{facts['label']} (intercept {facts['intercept']:+.4f})")
+    say(f"{facts['label']} (intercept {facts['intercept']:+.4f})")
     for side in ("for", "against"):
         if side in facts:
             _print_list(side, [(entry["weight"], entry["feature"]) for entry in facts[side]])
     if "ties" in facts:
         lines = tie_lines([CliqueFacts(**tie) for tie in facts["ties"]], len(facts["ties"]))
-        click.echo("\n".join(["\nties:" if lines else "\nties: none", *lines]))
+        say("\n".join(["\nties:" if lines else "\nties: none", *lines]))
     if "similar" in facts:
         _print_list("labels most like it", [(entry["cosine"], entry["label"]) for entry in facts["similar"]])
 
 
 def _print_list(title: str, entries: list[tuple[float, str]]) -> None:
-    click.echo(f"\n{title}:" if entries else f"\n{title}: nothing")
+    say(f"\n{title}:" if entries else f"\n{title}: nothing")
     for value, name in entries:
-        click.echo(f"{value:+10.4f}  {name}")
+        say(f"{value:+10.4f}  {name}")

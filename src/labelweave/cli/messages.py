@@ -19,15 +19,52 @@ _RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
 _WIDTH = 79
 
 
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_shown_paths: dict[str, str] = {}
+_KEYWORD = re.compile(r"\b(n_labels|n_features|zero_based|label_separator|empty_labels|missing_numeric)\b")
+_PHRASES = {
+    "give xml or n_labels": "give --xml or --n-labels",
+    "name the column in drop": "name it with --drop",
+    "name their kind to keep them": "name what to use with --text, --categorical and --numeric to keep them",
+    "a TableVectorizer with missing_numeric='mean' fills it in": "--missing-numeric mean fills it in",
+    "unknown_labels='ignore'": "--ignore-unknown-labels",
+    "write_mulan can": "--to mulan can",
+    "write_mulan needs": "--to mulan needs",
+}
+
+
+def visible(text: str) -> str:
+    """Write out what a terminal would obey or hide: escapes, control characters, turns of direction."""
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Write JSON that a terminal can show."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Write text with whatever names are in it."""
+    click.echo(visible(text), err=err, nl=nl)
+
+
 def note(message: str) -> None:
     """Write one line to stderr."""
-    click.echo(f"labelweave: {message}", err=True)
+    for path, name in _shown_paths.items():
+        message = message.replace(path, name)
+    say(f"labelweave: {message}", err=True)
+
+
+def show_path_as(path: str, name: str) -> None:
+    """Call a file by a name in what is said."""
+    _shown_paths[path] = name
 
 
 def print_lines(lines: Mapping[str, str], indent: int, *, err: bool = False) -> None:
     """Write named lines, wrapped beside their names."""
     for name, value in lines.items():
-        click.echo(click.wrap_text(f"{name:{indent}}{value}", _WIDTH, "", " " * indent), err=err)
+        say(click.wrap_text(f"{name:{indent}}{value}", _WIDTH, "", " " * indent), err=err)
 
 
 def console(stderr: bool = False) -> Console:
@@ -57,7 +94,7 @@ def metric_table(columns: Mapping[str, Mapping[str, Any]], caption: str | None =
 def print_json(value: Any) -> None:
     """Write a value to stdout as JSON; what is no finite number becomes null."""
     plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
-    click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
+    click.echo(json_text(plain, indent=2))
 
 
 def size_of(path: str) -> str:
@@ -74,7 +111,10 @@ def short(value: Any) -> float:
 
 def with_flags(error: Exception | str) -> str:
     """Say what the library says with flags in place of keywords."""
-    said = str(error).replace("unknown_labels='ignore'", "--ignore-unknown-labels")
+    said = str(error)
+    for words, flags in _PHRASES.items():
+        said = said.replace(words, flags)
+    said = _KEYWORD.sub(lambda found: flag_of(found[1]), said)
     said = re.sub(r"\bcheckpoint='([^']*)'", r"--checkpoint \1", said)
     return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{flag_of(found[1])} must", said)
 

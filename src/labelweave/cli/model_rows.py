@@ -108,11 +108,18 @@ def _read_matrix(model: Classifier, path: str, source: DataFlags) -> LabeledData
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
     if format == "svmlight":  # such a file does not say how wide it is
         keywords.setdefault("n_features", model.n_features_in_)
+    if format in ("mulan", "hierarchical_arff"):  # of which attributes may have been left out
+        keywords["feature_names"] = _known_names(model)
     data = read_any(path, format, **keywords)
     _require_same_features(model, data, path)
     if format != "svmlight":
         return data
     return replace(data, Y=with_last_labels(data.Y, len(model.label_names_)))
+
+
+def _known_names(model: Classifier) -> set[str] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else set(map(str, names))
 
 
 def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:

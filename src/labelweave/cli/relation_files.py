@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import numpy as np
 from labelweave import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.array_types import Array
 from labelweave.datasets import DataFileError
-from labelweave.datasets.data_file import finite_number, numbered_lines
+from labelweave.datasets.data_file import finite_number, numbered_lines, require_file
+from labelweave.datasets.table_files import distinct_names, json_fault
 
 _TAB_SUFFIXES = (".tsv", ".tab")
 _SEPARATOR = "/"
@@ -65,24 +65,22 @@ def _lines_of_cells(path: str) -> Iterator[Line]:
     delimiter = "\t" if _suffix(path) in _TAB_SUFFIXES else ","
     for line, text in numbered_lines(path):
         if text.strip():
-            yield line, [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))]
+            try:
+                cells = next(csv.reader([text], delimiter=delimiter))
+            except csv.Error as error:
+                raise DataFileError(path, line, f"a broken line ({error})", "short cells") from None
+            yield line, [cell.strip() for cell in cells]
 
 
 def _json(path: str) -> Any:
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """Refuse a name that occurs twice in one object, of which JSON would keep the last."""
-        twice = next((name for name, count in Counter(name for name, _ in pairs).items() if count > 1), None)
-        if twice is not None:
-            raise DataFileError(path, None, f"the name {twice!r} twice in one object", "distinct names")
-        return dict(pairs)
-
     text, expected = "\n".join(line for _, line in numbered_lines(path)), "nested objects of names"
     try:
-        found = json.loads(text, object_pairs_hook=distinct)
+        found = json.loads(text, object_pairs_hook=distinct_names)
+        json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise DataFileError(path, error.lineno, f"no JSON ({error.msg})", expected) from None
-    except RecursionError:
-        raise DataFileError(path, None, "JSON nested too deep", expected) from None
+    except (ValueError, RecursionError) as error:
+        raise DataFileError(path, None, json_fault(error), expected) from None
     if not isinstance(found, (dict, list)):
         raise DataFileError(path, None, f"the JSON value {str(found)[:40]!r}", expected)
     return found
@@ -104,6 +102,7 @@ def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
 
 
 def _npy(path: str) -> Array:
+    require_file(path)
     try:
         matrix: Array = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError):

@@ -26,6 +26,7 @@ _READERS: dict[str, Callable[..., LabeledData]] = {
     "table": read_table,
 }
 FORMATS = tuple(_READERS)
+_STEM_ENDINGS = ("-train", "-test", "-sparse", "-dense")
 _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
 
 
@@ -63,7 +64,7 @@ def _has_hierarchy(path: PathLike) -> bool:
         words = line.lower().split(None, 1)
         if words[:1] == ["@data"]:
             return False
-        if words[:1] == ["@attribute"] and " hierarchical " in " ".join(words[1].split()):
+        if words[:1] == ["@attribute"] and " hierarchical " in " ".join(words[-1].split()):
             return True
     return False
 
@@ -88,7 +89,8 @@ def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledDat
         The format; ``"auto"`` finds out.
     **options
         For the reader of that format, such as ``labels`` for tables.  A Mulan file without ``xml`` and
-        ``n_labels`` takes ``name.xml`` beside ``name.arff``, ``name-train.arff`` or ``name-test.arff``.
+        ``n_labels`` takes ``name.xml`` beside ``name.arff``, ``name-train.arff``, ``name-test.arff``,
+        ``name-sparse.arff`` or ``name-sparse-train.arff``.
 
     Returns
     -------
@@ -113,7 +115,9 @@ def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledDat
 
 def _xml_beside(path: Path) -> Path | None:
     stem = path.name.removesuffix(".gz").removesuffix(".arff")
-    names = dict.fromkeys([stem, stem.removesuffix("-train"), stem.removesuffix("-test")])
+    names = {stem: None}
+    for _ in range(2):
+        names |= {name.removesuffix(ending): None for name in names for ending in _STEM_ENDINGS}
     return next((found for name in names if (found := path.with_name(f"{name}.xml")).is_file()), None)
 
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 
 from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 
-QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_NAME = re.compile(rf"({QUOTED}|[^\s{{]+)\s*(.*)$")
-_CELL = re.compile(rf"[ \t]*({QUOTED}|[^,'\"]*?)[ \t]*(,|$)")
+# possessive throughout: nothing is tried twice, so a line takes time in proportion to its length
+QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
+_NAME = re.compile(rf"({QUOTED}|[^\s{{]++)\s*+(.*+)")
+_CELL = re.compile(rf"[ \t]*+({QUOTED}|[^,'\"]*+)[ \t]*+(,|\Z)")
+_YES_AND_NO = (("1", "0"), ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"))
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 _PLAIN_NAME = re.compile(r"[^\s\\'\",{}%?@\x00-\x1f\x7f]+")
 
@@ -29,6 +33,13 @@ class Attribute:
     kind: str
     values: tuple[str, ...]
     line: int = field(compare=False)
+
+    @cached_property
+    def numbers(self) -> tuple[float, ...] | None:
+        """What nominal values stand for, one by one, if they are 0 and 1, or yes and no; otherwise None."""
+        words = [value.lower() for value in self.values]
+        yes = next((pair[0] for pair in _YES_AND_NO if words and set(words) <= set(pair)), None)
+        return None if yes is None else tuple(float(word == yes) for word in words)
 
     @cached_property
     def is_binary(self) -> bool:
@@ -61,16 +72,23 @@ class Attribute:
 
 @dataclass(frozen=True)
 class ArffHeader:
-    """The relation name, unquoted, and the attributes of an ARFF file."""
+    """The relation name, unquoted, and the attributes of an ARFF file.
+
+    line: the line of ``@data``.
+    relation_line: the line of the relation; 0 without one.
+    repeated: pairs of columns that are called the same in the file; the second has a name of its own here.
+    """
 
     relation: str
     attributes: tuple[Attribute, ...]
     line: int
+    relation_line: int = 0
+    repeated: tuple[tuple[int, int], ...] = ()
 
 
 def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
     """Read the header, leaving the iterator at the first line after ``@data``."""
-    relation, attributes, number = "", dict[str, Attribute](), 0
+    relation, relation_line, attributes, number = "", 0, list[Attribute](), 0
     for number, line in lines:
         keyword, *rest = line.strip().split(None, 1) or [""]
         text = rest[0] if rest else ""
@@ -78,19 +96,42 @@ def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
             case "@data":
                 if not attributes:
                     raise DataFileError(path, None, "no attributes", "a line @attribute for every column")
-                return ArffHeader(relation, tuple(attributes.values()), number)
+                distinct, repeated = _distinct(attributes)
+                return ArffHeader(relation, distinct, number, relation_line, repeated)
             case "@relation":
-                relation = unquoted(text)
+                relation, relation_line = unquoted(text), number
             case "@attribute":
-                found = _attribute(path, number, text)
-                first = attributes.setdefault(found.name, found)
-                if first is not found:
-                    again = f"a second attribute named {found.name!r} (the first is on line {first.line})"
-                    raise DataFileError(path, number, again, "distinct names")
+                attributes.append(_attribute(path, number, text))
             case other if other and not other.startswith("%"):
                 known = "@relation, @attribute, @data or a comment"
                 raise DataFileError(path, number, f"{_short(line)!r}", known)
     raise DataFileError(path, number, "the end of the file", "a line @data followed by the rows")
+
+
+def _distinct(attributes: list[Attribute]) -> tuple[tuple[Attribute, ...], tuple[tuple[int, int], ...]]:
+    """Give attributes that are called as earlier ones names of their own; pairs of columns say which."""
+    taken, first, repeated = {attribute.name for attribute in attributes}, dict[str, int](), []
+    numbers = count(2)
+    for column, attribute in enumerate(attributes):
+        earlier = first.setdefault(attribute.name, column)
+        if earlier == column:
+            continue
+        copies = (f"{attribute.name} ({number})" for number in numbers)
+        name = next(copy for copy in copies if copy not in taken)
+        taken.add(name)
+        attributes[column] = replace(attribute, name=name)
+        repeated.append((earlier, column))
+    return tuple(attributes), tuple(repeated)
+
+
+def warn_of_repeated(path: PathLike, header: ArffHeader) -> None:
+    """Warn of attributes that are called as earlier ones."""
+    if header.repeated:
+        last = header.attributes[header.repeated[-1][1]]
+        said = (
+            f"{len(header.repeated)} attributes are called as others; the last of them is {last.name!r} here"
+        )
+        warnings.warn(f"{path}:{last.line}: {said}", UserWarning, stacklevel=2)
 
 
 def _attribute(path: PathLike, line: int, text: str) -> Attribute:
@@ -114,10 +155,13 @@ def _attribute(path: PathLike, line: int, text: str) -> Attribute:
 
 def _listed(path: PathLike, line: int, text: str) -> tuple[str, ...]:
     values = [unquoted(cell) for cell in split_cells(path, line, text)]
-    if "" in values or len(set(values)) < len(values):
-        expected = "distinct values with commas between them"
-        raise DataFileError(path, line, "an empty or repeated value", expected)
-    return tuple(values)
+    if "" in values:
+        raise DataFileError(path, line, "an empty value", "values with commas between them")
+    distinct = tuple(dict.fromkeys(values))
+    if len(distinct) < len(values):
+        said = f"{len(values) - len(distinct)} of {len(values)} listed values occur before, and count once"
+        warnings.warn(f"{path}:{line}: {said}", UserWarning, stacklevel=2)
+    return distinct
 
 
 def split_cells(path: PathLike, line: int, text: str) -> list[str]:
@@ -126,7 +170,7 @@ def split_cells(path: PathLike, line: int, text: str) -> list[str]:
         return [cell.strip(" \t") for cell in text.split(",")]
     cells, position = [], 0
     while match := _CELL.match(text, position):
-        cells.append(match[1])
+        cells.append(match[1].rstrip(" \t"))
         position = match.end()
         if not match[2]:
             return cells

@@ -6,10 +6,13 @@ numbers take a short way, any other line is read cell by cell, which gives exact
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import cached_property
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,12 +20,20 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.datasets.arff_header import QUOTED, Attribute, split_cells
-from labelweave.datasets.csr_parts import csr_from_counts, with_missing_entries, with_narrow_indices
-from labelweave.datasets.data_file import DataFileError, PathLike, refuse_open_end
+from labelweave.datasets.csr_parts import (
+    MOST_ENTRIES,
+    csr_from_counts,
+    with_missing_entries,
+    with_narrow_indices,
+)
+from labelweave.datasets.data_file import DataFileError, PathLike, warn_open_end
 from labelweave.labels import LabelMatrix
 
 _NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")
-_PAIR = re.compile(rf"[ \t]*(\d+)[ \t]+({QUOTED}|[^,\s'\"]+)[ \t]*(,|$)", re.ASCII)
+_PAIR = re.compile(rf"[ \t]*+(\d++)[ \t]++({QUOTED}|[^,\s'\"]++)[ \t]*+(,|\Z)", re.ASCII)
+_LONGEST_INDEX = 18
+_FEWEST_ROWS = 10  # of which all have another value, for these to be identifiers
+_WIDENING = 10  # times as many columns as attributes, above which nominal features are held sparse
 
 Columns = npt.NDArray[np.intp]
 
@@ -40,11 +51,9 @@ class ArffRows:
         """Take the label columns out of the cells: 0, 1 and, for what is unobserved, ``?``."""
         attributes = [self.attributes[column] for column in columns]
         for attribute in attributes:
-            if attribute.kind != "numeric" and not set(attribute.values) <= {"0", "1"}:
-                found = (
-                    f"the label {attribute.name!r} declared {attribute.kind} with other values than 0 and 1"
-                )
-                raise DataFileError(self.path, attribute.line, found, "{0,1} or numeric")
+            if not _is_number(attribute):
+                found = f"the label {attribute.name!r} with other values than 0 and 1"
+                raise DataFileError(self.path, attribute.line, found, "{0,1}, {no,yes} or numeric")
         table = sp.coo_array(self._numbers(columns))
         bad = np.flatnonzero((table.data != 0) & (table.data != 1) & ~np.isnan(table.data))
         if bad.size:
@@ -55,48 +64,95 @@ class ArffRows:
         names = [attribute.name for attribute in attributes]
         return with_missing_entries(sp.csr_array(ones, shape=table.shape), _missing(table), names)
 
-    def features(self, columns: Columns) -> tuple[Any, npt.NDArray[Any]]:
-        """Take features and their names out, nominal ones as one 0/1 column a value; none may be missing."""
-        rows, places = _missing(self.table[:, columns])
-        if rows.size:
-            found = f"a missing value (?) in the feature {self.attributes[columns[places[0]]].name!r}"
-            expected = "a number; only labels may be missing, so fill it in"
-            raise DataFileError(self.path, self.lines[rows[0]], found, expected)
-        names = list[str]()
+    def features(
+        self, columns: Columns, known: Collection[str] | None = None
+    ) -> tuple[Any, npt.NDArray[Any]]:
+        """Take features and their names out, nominal ones as one 0/1 column a value.
+
+        A number that is missing (``?``) is NaN; where a nominal value is, all its columns are 0.
+
+        Nominal ones with another value in every row are left out with a warning.
+        known: the names of the features there are; nominal ones that they do not mention are left out, and
+            values of yes and no get a column each where they have them.
+        """
+        if known is None:
+            columns = self._without_identifiers(columns)
+        names, wide, kept = list[str](), set[int](), list[int]()
         for column in columns:
             attribute = self.attributes[column]
-            if _is_number(attribute):
+            values = [f"{attribute.name}={value}" for value in attribute.values]
+            is_known = known is not None and bool(values) and values[0] in known
+            if _is_number(attribute) and not is_known:
                 names.append(attribute.name)
+            elif known is not None and not is_known:
+                continue
             else:
-                names.extend(f"{attribute.name}={value}" for value in attribute.values)
-        return self._numbers(columns), np.array(names, dtype=np.str_)
+                names.extend(values)
+                wide.add(column)
+            kept.append(column)
+        return self._numbers(kept, wide, len(names)), np.array(names, dtype=np.str_)
 
-    def _numbers(self, columns: Columns) -> Any:
-        """Give columns as numbers: codes of {1,0}, {1} and {0} undone, other codes as a column a value."""
+    def _without_identifiers(self, columns: Columns) -> Columns:
+        """Leave out nominal columns with another value in every row."""
+        n_rows, is_identifier = len(self.lines), np.zeros(len(columns), bool)
+        for place, column in enumerate(columns):
+            attribute = self.attributes[column]
+            if n_rows >= _FEWEST_ROWS and attribute.numbers is None and len(attribute.values) >= n_rows:
+                is_identifier[place] = len(np.unique(self._codes(column))) == n_rows
+        if is_identifier.any():
+            found = self.attributes[columns[is_identifier][0]].name
+            others = f" and {is_identifier.sum() - 1} more" if is_identifier.sum() > 1 else ""
+            said = f"the attribute {found!r}{others} has another value in every row, and is left out"
+            warnings.warn(f"{self.path}: {said}", UserWarning, stacklevel=2)
+        return columns[~is_identifier]
+
+    @cached_property
+    def _by_column(self) -> Any:
+        """The cells in a form whose columns are taken out in little time."""
+        return sp.csc_array(self.table) if sp.issparse(self.table) else self.table
+
+    def _codes(self, column: int) -> npt.NDArray[Any]:
+        cells = self._by_column[:, [column]]
+        return np.asarray(cells.toarray() if sp.issparse(cells) else cells).ravel()
+
+    def _numbers(self, columns: Sequence[int] | Columns, wide: Collection[int] = (), width: int = 0) -> Any:
+        """Give columns as numbers: what codes stand for, those of wide ones as a column a value.
+
+        width: how many columns come out.
+        """
+        makes_sparse = sp.issparse(self.table) or width > _WIDENING * len(self.attributes)
+        written = [c for c in columns if not self.attributes[c].is_direct]
+        if makes_sparse and len(written) * len(self.lines) > MOST_ENTRIES:
+            found = f"{len(written)} nominal attributes in {len(self.lines)} rows"
+            raise DataFileError(self.path, None, found, f"at most {MOST_ENTRIES:,} of their cells")
         blocks = list[Any]()
-        for is_direct, run in groupby(columns, key=lambda column: self.attributes[column].is_direct):
+        for is_direct, run in groupby(columns, key=lambda c: self.attributes[c].is_direct and c not in wide):
             if is_direct:
                 blocks.append(self.table[:, list(run)])
             else:
-                blocks.extend(self._decoded(column) for column in run)
+                blocks.extend(self._decoded(column, column in wide, makes_sparse) for column in run)
         if len(blocks) == 1:
             return blocks[0]
-        return with_narrow_indices(sp.hstack(blocks)) if sp.issparse(blocks[0]) else np.hstack(blocks)
+        return with_narrow_indices(sp.hstack(blocks)) if makes_sparse else np.hstack(blocks)
 
-    def _decoded(self, column: int) -> Any:
-        """Look up what the codes of a column stand for."""
-        values, cells = self.attributes[column].values, self.table[:, [column]]
-        numbers = (
-            np.array([[float(value)] for value in values]) if _is_number(self.attributes[column]) else None
-        )
-        meaning = np.eye(len(values)) if numbers is None else np.vstack([numbers, [[np.nan]]])
-        codes = cells.toarray().ravel() if sp.issparse(cells) else cells.ravel()
-        places = np.where(np.isnan(codes), len(values), codes).astype(np.intp)
-        return sp.csr_array(meaning)[places] if sp.issparse(cells) else meaning[places]
+    def _decoded(self, column: int, is_wide: bool, makes_sparse: bool) -> Any:
+        """Look up what the codes of a column stand for; as CSR or as an ndarray.
+
+        A missing value has none of the columns of a wide one, and is NaN otherwise.
+        """
+        attribute, codes = self.attributes[column], self._codes(column)
+        n_values, is_known = len(attribute.values), ~np.isnan(codes)
+        if is_wide:
+            places = codes[is_known].astype(np.int64)
+            found = csr_from_counts(np.ones(len(places)), places, is_known, n_values)
+            return found if makes_sparse else found.toarray()
+        numbers = np.append(attribute.numbers or (), np.nan)
+        cells = numbers[np.where(is_known, codes, n_values).astype(np.intp)][:, None]
+        return sp.csr_array(cells) if makes_sparse else cells
 
 
 def _is_number(attribute: Attribute) -> bool:
-    return attribute.kind == "numeric" or set(attribute.values) <= {"0", "1"}
+    return attribute.kind == "numeric" or attribute.numbers is not None
 
 
 def _missing(table: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -107,6 +163,11 @@ def _missing(table: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     stored = sp.coo_array(table)
     places = np.isnan(stored.data)
     return stored.row[places], stored.col[places]
+
+
+def number_or_mark(value: float) -> str:
+    """Write a number, NaN as ``?``."""
+    return "?" if math.isnan(value) else repr(value)
 
 
 def data_lines(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -126,7 +187,15 @@ def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[t
         parser.add(number, row)
     if parser is None:
         raise DataFileError(path, None, "no rows after @data", "at least one row")
+    if isinstance(parser, DenseRowParser) and _may_be_cut(attributes[-1]):
+        warn_open_end(path, number)
     return parser.rows()
+
+
+def _may_be_cut(attribute: Attribute) -> bool:
+    """Say whether a value of an attribute may be the beginning of another one."""
+    values = sorted(attribute.values)
+    return not values or any(later.startswith(value) for value, later in pairwise(values))
 
 
 class _RowParser:
@@ -179,9 +248,6 @@ class DenseRowParser(_RowParser):
 
     def rows(self) -> ArffRows:
         """Give the cells, as a dense table."""
-        last = self._attributes[-1].values
-        if not last or any(other != value and other.startswith(value) for value in last for other in last):
-            refuse_open_end(self._path, self._lines[-1])  # its value may be the beginning of another one
         table = np.array(self._values).reshape(len(self._lines), len(self._attributes))
         for row, column in self._out_of_place(table, slice(None))[:1]:
             self._refuse(row, column, table[row, column])
@@ -251,10 +317,10 @@ class SparseRowParser(_RowParser):
                     "'column value' pairs with commas between them",
                 )
                 raise DataFileError(self._path, number, found, expected)
-            column = int(match[1])
+            column = int(match[1]) if len(match[1]) <= _LONGEST_INDEX else len(self._attributes)
             if column >= len(self._attributes):
                 expected = f"a column from 0 to {len(self._attributes) - 1}"
-                raise DataFileError(self._path, number, f"column {column}", expected)
+                raise DataFileError(self._path, number, f"column {match[1]}", expected)
             columns.append(column)
             values.append(self._parsed(number, column, match[2]))
             position, more = match.end(), match[3]

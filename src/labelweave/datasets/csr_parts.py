@@ -14,6 +14,8 @@ import scipy.sparse as sp
 
 from labelweave.labels import LabelMatrix
 
+MOST_ENTRIES = 2 * 10**8  # that a file may ask to be written out beyond what it holds itself
+
 
 def csr_from_counts(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], counts: Any, n_columns: int
@@ -58,9 +60,18 @@ def with_missing_entries(
     """Make targets whose listed rows and columns are unobserved; the mask lists all ``n L`` other entries."""
     if not len(missing[0]):
         return LabelMatrix(positives, None, names)
+    _refuse_large_mask(*positives.shape)
     observed = np.ones(positives.shape, bool)
     observed[missing] = False
     return LabelMatrix(positives, sp.csr_array(observed), names)
+
+
+def _refuse_large_mask(n_rows: int, n_labels: int) -> None:
+    if n_rows * n_labels > MOST_ENTRIES:
+        raise ValueError(
+            f"Some of {n_rows} rows and {n_labels} labels are unobserved, and the others would have to be "
+            f"listed one by one; with unobserved ones give at most {MOST_ENTRIES:,} entries."
+        )
 
 
 def rows_of_labels(rows: Sequence[Sequence[int] | None], names: Sequence[str]) -> LabelMatrix:
@@ -74,6 +85,7 @@ def rows_of_labels(rows: Sequence[Sequence[int] | None], names: Sequence[str]) -
     is_missing = np.array([row is None for row in rows])
     if not is_missing.any():
         return LabelMatrix(positives, None, names)
+    _refuse_large_mask(len(rows), n_labels)
     columns = np.tile(np.arange(n_labels, dtype=np.int32), int((~is_missing).sum()))
     observed = ones_from_counts(columns, np.where(is_missing, 0, n_labels), n_labels)
     return LabelMatrix(positives, observed, names)

@@ -10,6 +10,8 @@ import io
 import math
 import os
 import re
+import stat
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +22,14 @@ from labelweave.model_files.safe_file import replacing_file
 
 PathLike = str | os.PathLike[str]
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+MOST_FEATURES = 10**8
+MOST_LABELS = 10**7
+
+_NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+", re.ASCII)
 _BLOCK_BYTES = 1 << 22
+_LONGEST_LINE = 1 << 28
+_LONGEST_MESSAGE = 300
+_LEADING_ZEROS = 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -41,50 +49,74 @@ class DataFileError(ValueError):
     def __init__(self, path: PathLike, line: int | None, found: str, expected: str) -> None:
         self.path = Path(path)
         self.line = line
-        self.found = found
-        self.expected = expected
+        self.found = _cut(found)
+        self.expected = _cut(expected)
         where = f"{self.path}" if line is None else f"{self.path}:{line}"
-        super().__init__(f"{where}: found {found}; expected {expected}.")
+        super().__init__(f"{where}: found {self.found}; expected {self.expected}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.line, self.found, self.expected)
+
+
+def _cut(text: str) -> str:
+    """Leave the middle of a very long text out."""
+    half = _LONGEST_MESSAGE // 2
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
 
 
 def read_blocks(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
     r"""Read a file, plain or gzip-compressed, as blocks of whole lines.
 
     Gives each with the number of its first line, from one; only the last one may lack a final ``\n``.
-    Raises DataFileError if the file is missing, a directory, empty, or a damaged archive.
+    Raises DataFileError if the file is missing, no regular one, empty, or a damaged archive, or if a line is
+    longer than 256 MiB.
     """
-    first_line, rest = 1, b""
+    first_line, rest, size = 1, list[bytes](), 0
     for chunk in _chunks(Path(path), block_bytes):
         whole, newline, tail = chunk.rpartition(b"\n")
-        if not newline:
-            rest += tail
-            continue
-        block, rest = rest + whole + newline, tail
-        yield first_line, block
-        first_line += block.count(b"\n")
-    if rest:
-        yield first_line, rest
+        if newline:
+            block, rest, size = b"".join([*rest, whole, newline]), [], 0
+            yield first_line, block
+            first_line += block.count(b"\n")
+        rest.append(tail)
+        size += len(tail)
+        if size > _LONGEST_LINE:
+            found = f"a line of more than {_LONGEST_LINE >> 20} MiB"
+            raise DataFileError(path, first_line, found, "text in lines")
+    if size:
+        yield first_line, b"".join(rest)
+
+
+def require_file(path: PathLike) -> None:
+    """Refuse what is no regular file: a pipe may wait for ever, and a device never end."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataFileError(path, None, "no such file", "the path of a data file") from None
+    if stat.S_ISREG(mode):
+        return
+    found = "a directory" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
+    raise DataFileError(path, None, found, "a data file; the command line reads standard input as '-'")
 
 
 def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
     """Give the raw bytes, a mark of the byte order taken off."""
-    if path.is_dir():
-        raise DataFileError(path, None, "a directory", "a data file")
+    require_file(path)
     is_empty = True
     try:
-        with gzip.open(path, "rb") if is_gzip(path) else path.open("rb") as stream:
+        with opened(path) as stream:
             while chunk := stream.read(block_bytes):
                 yield chunk.removeprefix(_BYTE_ORDER_MARK) if is_empty else chunk
                 is_empty = False
-    except FileNotFoundError:
-        raise DataFileError(path, None, "no such file", "the path of a data file") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataFileError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
     if is_empty:
         raise DataFileError(path, None, "an empty file", "data")
+
+
+def opened(path: PathLike) -> Any:
+    """Open a file to read its bytes, decompressed."""
+    return gzip.open(path, "rb") if is_gzip(path) else Path(path).open("rb")
 
 
 def is_gzip(path: PathLike) -> bool:
@@ -94,7 +126,12 @@ def is_gzip(path: PathLike) -> bool:
 
 def numbered_lines(path: PathLike) -> Iterator[tuple[int, str]]:
     """Read a UTF-8 file, plain or compressed, line by line, numbered from one, without line ends."""
-    for first_line, block in read_blocks(path):
+    yield from lines_of_blocks(path, read_blocks(path))
+
+
+def lines_of_blocks(path: PathLike, blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, str]]:
+    """Give the lines of blocks that :func:`read_blocks` gave, numbered, without line ends."""
+    for first_line, block in blocks:
         lines = decoded(path, first_line, block).split("\n")
         if not lines[-1]:
             lines.pop()
@@ -113,6 +150,13 @@ def decoded(path: PathLike, first_line: int, block: bytes) -> str:
         raise DataFileError(path, line, found, "a file saved as UTF-8") from None
 
 
+def size_in_header(path: PathLike, line: int, what: str, text: str, most: int) -> int:
+    """Read how many features or labels a file says it has, within what memory can hold."""
+    if len(text) > len(str(most)) + _LEADING_ZEROS or int(text) > most:
+        raise DataFileError(path, line, f"{text[:40]} {what}", f"at most {most:,} {what}")
+    return int(text)
+
+
 def finite_number(text: str) -> float:
     """Read a decimal number such as ``-1.5e3``, and no other that Python takes: nan, inf or 1_000."""
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
@@ -127,6 +171,13 @@ def ends_with_line_end(path: PathLike) -> bool:
     with Path(path).open("rb") as stream:
         stream.seek(-1, os.SEEK_END)
         return stream.read(1) == b"\n"
+
+
+def warn_open_end(path: PathLike, last_line: int) -> None:
+    """Warn of a file whose last row may have been cut short."""
+    if not ends_with_line_end(path):
+        said = "the last row has no line end; if the file was cut short, its last cell is wrong"
+        warnings.warn(f"{path}:{last_line}: {said}", UserWarning, stacklevel=2)
 
 
 def refuse_open_end(path: PathLike, last_line: int) -> None:

@@ -6,33 +6,44 @@ several joined by ``@``.  A row belongs to the nodes it names and to everything 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets.arff_header import ArffHeader, quoted, read_header, split_cells
-from labelweave.datasets.arff_table import DenseRowParser, data_lines
+from labelweave.datasets.arff_header import (
+    ArffHeader,
+    Attribute,
+    quoted,
+    read_header,
+    split_cells,
+    warn_of_repeated,
+)
+from labelweave.datasets.arff_table import DenseRowParser, data_lines, number_or_mark
 from labelweave.datasets.csr_parts import row_of, rows_of_labels
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
     numbered_lines,
-    refuse_open_end,
     replaced_file,
+    warn_open_end,
 )
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
 
+_MOST_LEVELS = 100
 
-def read_hierarchical_arff(path: PathLike) -> LabeledData:
+
+def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None = None) -> LabeledData:
     """Read a hierarchical ARFF file.
 
     Parameters
     ----------
     path : path-like
         The file, ``.gz`` or not, with dense rows.
+    feature_names : collection of str or None, default=None
+        As in :func:`read_mulan`, as are the features.
 
     Returns
     -------
@@ -48,9 +59,10 @@ def read_hierarchical_arff(path: PathLike) -> LabeledData:
     """
     lines = numbered_lines(path)
     header = read_header(path, lines)
+    warn_of_repeated(path, header)
     position = _class_position(path, header)
     features = header.attributes[:position] + header.attributes[position + 1 :]
-    tree = _Tree.of(header.attributes[position].values)
+    tree = _Tree.of(_listed_nodes(path, header.attributes[position]))
     parser, nodes, number = DenseRowParser(path, features), list[list[int] | None](), 0
     for number, line in data_lines(lines):
         if line.startswith("{"):
@@ -63,8 +75,8 @@ def read_hierarchical_arff(path: PathLike) -> LabeledData:
         parser.add_cells(number, cells)
     if not nodes:
         raise DataFileError(path, None, "no rows after @data", "at least one row")
-    refuse_open_end(path, number)
-    X, names = parser.rows().features(np.arange(len(features)))
+    warn_open_end(path, number)
+    X, names = parser.rows().features(np.arange(len(features)), feature_names)
     return LabeledData(X, rows_of_labels(nodes, tree.names), names, parents=tree.parents)
 
 
@@ -76,6 +88,15 @@ def _class_position(path: PathLike, header: ArffHeader) -> int:
     if len(header.attributes) == 1:
         raise DataFileError(path, header.line, "no feature above @data", "at least one besides the class")
     return found[0]
+
+
+def _listed_nodes(path: PathLike, attribute: Attribute) -> tuple[str, ...]:
+    """Give the nodes of the header; very deep ones, whose ancestors would fill the memory, are refused."""
+    deep = next((name for name in attribute.values if name.count("/") >= _MOST_LEVELS), None)
+    if deep is not None:
+        found = f"the class {deep[:40]!r}... of {deep.count('/') + 1} levels"
+        raise DataFileError(path, attribute.line, found, f"at most {_MOST_LEVELS} levels")
+    return attribute.values
 
 
 @dataclass(frozen=True)
@@ -136,7 +157,7 @@ def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
         stream.writelines(f"@attribute {quoted(name)} numeric\n" for name in data.written_feature_names)
         stream.write(f"@attribute class hierarchical {','.join(tree.names)}\n\n@data\n")
         for features, cell in zip(X.tolist(), cells, strict=True):
-            stream.write(",".join([*map(repr, features), cell]) + "\n")
+            stream.write(",".join([*map(number_or_mark, features), cell]) + "\n")
 
 
 def _written_tree(data: LabeledData) -> _Tree:

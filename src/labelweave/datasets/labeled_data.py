@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from labelweave.arrays import check_sparse
 from labelweave.labels import LabelMatrix, Taxonomy
@@ -83,6 +84,14 @@ class LabeledData:
         n, d = self.X.shape
         tree = "" if self.parents is None else f", {len(self.parents)} parent-child pairs"
         return f"LabeledData({n} rows, {d} features, {self.Y.n_labels} labels{tree})"
+
+
+def refuse_missing(data: LabeledData) -> None:
+    """Refuse to write what is missing in a format that cannot say so."""
+    entries = data.X.data if sp.issparse(data.X) else np.asarray(data.X)
+    what = "unobserved labels" if data.Y.has_missing else "missing features"
+    if data.Y.has_missing or np.isnan(entries).any():
+        raise ValueError(f"The data have {what}, which this format cannot hold; write_mulan can.")
 
 
 def _check_length(name: str, values: Any, length: int, what: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from xml.parsers import expat
@@ -18,13 +18,21 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.arff_header import ArffHeader, quoted, read_header
-from labelweave.datasets.arff_table import read_rows
+from labelweave.datasets.arff_header import ArffHeader, quoted, read_header, warn_of_repeated
+from labelweave.datasets.arff_table import number_or_mark, read_rows
 from labelweave.datasets.csr_parts import row_of
-from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, read_blocks, replaced_file
+from labelweave.datasets.data_file import (
+    MOST_LABELS,
+    DataFileError,
+    PathLike,
+    numbered_lines,
+    read_blocks,
+    replaced_file,
+    size_in_header,
+)
 from labelweave.datasets.labeled_data import LabeledData
 
-_MEKA_COUNT = re.compile(r"\s-[cC]\s+(-?\d+)")
+_MEKA_COUNT = re.compile(r"\s-[cC]\s++(-?\d++)", re.ASCII)
 _BLOCK_ROWS = 1000
 _WRITTEN_BLANKS = str.maketrans("\t\n\r", "   ")
 _NAMESPACE = "http://mulan.sourceforge.net/labels"
@@ -35,6 +43,7 @@ def read_mulan(
     xml: PathLike | None = None,
     n_labels: int | None = None,
     labels: Literal["end", "start"] = "end",
+    feature_names: Collection[str] | None = None,
 ) -> LabeledData:
     """Read a multi-label ARFF file; ``xml``, ``n_labels`` or MEKA's ``-C`` say which columns are labels.
 
@@ -48,12 +57,17 @@ def read_mulan(
         How many columns are labels, where there is no XML file.
     labels : {"end", "start"}, default="end"
         Whether those are the last or the first columns.
+    feature_names : collection of str or None, default=None
+        For a test file: the names of the features that the training file gave.  Nominal attributes that
+        these do not mention are left out; by default those with another value in every row are, with a
+        warning.
 
     Returns
     -------
     LabeledData
-        The rows.  Labels keep the order of the ARFF file; ``?`` as a label is unobserved.  A nominal feature
-        with values other than 0 and 1 becomes one 0/1 feature a value, named ``attribute=value``.
+        The rows.  Labels keep the order of the ARFF file; ``?`` as a label is unobserved, as a number it is
+        NaN in X.  A nominal feature becomes one 0/1 feature a value, named ``attribute=value``, but one
+        where the values are yes and no, or true and false; where it is ``?``, all its values are 0.
 
     Raises
     ------
@@ -69,18 +83,29 @@ def read_mulan(
         is_label = _counted_labels(header, arff, n_labels, labels)
     else:
         is_label = _named_labels(header, arff, tree, n_labels)
+    _refuse_repeated_labels(header, arff, is_label)
     rows = read_rows(arff, header.attributes, lines)
     Y = rows.labels(np.flatnonzero(is_label))
-    X, names = rows.features(np.flatnonzero(~is_label))
+    X, names = rows.features(np.flatnonzero(~is_label), feature_names)
     parents = tuple(tree.parents) if tree is not None and tree.parents else None
     return LabeledData(X, Y, names, parents=parents)
+
+
+def _refuse_repeated_labels(header: ArffHeader, path: PathLike, is_label: npt.NDArray[np.bool_]) -> None:
+    for first, second in header.repeated:
+        if is_label[first] or is_label[second]:
+            found = f"a second attribute named {header.attributes[first].name!r}, which is a label"
+            expected = "distinct names of labels"
+            raise DataFileError(path, header.attributes[second].line, found, expected)
+    warn_of_repeated(path, header)
 
 
 def _named_labels(
     header: ArffHeader, path: PathLike, tree: LabelTree, n_labels: int | None
 ) -> npt.NDArray[np.bool_]:
     names = [attribute.name for attribute in header.attributes]
-    missing = next((label for label in tree.lines if label not in set(names)), None)
+    places = set(names)
+    missing = next((label for label in tree.lines if label not in places), None)
     if missing is not None:
         expected = f"the name of an attribute of {path}"
         raise DataFileError(tree.path, tree.lines[missing], f"the label {missing!r}", expected)
@@ -103,7 +128,9 @@ def _counted_labels(
                 f"Nothing says which columns of {path} are labels: give xml or n_labels, "
                 "or write '-C count' in its relation name as MEKA does."
             )
-        n_labels, labels = abs(int(match[1])), "end" if int(match[1]) < 0 else "start"
+        digits = match[1].removeprefix("-")
+        n_labels = size_in_header(path, header.relation_line, "labels", digits, MOST_LABELS)
+        labels = "start" if digits == match[1] else "end"
     n_columns = len(header.attributes)
     if not 0 < n_labels < n_columns:
         raise ValueError(
@@ -164,7 +191,7 @@ def _dense_rows(data: LabeledData) -> Iterator[str]:
         signs = data.Y[block].to_signs().tolist()
         for features, marks in zip(X[block].tolist(), signs, strict=True):
             # a sign of -1 counts from the end: the "0"
-            yield ",".join([*map(repr, features), *("?10"[mark] for mark in marks)]) + "\n"
+            yield ",".join([*map(number_or_mark, features), *("?10"[mark] for mark in marks)]) + "\n"
 
 
 def _sparse_rows(data: LabeledData) -> Iterator[str]:
@@ -175,7 +202,7 @@ def _sparse_rows(data: LabeledData) -> Iterator[str]:
         if data.Y.observed is not None:
             unseen = set(range(data.Y.n_labels)).difference(row_of(data.Y.observed, row)[0])
             marks |= dict.fromkeys(unseen, "?")
-        pairs = [f"{column} {value!r}" for column, value in zip(*row_of(X, row), strict=True)]
+        pairs = [f"{column} {number_or_mark(value)}" for column, value in zip(*row_of(X, row), strict=True)]
         pairs += [f"{X.shape[1] + label} {marks[label]}" for label in sorted(marks)]
         yield "{" + ",".join(pairs) + "}\n"
 
@@ -211,7 +238,9 @@ def read_label_xml(path: PathLike) -> LabelTree:
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
-        parser.Parse(b"".join(block for _, block in read_blocks(path)), True)
+        for _, block in read_blocks(path):
+            parser.Parse(block, False)
+        parser.Parse(b"", True)
     except expat.ExpatError as error:
         found = f"broken XML ({expat.ErrorString(error.code)})"
         raise DataFileError(path, error.lineno, found, "a whole <labels> document") from None

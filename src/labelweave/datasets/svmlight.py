@@ -6,7 +6,6 @@ labels from zero.  The format holds neither names nor counts of rows.
 
 from __future__ import annotations
 
-import sys
 from typing import Literal
 
 import numpy as np
@@ -14,15 +13,18 @@ import scipy.sparse as sp
 
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.data_file import (
+    MOST_FEATURES,
+    MOST_LABELS,
     DataFileError,
     PathLike,
     finite_number,
     numbered_lines,
+    opened,
     read_blocks,
     refuse_open_end,
     replaced_file,
 )
-from labelweave.datasets.labeled_data import LabeledData
+from labelweave.datasets.labeled_data import LabeledData, refuse_missing
 from labelweave.labels import LabelMatrix
 
 _LONGEST_INDEX = 100
@@ -60,19 +62,27 @@ def read_svmlight(
     from sklearn.datasets import load_svmlight_file
 
     # scikit-learn takes a file that is no text, or was cut off at its end, in silence
-    last_line = sum(block.count(b"\n") for _, block in read_blocks(path))
+    last_line, is_plain = 0, True
+    for _, block in read_blocks(path):
+        last_line += block.count(b"\n")
+        is_plain &= b"_" not in block
     refuse_open_end(path, last_line + 1)
     try:
-        X, targets = load_svmlight_file(
-            str(path), n_features=n_features, multilabel=True, zero_based=zero_based, dtype=np.float64
-        )
-    except ValueError as error:
+        with opened(path) as stream:
+            X, targets = load_svmlight_file(
+                stream, n_features=n_features, multilabel=True, zero_based=zero_based, dtype=np.float64
+            )
+    except (ValueError, OverflowError) as error:
         _locate_fault(path, n_features, n_labels, zero_based)
         found = f"what scikit-learn refuses ({error})"
         raise DataFileError(path, None, found, "multi-label svmlight") from None
     labels = np.fromiter((label for row in targets for label in row), float)
-    limit = np.inf if n_labels is None else n_labels
-    if not (np.isfinite(X.data).all() and ((labels >= 0) & (labels < limit) & (labels % 1 == 0)).all()):
+    limit = MOST_LABELS if n_labels is None else n_labels
+    is_plain &= n_features is not None or X.shape[1] <= MOST_FEATURES
+    is_plain &= bool(
+        np.isfinite(X.data).all() and ((labels >= 0) & (labels < limit) & (labels % 1 == 0)).all()
+    )
+    if not is_plain:
         _locate_fault(path, n_features, n_labels, zero_based)
     if not len(targets):
         raise DataFileError(path, last_line, "no rows", "at least one row")
@@ -88,8 +98,8 @@ def _locate_fault(
 ) -> None:
     """Read line by line to say which one is wrong."""
     first = 1 if zero_based is False else 0
-    features = range(first, sys.maxsize if n_features is None else n_features + first)
-    labels = range(sys.maxsize if n_labels is None else n_labels)
+    features = range(first, first + (MOST_FEATURES if n_features is None else n_features))
+    labels = range(MOST_LABELS if n_labels is None else n_labels)
     for number, line in numbered_lines(path):
         words = line.partition("#")[0].split()
         if words and ":" not in words[0]:
@@ -120,8 +130,8 @@ def whole_number(path: PathLike, line: int, what: str, text: str, allowed: range
     """Read the index of a feature or a label."""
     value = int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_INDEX else -1
     if value not in allowed:
-        bounds = f"from {allowed.start}" + (f" to {allowed.stop - 1}" if allowed.stop < sys.maxsize else "")
-        raise DataFileError(path, line, f"the {what} {text[:40]!r}", f"an integer {bounds}")
+        expected = f"an integer from {allowed.start} to {allowed.stop - 1}"
+        raise DataFileError(path, line, f"the {what} {text[:40]!r}", expected)
     return value
 
 
@@ -142,8 +152,7 @@ def write_svmlight(data: LabeledData, path: PathLike) -> None:
     """
     from sklearn.datasets import dump_svmlight_file
 
-    if data.Y.has_missing:
-        raise ValueError("Y has unobserved labels, which this format cannot hold; write_mulan can.")
+    refuse_missing(data)
     X = _with_stated_zeros(sp.csr_array(data.X).astype(float), data.Y)
     with replaced_file(path) as stream:
         dump_svmlight_file(X, data.Y.positives, stream.buffer, multilabel=True)

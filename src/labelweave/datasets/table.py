@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from operator import itemgetter
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 from labelweave.datasets.csr_parts import rows_of_labels
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
-from labelweave.datasets.table_columns import ColumnRoles, TableColumns, is_missing, number
+from labelweave.datasets.table_columns import ColumnRoles, TableColumns, is_missing, number, numbers
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.labels import LabelMatrix
@@ -67,8 +68,14 @@ def read_table(
     """
     columns = _columns(roles, vectorizer)
     table = next(raw_tables(path))
-    columns = columns.resolved(table)
-    data = _labeled_frame(table, columns, (label_names, unknown_labels))
+    return table_features(table, columns.resolved(table), vectorizer, (label_names, unknown_labels))
+
+
+def table_features(
+    table: RawTable, columns: TableColumns, vectorizer: TableVectorizer | None, known: Known = (None, "error")
+) -> LabeledData:
+    """Turn the columns of a table that was read into features; see :func:`read_table`."""
+    data = _labeled_frame(table, columns, known)
     if vectorizer is None:
         vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
     if vectorizer.missing_numeric == "error":
@@ -175,6 +182,8 @@ def _labeled_frame(table: RawTable, columns: TableColumns, known: Known) -> Labe
 
 def _strings(table: RawTable, name: str) -> list[str]:
     cells = table.columns[name]
+    if set(map(type, cells)) == {str}:
+        return cells
     for row, cell in enumerate(cells):
         if isinstance(cell, (list, dict)):
             raise table.error(row, name, f"a {type(cell).__name__}", "a string")
@@ -182,6 +191,9 @@ def _strings(table: RawTable, name: str) -> list[str]:
 
 
 def _numbers(table: RawTable, name: str) -> npt.NDArray[np.float64]:
+    found = numbers(table.columns[name])
+    if found is not None:
+        return found
     values = np.empty(len(table))
     for row, cell in enumerate(table.columns[name]):
         try:
@@ -221,8 +233,17 @@ def _binary_labels(table: RawTable, names: Sequence[str], known: Known) -> Label
     if absent or (unknown and unknown_labels == "error"):
         what = f"no label column {absent[0]!r}" if absent else f"the label column {unknown[0]!r}"
         raise DataFileError(table.path, None, what, "the label columns the model was trained with")
-    values = np.array([[_binary(table, row, name) for name in chosen] for row in range(len(table))])
-    return LabelMatrix.from_any(values.reshape(len(table), len(chosen)), chosen)
+    values = np.empty((len(table), len(chosen)))
+    for place, name in enumerate(chosen):
+        values[:, place] = _binary_column(table, name)
+    return LabelMatrix.from_any(values, chosen)
+
+
+def _binary_column(table: RawTable, name: str) -> list[float]:
+    """Read a column of 0 and 1, each text once."""
+    first = {str(cell): row for row, cell in reversed(list(enumerate(table.columns[name])))}
+    meaning = {text: _binary(table, row, name) for text, row in sorted(first.items(), key=itemgetter(1))}
+    return [meaning[str(cell)] for cell in table.columns[name]]
 
 
 def _binary(table: RawTable, row: int, name: str) -> float:
@@ -241,8 +262,9 @@ def _binary(table: RawTable, row: int, name: str) -> float:
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
-    cells = [_labels_of(table, row, columns) for row in range(len(table))]
-    found = sorted({name for cell in cells for name in cell or ()})
+    cells = _label_lists(table, columns)
+    lists = {id(cell): cell for cell in cells if cell is not None}  # cells of the same text share one
+    found = sorted({name for cell in lists.values() for name in cell})
     names = found if label_names is None else list(label_names)
     if not names:
         raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
@@ -253,8 +275,20 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         close = "".join(f", such as {like!r}" for like in get_close_matches(name, names, 1))
         expected = f"a label the model was trained with{close}; unknown_labels='ignore' passes over others"
         raise table.error(row, columns.labels, f"the unknown label {name[:40]!r}", expected)
-    rows = [None if c is None else sorted({index[name] for name in c if name in index}) for c in cells]
-    return rows_of_labels(rows, names)
+    places = {key: sorted({index[name] for name in cell if name in index}) for key, cell in lists.items()}
+    return rows_of_labels([None if cell is None else places[id(cell)] for cell in cells], names)
+
+
+def _label_lists(table: RawTable, columns: TableColumns) -> list[list[str] | None]:
+    """Split all label cells, each text once."""
+    cells, known = table.columns[columns.labels], dict[str, list[str] | None]()
+    for row, cell in enumerate(cells):
+        if isinstance(cell, str) and cell not in known:
+            known[cell] = _labels_of(table, row, columns)
+    return [
+        known[cell] if isinstance(cell, str) else _labels_of(table, row, columns)
+        for row, cell in enumerate(cells)
+    ]
 
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | None:

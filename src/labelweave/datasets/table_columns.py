@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict
+
+import numpy as np
+import numpy.typing as npt
 
 from labelweave.datasets.data_file import DataFileError, finite_number
 from labelweave.datasets.table_files import RawTable
 
 _MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
 _MOST_CATEGORIES = 50
+_FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
+_NOT_PLAIN = re.compile(r"[^0-9eE+\-. \t\n]")
+_NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
+_CODE = re.compile(r"[\w.:#-]{1,64}")
+_DIGIT = re.compile(r"\d")
 _FEATURES = ("text", "categorical", "numeric")
 
 
@@ -35,14 +46,15 @@ class TableColumns:
     Parameters
     ----------
     labels : str, sequence of str or None, default=None
-        One column that lists the labels of a row, or several columns of 0 and
-        1, one a label; None where the rows have no labels.
+        One column that lists the labels of a row, or several columns of 0 and 1, one a label, also as a
+        pattern ``"tag_*"`` or a range ``"tag_1..tag_9"``; None where the rows have no labels.
     label_separator : str or None, default=None
         What stands between the labels where the label column is a string; by
         default such a string is one label.
     text, categorical, numeric : str, sequence of str or None, default=None
         The columns to make features of.  Columns named nowhere are left out, except where all three are None:
-        then every column that is left gets its kind from its cells.
+        then every column that is left gets its kind from its cells, and identifiers, with another value in
+        every row, are left out with a warning.
     drop : str, sequence of str or None, default=None
         Columns to leave out then.
     id : str or None, default=None
@@ -104,21 +116,38 @@ class TableColumns:
         DataFileError
             If a named column is not there, or nothing is left to learn from.
         """
-        named = [name for _, name in self._named()]
+        columns = self._with_label_columns(table)
+        named = [name for _, name in columns._named()]
         absent = next((name for name in named if name not in table.columns), None)
         if absent is not None:
             has = ", ".join(list(table.columns)[:20])
             raise DataFileError(table.path, None, f"no column {absent!r}", f"one among its columns: {has}")
         if self.are_resolved:
-            return self
-        kinds: dict[str, list[str]] = {**{kind: [] for kind in _FEATURES}, "empty": []}
+            return columns
+        kinds: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty")}
+        is_named = set(named)
         for name in table.columns:
-            if name not in named:
+            if name not in is_named:
                 kinds[_kind(table, name)].append(name)
         if not any(kinds[kind] for kind in _FEATURES):
-            found, expected = "no column besides labels", "at least one column of features"
+            others = " and identifiers" if kinds["identifier"] else ""
+            found, expected = f"no column besides labels{others}", "at least one column of features"
             raise DataFileError(table.path, None, found, expected)
-        return replace(self, text=kinds["text"], categorical=kinds["categorical"], numeric=kinds["numeric"])
+        if kinds["identifier"]:
+            shown = ", ".join(map(repr, kinds["identifier"][:5]))
+            said = f"the columns {shown} look like identifiers and are left out; name their kind to keep them"
+            warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
+        drop = (*(columns.drop or ()), *kinds["identifier"], *kinds["empty"]) or None
+        text, categorical, numeric = (kinds[kind] for kind in _FEATURES)
+        return replace(columns, drop=drop, text=text, categorical=categorical, numeric=numeric)
+
+    def _with_label_columns(self, table: RawTable) -> TableColumns:
+        """Write out patterns and ranges of label columns that are no columns themselves."""
+        if self.labels is None or isinstance(self.labels, str):
+            return self
+        places = {name: place for place, name in enumerate(table.columns)}
+        found = [name for given in self.labels for name in _matching(given, places)]
+        return replace(self, labels=tuple(dict.fromkeys(found)))
 
 
 def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
@@ -164,25 +193,89 @@ def number(cell: Any) -> float:
         return float("nan") if text in _MISSING_TEXT else finite_number(text)
     try:
         return finite_number(repr(float(cell)))
-    except TypeError:
+    except (TypeError, OverflowError):
         raise ValueError("a finite number") from None
 
 
+def numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+    """Read numbers as :func:`number` does, all at once; None if one of them is unusual or none."""
+    kinds = set(map(type, cells))
+    try:
+        if kinds <= {int, float, bool, type(None)}:
+            values = np.array(cells, np.float64)
+        elif kinds == {str}:
+            is_whole = _MISSING_TEXT.isdisjoint(cells)
+            known = cells if is_whole else [cell for cell in cells if cell not in _MISSING_TEXT]
+            if _NOT_PLAIN.search("\n".join(known)):
+                return None
+            values = np.array([*map(float, known)])
+            if not is_whole:
+                places = np.array([cell not in _MISSING_TEXT for cell in cells])
+                found, values = values, np.full(len(cells), np.nan)
+                values[places] = found
+        else:
+            return None
+    except (ValueError, OverflowError):
+        return None
+    return None if np.isinf(values).any() else values
+
+
+def _matching(given: str, places: dict[str, int]) -> list[str]:
+    """Give the columns that a name, a pattern or a range stands for; the name itself if there are none."""
+    first, _, last = given.partition("..")
+    if given in places:
+        return [given]
+    if first in places and last in places:
+        return list(places)[places[first] : places[last] + 1] or [given]
+    is_pattern = any(sign in given for sign in "*?[")
+    return fnmatch.filter(places, given) or [given] if is_pattern else [given]
+
+
 def _kind(table: RawTable, name: str) -> str:
-    """Guess the kind of a column: numbers, few values that come again, or text."""
-    cells = [cell for cell in table.columns[name] if not is_missing(cell) and cell != ""]
+    """Guess the kind of a column: numbers, few values that come again, an identifier, or text."""
+    cells = table.columns[name]
+    if set(map(type, cells)) == {str}:
+        cells = [*filter(None, cells)]
+    else:
+        cells = [cell for cell in cells if not is_missing(cell) and cell != ""]
     if not cells:
         return "empty"
-    try:
-        for cell in cells:
-            number(cell)
-    except ValueError:
-        pass
-    else:
-        return "numeric"
+    found = numbers(cells)
+    if found is not None or _are_numbers(cells):
+        return "identifier" if _are_identifiers(name, cells, found, len(table)) else "numeric"
     for row, cell in enumerate(table.columns[name]):
         if isinstance(cell, (list, dict)):
             expected = "text or a number; name the column in drop"
             raise table.error(row, name, f"a {type(cell).__name__}", expected)
-    n_distinct = len({str(cell) for cell in cells})
+    if _are_identifiers(name, cells, None, len(table)):
+        return "identifier"
+    n_distinct = len(set(map(str, cells)))
     return "categorical" if n_distinct <= min(_MOST_CATEGORIES, len(cells) // 2) else "text"
+
+
+def _are_numbers(cells: list[Any]) -> bool:
+    try:
+        for cell in cells:
+            number(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _are_identifiers(name: str, cells: list[Any], found: npt.NDArray[np.float64] | None, n_rows: int) -> bool:
+    """Say whether every row has a value of its own that looks like a number or code of the row.
+
+    found: the cells as numbers, where they are.
+    """
+    if n_rows < _FEWEST_ROWS or len(cells) < n_rows:
+        return False
+    if found is not None and not (found % 1 == 0).all():
+        return False
+    words = [*map(str, cells)]
+    if len(set(words)) < n_rows:
+        return False
+    if found is None:
+        return all(map(_CODE.fullmatch, words)) and (
+            _NAMES_ROWS.search(name) is not None or all(map(_DIGIT.search, words))
+        )
+    return bool(found.max() - found.min() == n_rows - 1) or _NAMES_ROWS.search(name) is not None

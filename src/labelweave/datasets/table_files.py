@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
-import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
-    ends_with_line_end,
+    decoded,
     finite_number,
+    lines_of_blocks,
     numbered_lines,
+    read_blocks,
+    require_file,
+    warn_open_end,
 )
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
-
-_Row = tuple[int, dict[str, Any]]
+_ROWS_AT_ONCE = 10_000
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_FEW_CELLS = 10**7
+_MOST_EMPTY = 100  # times as many cells of a table as those that its rows have
+_MOST_REPEATED = 1000  # times as many cells of a Parquet file as it has bytes
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,7 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTab
     if kind == "parquet":
         tables = _parquet_tables(path, chunk_rows)
     else:
-        rows = _json_rows(path) if kind == "json" else _csv_rows(path, kind)
-        tables = _grouped(path, rows, chunk_rows)
+        tables = _json_tables(path, chunk_rows) if kind == "json" else _csv_tables(path, kind, chunk_rows)
     first = next(tables, None)
     if first is None:
         raise DataFileError(path, None, "no rows", "at least one row")
@@ -77,46 +84,107 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTab
     yield from tables
 
 
-def _grouped(path: PathLike, rows: Iterator[_Row], chunk_rows: int | None) -> Iterator[RawTable]:
-    first_row = 0
+def _json_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
+    rows, first_row = _json_rows(path), 0
     while chunk := list(islice(rows, chunk_rows)):
-        names = dict.fromkeys(name for _, row in chunk for name in row)
-        columns = {name: [row.get(name) for _, row in chunk] for name in names}
+        found = [row for _, row in chunk]
+        names = dict.fromkeys(chain.from_iterable(found))
+        if len(names) * len(found) > _MOST_EMPTY * (sum(map(len, found)) + _FEW_CELLS):
+            sparse = (
+                f"{len(names)} names, of which a row has {sum(map(len, found)) / len(found):.1f} on average"
+            )
+            raise DataFileError(path, chunk[-1][0], sparse, "rows with the same names")
+        columns = {name: [row.get(name) for row in found] for name in names}
         yield RawTable(path, columns, [line for line, _ in chunk], first_row)
         first_row += len(chunk)
 
 
-def _json_rows(path: PathLike) -> Iterator[_Row]:
+def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
+    decode = json.JSONDecoder(object_pairs_hook=distinct_names).decode
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            found = f"broken JSON ({error.msg} at position {error.colno})"
-            raise DataFileError(path, number, found, "one JSON object a line") from None
+            row = decode(line)
+            if _SURROGATE.search(line):
+                json.dumps(row, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            raise DataFileError(path, number, json_fault(error), "one JSON object a line") from None
         if not isinstance(row, dict):
             raise DataFileError(path, number, f"a JSON {type(row).__name__}", "one JSON object a line")
         yield number, row
 
 
-def _csv_rows(path: PathLike, kind: str) -> Iterator[_Row]:
-    records = _csv_records(path, kind)
-    line, header = next(records, (1, []))
-    header = [*map(_unescaped, header)]
-    repeated = next((name for name in header if header.count(name) > 1), None)
-    if not header or "" in header or repeated is not None:
+def distinct_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object, refusing a name that occurs twice, of which JSON would keep the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the name {twice[:40]!r} twice in one object")
+    return found
+
+
+def json_fault(error: ValueError | RecursionError) -> str:
+    """Say what is wrong with JSON that Python cannot read."""
+    if isinstance(error, RecursionError):
+        return "JSON nested too deep"
+    if isinstance(error, json.JSONDecodeError):
+        return f"broken JSON ({error.msg} at position {error.colno})"
+    if isinstance(error, UnicodeEncodeError):
+        return "half of a pair of surrogates, which is no character"
+    if "digits" in str(error):
+        return f"a whole number of more than {sys.get_int_max_str_digits()} digits"
+    return str(error)
+
+
+class _Records(NamedTuple):
+    """Records of a CSV file that are not blank: their first lines, their widths, and the cells of all."""
+
+    lines: list[int]
+    widths: list[int]
+    cells: list[str]
+
+
+def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
+    batches = _csv_batches(path, kind)
+    header, batch = _header(path, batches)
+    first_row, lines, columns = 0, list[int](), [list[str]() for _ in header]
+    for batch in chain([batch], batches):  # noqa: B020 (the first one holds the header too)
+        if batch.widths.count(len(header)) < len(batch.widths):
+            place = next(k for k, width in enumerate(batch.widths) if width != len(header))
+            line, width = batch.lines[place], batch.widths[place]
+            raise DataFileError(path, line, f"a row of {width} cells", f"{len(header)}, as the header has")
+        lines += batch.lines
+        for place, column in enumerate(columns):
+            column.extend(_without_escapes(batch.cells[place :: len(header)]))
+        whole = 0 if chunk_rows is None else len(lines) // chunk_rows * chunk_rows
+        for start in range(0, whole, chunk_rows or 1):
+            rows = slice(start, start + (chunk_rows or 1))
+            parts = zip(header, (column[rows] for column in columns), strict=True)
+            yield RawTable(path, dict(parts), lines[rows], first_row + start)
+        lines, columns = lines[whole:], [column[whole:] for column in columns]
+        first_row += whole
+    if batch.lines:
+        warn_open_end(path, batch.lines[-1])
+    if lines:
+        yield RawTable(path, dict(zip(header, columns, strict=True)), lines, first_row)
+
+
+def _header(path: PathLike, batches: Iterator[_Records]) -> tuple[list[str], _Records]:
+    """Take the names of the columns off the first records."""
+    lines, widths, cells = next(batches, _Records([1], [0], []))
+    header = [*map(_unescaped, cells[: widths[0]])]
+    _check_header(path, header)
+    return header, _Records(lines[1:], widths[1:], cells[widths[0] :])
+
+
+def _check_header(path: PathLike, header: list[str]) -> None:
+    counts = Counter(header)
+    repeated = next((name for name, count in counts.items() if count > 1), None)
+    if not header or "" in counts or repeated is not None:
         what = "no header" if not header else "a column without a name"
         found = what if repeated in (None, "") else f"two columns named {repeated!r}"
-        raise DataFileError(path, line, found, "a first line of distinct column names")
-    for line, cells in records:
-        if len(cells) != len(header):
-            expected = f"{len(header)}, as the header has"
-            raise DataFileError(path, line, f"a row of {len(cells)} cells", expected)
-        yield line, dict(zip(header, map(_unescaped, cells), strict=True))
-    if not ends_with_line_end(path):
-        said = "the last row has no line end; if the file was cut short, its last cell is wrong"
-        warnings.warn(f"{path}:{line}: {said}", UserWarning, stacklevel=2)
+        raise DataFileError(path, 1, found, "a first line of distinct column names")
 
 
 def escaped(cell: str) -> str:
@@ -135,27 +203,55 @@ def _unescaped(cell: str) -> str:
     return cell[1:] if is_escaped else cell
 
 
-def _csv_records(path: PathLike, kind: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the records that are not blank, each with its first line.
+def _without_escapes(cells: Sequence[str]) -> list[str]:
+    """Take the apostrophes of :func:`escaped` off a column."""
+    return [*map(_unescaped, cells)] if "'" in "".join(cells) else list(cells)
 
-    The delimiter of a CSV file is what its header has most of.
-    """
-    text = (line + "\n" for _, line in numbered_lines(path))
-    header = next(text, "")
-    delimiter = "\t" if kind == "tsv" else max(",;\t|", key=header.count)
-    reader = csv.reader(chain([header], text), delimiter=delimiter, strict=True)
-    while True:
-        line, usual_limit = reader.line_num + 1, csv.field_size_limit(_LONGEST_CELL)
+
+def _csv_batches(path: PathLike, kind: str) -> Iterator[_Records]:
+    """Give the records of a file, many at a time; the delimiter of a CSV file is what its header has most."""
+    delimiter, blocks = "\t", read_blocks(path)
+    for first_line, block in blocks:
+        text = decoded(path, first_line, block).replace("\r\n", "\n")
+        if first_line == 1 and kind == "csv":
+            delimiter = max(",;\t|", key=text.partition("\n")[0].count)
+        if '"' in text or "\r" in text:
+            yield from _quoted_batches(path, chain([(first_line, block)], blocks), delimiter)
+            return
+        lines = [(number, line) for number, line in enumerate(text.split("\n"), first_line) if line]
+        rows = [row for _, row in lines]
+        widths = [count + 1 for count in map(str.count, rows, repeat(delimiter))]
+        if rows:
+            yield _Records([number for number, _ in lines], widths, delimiter.join(rows).split(delimiter))
+
+
+def _quoted_batches(
+    path: PathLike, blocks: Iterator[tuple[int, bytes]], delimiter: str
+) -> Iterator[_Records]:
+    """Give records from a block on, one of which may go on in the next block."""
+    numbered = lines_of_blocks(path, blocks)
+    before, text = next(numbered)
+    lines = chain([text + "\n"], (line + "\n" for _, line in numbered))
+    reader, is_more = csv.reader(lines, delimiter=delimiter, strict=True), True
+    while is_more:
+        found, line, usual_limit = list[tuple[int, list[str]]](), 0, csv.field_size_limit(_LONGEST_CELL)
         try:
-            record = next(reader, None)
+            for _ in range(_ROWS_AT_ONCE):
+                line = before + reader.line_num
+                record = next(reader, None)
+                is_more = record is not None
+                if record is None:
+                    break
+                if record:
+                    found.append((line, record))
         except csv.Error as error:
             raise DataFileError(path, line, f"a broken record ({error})", "closed quotation marks") from None
         finally:
             csv.field_size_limit(usual_limit)
-        if record is None:
-            return
-        if record:
-            yield line, record
+        if found:
+            records = [record for _, record in found]
+            widths = [*map(len, records)]
+            yield _Records([line for line, _ in found], widths, [*chain.from_iterable(records)])
 
 
 def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
@@ -163,16 +259,34 @@ def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise ImportError("Parquet files need pyarrow: install labelweave[table].") from None
-    target = Path(path)
-    if not target.is_file() or not target.stat().st_size:
-        found = "an empty file" if target.is_file() else "a directory" if target.is_dir() else "no such file"
-        raise DataFileError(path, None, found, "a Parquet file")
+    require_file(path)
+    size = Path(path).stat().st_size
+    if not size:
+        raise DataFileError(path, None, "an empty file", "a Parquet file")
     try:
         with parquet.ParquetFile(path) as file:
-            first_row, size = 0, chunk_rows or max(1, file.metadata.num_rows)
-            for batch in file.iter_batches(batch_size=size):
-                yield RawTable(path, batch.to_pydict(), None, first_row)
+            first_row, n_rows, names = 0, file.metadata.num_rows, file.schema_arrow.names
+            if n_rows * len(names) > max(_MOST_REPEATED * size, _FEW_CELLS):
+                raise DataFileError(
+                    path, None, f"{n_rows} rows in {size} bytes", "rows that the file can hold"
+                )
+            _check_header(path, names)
+            for batch in file.iter_batches(batch_size=chunk_rows or max(1, n_rows)):
+                columns = dict(zip(names, map(_parquet_cells, batch.columns), strict=True))
+                yield RawTable(path, columns, None, first_row)
                 first_row += batch.num_rows
-    except (ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
+    except (ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
         raise DataFileError(path, None, f"a damaged Parquet file ({reason})", "a whole one") from None
+
+
+def _parquet_cells(column: Any) -> list[Any]:
+    """Give the cells of a column as Python's own objects."""
+    from pyarrow import types
+
+    is_number = types.is_integer(column.type) or types.is_floating(column.type)
+    if is_number and not column.null_count:
+        numbers: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return numbers
+    cells: list[Any] = column.to_pylist()
+    return cells

@@ -246,7 +246,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _cells(frame: Any, name: str) -> list[str]:
     """Give the cells of a column as strings, empty where missing."""
     column = frame[name]
-    return ["" if empty else str(cell) for cell, empty in zip(column, column.isna(), strict=True)]
+    cells = column.astype(object).mask(column.isna(), "").tolist()
+    return cells if set(map(type, cells)) == {str} else [*map(str, cells)]
 
 
 def _refuse_absent(frame: Any, names: Sequence[str]) -> None:

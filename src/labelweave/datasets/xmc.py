@@ -8,6 +8,7 @@ lines are parsed as one array of bytes or, with the same result or what is wrong
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -18,14 +19,17 @@ import scipy.sparse as sp
 
 from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_counts, row_of
 from labelweave.datasets.data_file import (
+    MOST_FEATURES,
+    MOST_LABELS,
     DataFileError,
     PathLike,
     decoded,
     read_blocks,
     refuse_open_end,
     replaced_file,
+    size_in_header,
 )
-from labelweave.datasets.labeled_data import LabeledData
+from labelweave.datasets.labeled_data import LabeledData, refuse_missing
 from labelweave.datasets.svmlight import indexed_value, whole_number
 from labelweave.labels import LabelMatrix
 
@@ -62,7 +66,7 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     blocks = read_blocks(path)
     _, block = next(blocks)
     first, _, body = block.partition(b"\n")
-    n_rows, *limits = _header(path, decoded(path, 1, first).strip())
+    n_rows, *limits = _header(path, decoded(path, 1, first))
     parts = [[np.empty(0, kind)] for kind in (np.int64, np.int32, dtype, np.int64, np.int32)]
     found, line = 0, 2
     for line, body in chain([(2, body)], blocks):  # noqa: B020 (the first body belongs to the first block)
@@ -84,10 +88,12 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
 
 
 def _header(path: PathLike, text: str) -> list[int]:
-    words = text.split()
+    words = text.split(None, 3)
     if len(words) != 3 or not all(word.isascii() and word.isdigit() for word in words):
         raise DataFileError(path, 1, f"{text[:40]!r}", "a header of three integers: rows features labels")
-    return [int(word) for word in words]
+    limits = {"rows": sys.maxsize, "features": MOST_FEATURES, "labels": MOST_LABELS}
+    sizes = zip(limits.items(), words, strict=True)
+    return [size_in_header(path, 1, what, word, most) for (what, most), word in sizes]
 
 
 def _split_after(block: bytes, n_lines: int) -> tuple[bytes, bytes]:
@@ -118,8 +124,7 @@ def write_xmc(data: LabeledData, path: PathLike) -> None:
     ValueError
         If a label is unobserved, which the format cannot say.
     """
-    if data.Y.has_missing:
-        raise ValueError("Y has unobserved labels, which this format cannot hold; write_mulan can.")
+    refuse_missing(data)
     X = sp.csr_array(data.X).astype(float)
     X.sum_duplicates()
     with replaced_file(path) as stream:

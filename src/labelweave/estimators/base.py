@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from labelweave.array_types import Array
-from labelweave.arrays import checked_csr
+from labelweave.array_types import Array, Floats
+from labelweave.arrays import checked_csr, unmasked
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.features import FeatureMatrix, FeatureScaling
-from labelweave.features.feature_matrix import LARGEST_FEATURE
+from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
 from labelweave.sklearn_compat import CallbackSupportMixin, _check_sample_weight
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
@@ -31,6 +31,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
 
     trace_: list[TraceRecord]
     scaling_: FeatureScaling | None
+    feature_means_: Floats | None = None
+    """What stands for missing features in predictions, shape (d,); None refuses them."""
+
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
 
@@ -49,13 +52,15 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
             X = checked_csr(X, "X")
         checked = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
+            self, unmasked(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
             ensure_all_finite=False, accept_large_sparse=True,
         )  # fmt: skip
-        features = FeatureMatrix(checked, getattr(self, "feature_names_in_", None), LARGEST_FEATURE)
         if reset:
             self.scaling_ = None
-        return self._scaled(features)
+            self.__dict__.pop("feature_means_", None)
+        elif self.feature_means_ is not None:
+            checked = filled(checked, self.feature_means_)
+        return self._scaled(FeatureMatrix(checked, getattr(self, "feature_names_in_", None), LARGEST_FEATURE))
 
     def _scaled(self, features: FeatureMatrix) -> FeatureMatrix:
         """Give features as the model takes them."""
@@ -65,7 +70,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         """Check weights of rows, 1 where none are given."""
         return np.asarray(
-            _check_sample_weight(sample_weight, features.data, dtype=np.float64, ensure_non_negative=True)
+            _check_sample_weight(
+                unmasked(sample_weight), features.data, dtype=np.float64, ensure_non_negative=True
+            )
         )
 
     def _open_journal(self, **data: Any) -> Journal:

@@ -17,7 +17,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import checked_csr
+from labelweave.arrays import checked_csr, unmasked
 from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
@@ -198,7 +198,7 @@ def has_many_labels(y: Any) -> bool:
     if not is_plain_array(y) and (is_frame(y) or tag_rows(y) is not None):
         return True
     try:
-        y = np.asarray(y)
+        y = np.asarray(unmasked(y))
     except ValueError:  # rows of different lengths, which reading labels refuses
         return True
     return y.ndim == 2 and not _is_column_of_classes(y)
@@ -289,7 +289,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     taxonomy: the classes are its leaves that y names, or that lie under an inner node that y names.
     Raises ValueError if y has less than two classes, or names what is no node; the row is given.
     """
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
     missing = _without_class(y)
     known = y[~missing]
     if len(known) == 0:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arrays import checked_csr
+from labelweave.arrays import checked_csr, unmasked
 
 LARGEST_FEATURE = 1e100
 """The largest size of a feature; squares of sums of products of two stay in double precision."""
@@ -105,6 +105,34 @@ class FeatureMatrix:
         return np.asarray(self.data @ weights)
 
 
+def column_means(X: Any) -> npt.NDArray[np.float64]:
+    """Average the numbers of every column that are not missing, shape (d,); 0 where all are.
+
+    X (n, d): dense or CSR, NaN where missing; what CSR does not store is 0.
+    """
+    is_missing = np.isnan(X.data) if sp.issparse(X) else np.isnan(X)
+    if not sp.issparse(X):
+        counts, sums = (~is_missing).sum(axis=0), np.where(is_missing, 0.0, X).sum(axis=0)
+    else:
+        columns = X.indices[is_missing]
+        counts = X.shape[0] - np.bincount(columns, minlength=X.shape[1])
+        sums = np.bincount(X.indices, np.where(is_missing, 0.0, X.data), X.shape[1])
+    return np.asarray(sums / np.maximum(counts, 1))
+
+
+def filled(X: Any, means: npt.NDArray[np.float64]) -> Any:
+    """Put the means of columns where numbers are missing.
+
+    X (n, d): dense or CSR, NaN where missing.  Shapes: means (d,).
+    """
+    if not sp.issparse(X):
+        return np.where(np.isnan(X), means.astype(X.dtype), X)
+    whole = sp.csr_array(X, copy=True)
+    is_missing = np.isnan(whole.data)
+    whole.data[is_missing] = means[whole.indices[is_missing]]
+    return whole
+
+
 def _as_csr(X: Any) -> sp.csr_array:
     csr = checked_csr(X, "X")
     if csr.dtype not in (np.float32, np.float64):
@@ -116,7 +144,7 @@ def _as_csr(X: Any) -> sp.csr_array:
 
 
 def _as_table(X: Any) -> npt.NDArray[Any]:
-    table = np.asarray(X)
+    table = np.asarray(unmasked(X))
     if table.dtype not in (np.float32, np.float64):
         try:
             table = table.astype(np.float64)

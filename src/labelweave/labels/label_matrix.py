@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.arrays import checked_csr
+from labelweave.arrays import checked_csr, unmasked
 from labelweave.frames import column_labels, frame_values, is_frame
 from labelweave.labels.tags import read_tags, tag_rows
 
@@ -65,7 +65,7 @@ class LabelMatrix:
         Parameters
         ----------
         Y : LabelMatrix, DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
-            Entries 0/1 or -1/1; NaN (dense input and frames) means unobserved.
+            Entries 0/1 or -1/1; NaN (dense input and frames) and what is masked is unobserved.
             In a sparse matrix what is not stored is negative.  Frames may be of pandas, polars or pyarrow.
             Lists, tuples or sets of tags, in a list or a column: a label a tag, sorted; None is a row of
             which nothing is known.
@@ -87,7 +87,7 @@ class LabelMatrix:
         if sp.issparse(Y):
             return cls(_checked_sparse(Y), None, names)
         if is_plain_array(Y):
-            return cls._from_dense(_checked_table(Y), names)
+            return cls._from_dense(_checked_table(unmasked(Y)), names)
         rows = tag_rows(Y)
         if rows is not None:
             return cls(*read_tags(rows, names))

@@ -114,7 +114,7 @@ def _refuse_other_values(values: Array, codes: Codes, classes: list[Any], taxono
 def read_values(values: Any, given: str) -> Array:
     """Read one value a row as an array of objects, None where it was not observed."""
     # a list with text and NaN would become text in which NaN is "nan"
-    array = np.asarray(values, dtype=None if hasattr(values, "dtype") else object)
+    array = np.asanyarray(values, dtype=None if hasattr(values, "dtype") else object)
     if array.ndim != 1:
         raise ValueError(f"{given} has shape {array.shape}; give one class a row, as a vector.")
     read = np.empty(len(array), object)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import checked_csr, ratios
+from labelweave.arrays import checked_csr, ratios, unmasked
 from labelweave.frames import is_frame
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
@@ -117,7 +117,7 @@ def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> floa
 def _read_label_probabilities(probabilities: Any, targets: LabelMatrix) -> Array:
     if sp.issparse(probabilities):
         raise ValueError("The probabilities are a sparse matrix; give them dense, one column a label.")
-    values = np.asarray(probabilities)
+    values = np.asarray(unmasked(probabilities))
     for rows in row_blocks(values) if values.ndim == 2 and values.dtype.kind in "fiub" else ():
         inside = (values[rows] >= 0) & (values[rows] <= 1)  # NaN is not
         if not inside.all():

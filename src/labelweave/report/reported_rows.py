@@ -16,6 +16,7 @@ from labelweave.decisions.label_scores import rows_of, score_blocks
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 from labelweave.facts.model_facts import feature_names
+from labelweave.features.feature_matrix import filled
 from labelweave.frames import as_pandas
 from labelweave.labels import LabelMatrix
 
@@ -83,6 +84,8 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
         features, own = model.vectorizer_.transform(X), np.asarray(model.feature_names_)
         return ReportedRows(classifier, features, names, own, as_pandas(X), model.vectorizer_)
     features = checked_csr(X, "X") if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
+    means = getattr(innermost(classifier), "feature_means_", None)
+    features = features if means is None or hasattr(X, "columns") else filled(features, means)
     columns = getattr(classifier, "feature_names_in_", feature_names(innermost(classifier)))
     columns = None if columns is None else np.asarray(columns, dtype=np.str_)
     return ReportedRows(classifier, features, names, columns)
