@@ -17,13 +17,10 @@ def _expected_to_fail(estimator):
 
 @parametrize_with_checks(
     [
-        PLST(),
         PLST(regularization=1.0, center=False),
-        CPLST(),
         CPLST(rank=2, regularization=1.0),
         WSABIE(rank=5, n_epochs=30),
         WSABIE(rank=3, n_epochs=30, schedule="constant", fit_intercept=False),
-        BinaryRelevance(),
         BinaryRelevance("logistic"),
         BinaryRelevance("squared_hinge"),
     ],

@@ -21,7 +21,6 @@ def _expected_to_fail(estimator):
     [
         TunedThresholdClassifier(LogisticRegression()),
         TunedThresholdClassifier(BinaryRelevance(), "macro_f1", scope="global", cv=2),
-        CalibratedLabelClassifier(BinaryRelevance()),
         CalibratedLabelClassifier(BinaryRelevance(), "sigmoid"),
         ConformalLabelClassifier(
             LogisticRegression(), level=0.5, guarantee="expectation", validation_fraction=0.5

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of an estimator."""
+"""scikit-learn's own checks of estimators at other parameters than the defaults."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -50,10 +50,8 @@ def _expected_to_fail(estimator):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        MaxMarginClassifier(),
         MaxMarginClassifier(kernel="rbf", gamma=0.1),
         MaxMarginClassifier(kernel="precomputed"),
-        KernelLogisticClassifier(max_learning_iter=2),
         KernelLogisticClassifier(hyperparameters="fixed"),
         KernelLogisticClassifier(kernel="precomputed", hyperparameters="fixed"),
         LowRankClassifier(tol=1e-14, max_iter=3000),

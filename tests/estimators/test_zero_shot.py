@@ -15,10 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, ZeroShotClassifier, load
 from labelweave.estimators.zero_shot.held_out_classes import (
     ClassFold,
+    EveryClass,
+    best_penalty,
     best_temperature,
     class_folds,
     row_classes,
 )
+from labelweave.metrics import harmonic_mean_accuracy
 
 N_SEEN, N_UNSEEN, N_ATTRIBUTES = 16, 5, 12
 
@@ -261,6 +264,81 @@ def test_evidence_against_the_truth_gets_temperature_zero():
     assert loss == pytest.approx(np.log(2))
 
 
+def every_class(world):
+    """Give rows and classes of all animals, and a frame of all signatures."""
+    X, classes, signatures, X_test, truth = world
+    names = np.array([f"animal_{k:02d}" for k in range(N_SEEN + N_UNSEEN)])
+    frame = pd.DataFrame(signatures, index=names).add_prefix("has_")
+    return X, names[classes], frame, X_test, names[truth]
+
+
+def test_classes_stand_for_their_attributes(world):
+    X, y, frame, X_test, _ = every_class(world)
+    options = {"temperature": 1.0, "seen_penalty": 0.5}
+    model = ZeroShotClassifier(Ridge(10.0), frame, **options).fit(X, y)
+    table = ZeroShotClassifier(Ridge(10.0), frame, **options).fit(X, frame.loc[y], groups=y)
+    np.testing.assert_array_equal(model.predict_log_proba(X_test), table.predict_log_proba(X_test))
+    assert list(model.classes_[model.seen_]) == sorted(set(y))
+    assert list(model.predict_attributes(X_test).columns) == list(frame.columns)
+    free = ZeroShotClassifier(Ridge(10.0), frame, temperature=1.0, seen_penalty=0.0).fit(X, y)
+    lowered = free.scorer_.scores(X_test) - model.scorer_.scores(X_test)
+    np.testing.assert_allclose(lowered, np.tile(0.5 * model.seen_, (len(X_test), 1)), atol=1e-9)
+
+
+def test_seen_and_unseen_classes_are_told_apart_together(world):
+    """Without a penalty a model prefers the classes it has seen; that of held-out rows helps."""
+    X, y, frame, X_test, truth = every_class(world)
+    rng = np.random.default_rng(0)
+    kept = rng.random(len(X)) < 0.7
+    mixed_X, mixed_y = np.vstack([X[~kept], X_test]), np.concatenate([y[~kept], truth])
+
+    def measure(**options):
+        model = ZeroShotClassifier(Ridge(10.0), frame, **options).fit(X[kept], y[kept])
+        return harmonic_mean_accuracy(mixed_y, model.predict(mixed_X), model.classes_[model.seen_]), model
+
+    (without, _), (found, model) = measure(seen_penalty=0.0), measure()
+    assert model.seen_penalty_ > 0
+    assert found > without + 0.02
+
+
+def test_the_penalty_is_the_best_of_all_penalties():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(200, 6)) + 1.5 * (np.arange(6) < 3)
+    truth = np.where(rng.random(200) < 0.5, scores.argmax(axis=1), rng.integers(0, 6, 200))
+    fold = EveryClass(np.arange(200), np.zeros((6, 0)), truth, np.arange(6) < 3)
+    found = best_penalty([scores], [fold])
+
+    def harmonic(penalty):
+        predicted = (scores - penalty * fold.is_seen).argmax(axis=1)
+        return harmonic_mean_accuracy(truth, predicted, [0, 1, 2])
+
+    assert harmonic(found) >= max(harmonic(penalty) for penalty in np.linspace(-5, 5, 2001)) - 1e-12
+
+
+def test_numbers_of_rows_and_of_signatures_are_not_mixed_up(world, fitted):
+    """Groups number the training classes, unnamed signatures the others: none of these is seen."""
+    assert not fitted.seen_.any()
+
+
+def test_a_saved_model_keeps_the_penalty(world, tmp_path):
+    X, y, frame, X_test, _ = every_class(world)
+    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), frame, seen_penalty=0.7).fit(X, y)
+    model.save(tmp_path / "animals.lw")
+    again = load(tmp_path / "animals.lw")
+    np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
+    np.testing.assert_array_equal(again.seen_, model.seen_)
+    np.testing.assert_allclose(again.class_prior, 1 / len(frame))
+
+
+def test_without_signatures_classes_are_their_own_attributes(world):
+    X, y, *_ = every_class(world)
+    model = ZeroShotClassifier().fit(X, y)
+    assert model.score(X, y) > 0.8  # chance is 0.06
+    assert model.seen_.all()
+    assert model.seen_penalty_ == 0.0
+    assert np.isfinite(model.held_out_log_loss_)
+
+
 def test_rows_of_one_class_share_a_number():
     labels = LabelMatrix.from_any([[1, 0], [0, 1], [1, 0]])
     assert row_classes(labels, None)[0] == row_classes(labels, None)[2]
@@ -274,7 +352,8 @@ MISTAKES = {
     "negative prior": ({"class_prior": [1, 1, -1, 1, 1]}, {}, "class_prior of class 2 is -1.0"),
     "no prior": ({"class_prior": [0] * 5}, {}, "0 for every class"),
     "groups too short": ({}, {"groups": [1, 2, 3]}, "give one class a row"),
-    "one class a row": ({}, {"y": [0, 1, 2] * (N_SEEN * 4)}, "give a table of attributes"),
+    "class without a signature": ({}, {"y": [0, 1, 7] * (N_SEEN * 4)}, "class 7 of y has no signature"),
+    "row without a class": ({}, {"y": [0, None, 1] * (N_SEEN * 4)}, "row 1 names no class"),
     "too many parts": ({"cv": 20}, {}, "too few to leave out 20 parts"),
     "nothing to couple": ({"couple_attributes": True}, {}, "0 parameters named label_covariance"),
     "rows disagree": ({}, {"X": np.zeros((3, 2))}, "X has 3 rows but y has 192"),

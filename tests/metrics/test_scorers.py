@@ -4,10 +4,20 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    KFold,
+    cross_val_predict,
+    cross_validate,
+    learning_curve,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -28,7 +38,7 @@ PARAMETERS = {
     "precision_at_k": {"k": 2},
     "ndcg_at_k": {"k": 2},
 }
-OF_CLASSES = {"mean_reciprocal_rank", "neg_taxonomic_loss", "parent_accuracy"}
+OF_CLASSES = {"harmonic_mean_accuracy", "mean_reciprocal_rank", "neg_taxonomic_loss", "parent_accuracy"}
 OF_PROBABILITIES = {"neg_log_loss", "neg_expected_calibration_error"}
 OF_LABELS = sorted(set(metrics.get_scorer_names()) - OF_CLASSES)
 TREE = Taxonomy([("all", "a"), ("all", "pair"), ("pair", "b"), ("pair", "c")])
@@ -116,6 +126,41 @@ def test_a_search_with_missing_labels_finds_what_the_loop_by_hand_finds(form, es
     assert search.score(X, form(Y)) == metrics.f1_score(Y, search.predict(X))
 
 
+@pytest.mark.parametrize("search", [HalvingGridSearchCV, HalvingRandomSearchCV])
+@pytest.mark.parametrize(
+    "form", [LabelMatrix.from_any, pd.DataFrame, np.asarray], ids=["labels", "frame", "array"]
+)
+def test_halving_searches_take_missing_labels(search, form, tables):
+    X, Y = tables
+    options = {"cv": IterativeStratifiedKFold(2), "min_resources": 30, "random_state": 0}
+    scoring = metrics.get_scorer("micro_f1")
+    found = search(
+        LowRankClassifier(), {"rank": [1, 2, 4]}, scoring=scoring, error_score="raise", **options
+    ).fit(X, form(Y))
+    assert found.n_resources_[-1] > found.n_resources_[0] == 30
+    assert found.score(X, form(Y)) == metrics.f1_score(Y, found.predict(X))
+
+
+def test_halving_searches_take_rows_without_a_class(tables):
+    X, _ = tables
+    y = np.array(["a", "b", "c"], object)[np.argmax(X[:, :3], axis=1)]
+    y[::7] = None
+    search = HalvingGridSearchCV(
+        KernelLogisticClassifier("linear", hyperparameters="fixed"), {"scale": [0.1, 1.0]},
+        scoring=metrics.get_scorer("neg_log_loss"), cv=IterativeStratifiedKFold(3), min_resources=40,
+        error_score="raise",
+    ).fit(X, y)  # fmt: skip
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_predictions_and_learning_curves_take_missing_labels(tables):
+    X, Y = pd.DataFrame(tables[0]).add_prefix("x"), pd.DataFrame(tables[1], columns=list("vwxyz"))
+    cv, scoring = IterativeStratifiedKFold(2), metrics.get_scorer("macro_f1")
+    assert cross_val_predict(LowRankClassifier(), X, Y, cv=cv).shape == Y.shape
+    scores = learning_curve(LowRankClassifier(), X, Y, cv=cv, scoring=scoring, error_score="raise")[2]
+    assert np.isfinite(scores).all()
+
+
 def test_several_metrics_are_cross_validated_at_once_and_share_responses(tables, monkeypatch):
     X, Y = tables
     asked = []
@@ -183,6 +228,10 @@ def test_classes_with_and_without_a_taxonomy(tables):
         "neg_log_loss": -metrics.log_loss(y, probabilities, model.classes_),
     }.items():
         assert metrics.get_scorer(name)(model, X, y) == value
+    seen = ["a", "b"]
+    assert metrics.get_scorer("harmonic_mean_accuracy", seen_classes=seen)(
+        model, X, y
+    ) == metrics.harmonic_mean_accuracy(y, predicted, seen)
     for name, value in {
         "neg_taxonomic_loss": -metrics.taxonomic_loss(y, predicted, TREE),
         "parent_accuracy": metrics.parent_accuracy(y, predicted, TREE),

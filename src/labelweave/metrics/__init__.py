@@ -2,6 +2,7 @@
 
 from labelweave.metrics.class_metrics import (
     error_reject_curve,
+    harmonic_mean_accuracy,
     mean_reciprocal_rank,
     parent_accuracy,
     taxonomic_loss,
@@ -34,6 +35,7 @@ __all__ = [
     "get_scorer",
     "get_scorer_names",
     "hamming_loss",
+    "harmonic_mean_accuracy",
     "label_ranking_average_precision",
     "log_loss",
     "mean_reciprocal_rank",

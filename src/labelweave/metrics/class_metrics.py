@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import hmean
 
 from labelweave.array_types import Array, Floats
 from labelweave.labels import Taxonomy
@@ -89,6 +90,50 @@ def error_reject_curve(
     # sums from the certain end, so that where no row is wrong the error is exactly 0
     kept, kept_errors = np.cumsum(weight[::-1])[::-1], np.cumsum(errors[::-1])[::-1]
     return np.maximum(0.0, 1.0 - kept / kept[0]), kept_errors / kept
+
+
+def harmonic_mean_accuracy(y_true: Any, y_pred: Any, seen_classes: Any) -> float:
+    """Compute the harmonic mean of the accuracies on seen and on unseen classes, told apart together.
+
+    The measure of generalised zero-shot classification (Xian, Lampert, Schiele and Akata 2018): each accuracy
+    is the mean over its classes of the share of their rows that are right, among all classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The classes, None or NaN where not observed; such rows are left out.
+    y_pred : array-like of shape (n,)
+        The predicted classes.
+    seen_classes : array-like
+        The classes that training rows had.
+
+    Returns
+    -------
+    float
+        The mean, from 0 to 1 (best); NaN if no row is of a seen class, or none of an unseen one.
+
+    Raises
+    ------
+    ValueError
+        If the lengths disagree, a prediction is missing or nothing was observed.
+
+    Examples
+    --------
+    >>> from labelweave.metrics import harmonic_mean_accuracy
+    >>> truth, predicted = ["cat", "cat", "dog", "yak"], ["cat", "dog", "dog", "yak"]
+    >>> round(harmonic_mean_accuracy(truth, predicted, seen_classes=["cat", "dog"]), 3)
+    0.857
+    """
+    truths = read_values(y_true, "y_true")
+    predictions = read_predicted(y_pred, len(truths))
+    known = observed_rows(truths != None, np.ones(len(truths)))  # noqa: E711
+    names, codes = np.unique([as_text(value) for value in truths[known]], return_inverse=True)
+    predicted = np.array([as_text(value) for value in predictions[known]])
+    shares = np.bincount(codes, names[codes] == predicted) / np.bincount(codes)
+    seen = np.isin(names, [str(as_text(value)) for value in np.asarray(seen_classes).tolist()])
+    if seen.all() or not seen.any():
+        return float("nan")
+    return float(hmean([shares[seen].mean(), shares[~seen].mean()]))
 
 
 def taxonomic_loss(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any = None) -> float:

@@ -11,7 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.class_metrics import mean_reciprocal_rank, parent_accuracy, taxonomic_loss
+from labelweave.metrics.class_metrics import (
+    harmonic_mean_accuracy,
+    mean_reciprocal_rank,
+    parent_accuracy,
+    taxonomic_loss,
+)
 from labelweave.metrics.known_labels import tags_of_model, truth_for
 from labelweave.metrics.label_sets import (
     f1_score,
@@ -33,7 +38,7 @@ from labelweave.sklearn_compat import _BaseScorer
 
 _LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
 _METRICS: list[tuple[Any, list[Callable[..., Any]]]] = [
-    (_LABELS, [subset_accuracy, hamming_loss, taxonomic_loss, parent_accuracy]),
+    (_LABELS, [subset_accuracy, hamming_loss, taxonomic_loss, parent_accuracy, harmonic_mean_accuracy]),
     (_SCORES, [average_auc, ranking_loss, coverage_error, label_ranking_average_precision]),
     (_SCORES, [precision_at_k, ndcg_at_k, propensity_scored_precision_at_k]),
     (_PROBABILITIES, [log_loss, expected_calibration_error, mean_reciprocal_rank]),
@@ -88,7 +93,7 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
         One of :func:`get_scorer_names`; "precision_at_3" is "precision_at_k" with k=3.  A loss begins with
         "neg_" and is negated.
     **settings : object
-        Parameters of the metric, such as k, propensity, taxonomy or zero_division.
+        Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.
 
     Returns
     -------
@@ -104,8 +109,9 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
     -----
     Label sets are those of ``predict``.  Rankings are by ``decision_function``, or for want of it by
     ``predict_proba``, which metrics of probabilities need.  A label that a fold holds out without an observed
-    entry is left out there.  scikit-learn's own splitters by class, the default of ``cv``, refuse missing
-    labels; give ``KFold()`` or one of :mod:`labelweave.splits`.
+    entry is left out there.  scikit-learn's own splitters by class, the default of ``cv`` and any number of
+    folds, refuse missing labels; give ``KFold()`` or one of :mod:`labelweave.splits`.  Halving searches also
+    look for classes in y to find how few rows to begin with; give them ``min_resources`` as a number.
 
     Examples
     --------

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
@@ -30,10 +31,22 @@ from labelweave.arrays import check_sparse
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import keep_parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
-from labelweave.estimators.targets import TargetForm, read_targets
-from labelweave.estimators.zero_shot.held_out_classes import best_temperature, class_folds, row_classes
-from labelweave.estimators.zero_shot.signature_table import read_class_prior, read_signatures
-from labelweave.labels import LabelCovariance
+from labelweave.estimators.targets import TargetForm, has_many_labels, read_targets
+from labelweave.estimators.zero_shot.held_out_classes import (
+    ClassFold,
+    best_penalty,
+    best_temperature,
+    class_folds,
+    row_classes,
+    row_folds,
+)
+from labelweave.estimators.zero_shot.signature_table import (
+    attributes_of_classes,
+    class_names,
+    read_class_prior,
+    read_signatures,
+)
+from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import (
     HasMethods,
@@ -79,9 +92,10 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
     estimator : estimator or None, default=None
         Scores attributes with ``decision_function``, or ``predict`` of a regressor; None is
         :class:`MaxMarginClassifier`.
-    signatures : array-like, DataFrame, sparse matrix or LabelMatrix of shape (classes, L)
-        The attributes of every class to tell apart, 0/1 or -1/1, NaN where unknown.  A
-        frame's index names the classes; its columns are put in the order of the attributes.
+    signatures : array-like, DataFrame, sparse matrix or LabelMatrix of shape (classes, L), default=None
+        The attributes of every class to tell apart, seen in training or not, 0/1 or -1/1, NaN where unknown.
+        A frame's index names the classes; its columns are put in the order of the attributes.  None, for y of
+        classes only: every class is an attribute of its own, and none is unseen.
     class_prior : array-like of shape (classes,) or None, default=None
         Non-negative weights p(c) of the classes, scaled to sum to 1; None for equal ones.
     temperature : "held_out" or float, default="held_out"
@@ -89,6 +103,11 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
     couple_attributes : bool, default=False
         Whether the estimator's ``label_covariance`` is set to that of the signatures,
         ``sum_c p(c) y_c y_c^T`` (Hariharan et al. 2012, section 7.2.1).
+    seen_penalty : "held_out" or float, default="held_out"
+        What is taken off the log posterior of classes that training rows have, which a model prefers to
+        unseen ones (Chao, Changpinyo, Gong and Sha 2016).  "held_out" takes that of the greatest harmonic
+        mean of the accuracies on seen and unseen classes, on rows left out of the fits; 0 where all classes
+        to tell apart are seen, or none is.
     cv : int, default=4
         Parts into which the training classes are split to be left out in turn.
     random_state : int, default=0
@@ -107,6 +126,16 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         if the temperature was given.  Choose estimators and their parameters by it.
     mean_scores_ : ndarray of shape (L,)
         The mean scores m of the training rows.
+    seen_ : ndarray of bool, shape (classes,)
+        Which of the classes are known to have training rows, by name.
+    seen_penalty_ : float
+        What was taken off their log posterior.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit and their names, if the estimator tells.
+
+    See Also
+    --------
+    labelweave.metrics.harmonic_mean_accuracy : The measure of seen and unseen classes together.
 
     Examples
     --------
@@ -129,28 +158,47 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         "class_prior": ["array-like", None],
         "temperature": [StrOptions({"held_out"}), Interval(Real, 0, None, closed="left")],
         "couple_attributes": ["boolean"],
+        "seen_penalty": [StrOptions({"held_out"}), Interval(Real, None, None, closed="neither")],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
     def __init__(
         self, estimator=None, signatures=None, *, class_prior=None, temperature="held_out",
-        couple_attributes=False, cv=4, random_state=0,
+        couple_attributes=False, seen_penalty="held_out", cv=4, random_state=0,
     ):  # fmt: skip
         keep_parameters(self, locals())
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner: Any = self.estimator or MaxMarginClassifier()  # type: ignore[no-untyped-call]
+        tags.input_tags.sparse = get_tags(inner).input_tags.sparse
+        return tags
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features seen in fit."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the features seen in fit."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, groups: Any = None) -> ZeroShotClassifier:
-        """Fit the estimator of attributes and choose the temperature.
+        """Fit the estimator of attributes; choose the temperature, and the penalty of seen classes.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows.
-        y : array-like of shape (n, L), sparse matrix, DataFrame or LabelMatrix
-            Their attributes, 0/1 or -1/1, NaN where unobserved.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Their attributes, 0/1 or -1/1, NaN where unobserved; or their classes, whose attributes are looked
+            up in the signatures.
         groups : array-like of shape (n,) or None, default=None
-            The class of every row; by default rows with the same attributes are one class.
+            The class of every row, for y of attributes, named as in the index of a frame of signatures; by
+            default rows with the same attributes are one class.
 
         Returns
         -------
@@ -163,36 +211,57 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
             If signatures, attributes and classes do not fit together.
         """
         check_sparse(X, "X")
+        (X,), signatures, names = indexable(X), self.signatures, None
+        if not has_many_labels(y):
+            y, signatures, names, groups = attributes_of_classes(signatures, y)
         labels, self._form = read_targets(y)
-        if self._form.kind != "labels":
-            raise ValueError("y has one class a row; give a table of attributes, and the classes as groups.")
-        signs, self.classes_ = read_signatures(self.signatures, labels)
+        if _num_samples(X) != len(labels):
+            raise ValueError(f"X has {_num_samples(X)} rows but y has {len(labels)}; they must agree.")
+        signs = read_signatures(signatures, labels)
+        self.classes_ = class_names(signatures) if names is None else names
         prior = read_class_prior(self.class_prior, self.classes_)
+        is_named = groups is not None and (names is not None or hasattr(signatures, "columns"))
+        self.seen_ = np.isin(self.classes_.astype(str), np.asarray(groups, str) if is_named else [])
         y = y if hasattr(y, "shape") else np.asarray(y)
-        if self.temperature == "held_out":
-            temperature, self.held_out_log_loss_ = self._choose_temperature(X, y, labels, groups)
-        else:
-            temperature, self.held_out_log_loss_ = float(self.temperature), np.nan
+        temperature = self._choose_on_held_out(X, y, labels, groups)
         estimator, mean = self._fit_scorer(X, y, signs, prior)
         with np.errstate(divide="ignore"):
-            self.scorer_ = SignatureScorer(np.log(prior), estimator, mean, signs, temperature)
+            offsets = np.log(prior) - self.seen_penalty_ * self.seen_
+        self.scorer_ = SignatureScorer(offsets, estimator, mean, signs, temperature)
         return self
 
-    def _choose_temperature(self, X: Any, y: Any, labels: Any, groups: Any) -> tuple[float, float]:
-        """Leave classes out in turn and score their rows against their own signatures."""
-        codes = row_classes(labels, groups)
-        if _num_samples(X) != len(codes):
-            raise ValueError(f"X has {_num_samples(X)} rows but y has {len(codes)}; they must agree.")
-        evidence, folds = [], list(class_folds(labels, codes, self.cv, self.random_state))
+    def _choose_on_held_out(self, X: Any, y: Any, labels: Any, groups: Any) -> float:
+        """Choose temperature and penalty, where they are to be chosen; give the temperature."""
+        is_mixed = bool(self.seen_.any() and not self.seen_.all())
+        with_seen = is_mixed and self.seen_penalty == "held_out"
+        self.seen_penalty_ = 0.0 if self.seen_penalty == "held_out" else float(self.seen_penalty)
+        self.held_out_log_loss_ = np.nan
+        if self.temperature != "held_out" and not with_seen:
+            return float(self.temperature)
+        folds, evidence, of_every = self._folds(labels, groups, with_seen=with_seen), [], []
         for fold in folds:
-            parts = (
-                _safe_indexing(X, fold.training),
-                y.iloc[fold.training] if hasattr(y, "iloc") else y[fold.training],
-            )
-            estimator, mean = self._fit_scorer(*parts, fold.signs, fold.prior)
-            scores = _scores(estimator, _safe_indexing(X, fold.held_out))
-            evidence.append((scores - mean) @ fold.signs.T)
-        return best_temperature(evidence, folds)
+            training = _rows(X, fold.training), _rows(y, fold.training)
+            estimator, mean = self._fit_scorer(*training, fold.signs, fold.prior)
+            rows = fold.held_out if fold.every is None else fold.every.rows
+            scores = _scores(estimator, _rows(X, rows)) - mean
+            evidence.append(scores[np.isin(rows, fold.held_out)] @ fold.signs.T)
+            if fold.every is not None:
+                of_every.append(scores @ fold.every.signs.T)
+        temperature = self.temperature
+        if temperature == "held_out":
+            temperature, self.held_out_log_loss_ = best_temperature(evidence, folds)
+        if with_seen:
+            tables = [temperature * table for table in of_every]
+            self.seen_penalty_ = best_penalty(tables, [fold.every for fold in folds if fold.every])
+        return float(temperature)
+
+    def _folds(self, labels: Any, groups: Any, *, with_seen: bool) -> list[ClassFold]:
+        """Leave classes out in turn; rows, where every class is an attribute of its own."""
+        if self.signatures is None:
+            codes, signs = np.unique(groups, return_inverse=True)[1], 2 * np.eye(labels.n_labels) - 1
+            return list(row_folds(signs, codes, self.cv, self.random_state))
+        codes = row_classes(labels, groups)
+        return list(class_folds(labels, codes, self.cv, self.random_state, with_seen=with_seen))
 
     def _fit_scorer(self, X: Any, y: Any, signs: Array, prior: Array) -> tuple[Any, Array]:
         """Fit a copy of the estimator; give it with its mean scores on the same rows."""
@@ -243,7 +312,8 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         ndarray of shape (n,)
             Classes.
         """
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def expected_attributes(self, X: Any) -> Array:
         """Average the signatures over the posterior of every row.
@@ -279,10 +349,11 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
         form, attributes = self._form.to_state(), self._form.classes
-        settings = ("temperature", "couple_attributes", "cv", "random_state")
+        settings = ("temperature", "couple_attributes", "seen_penalty", "cv", "random_state")
+        fitted = ("held_out_log_loss_", "scorer_", "seen_", "seen_penalty_")
         return {
             "settings": {name: getattr(self, name) for name in settings},
-            "fitted": {"held_out_log_loss_": self.held_out_log_loss_, "scorer_": self.scorer_},
+            "fitted": {name: getattr(self, name) for name in fitted},
             "form": form,
             "names": {"classes": _storable_names(self.classes_), "attributes": _storable_names(attributes)},
         }
@@ -293,12 +364,20 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         fitted = state["fitted"]
         parts = ("_log_prior", "estimator_", "mean_scores_", "_signs", "temperature_")  # of earlier files
         scorer = fitted["scorer_"] if "scorer_" in fitted else SignatureScorer(*(fitted[n] for n in parts))
-        prior = np.exp(scorer.intercept_)
+        seen = fitted.get("seen_", np.zeros(len(scorer.intercept_), bool))
+        penalty = fitted.get("seen_penalty_", 0.0)
+        prior = np.exp(scorer.intercept_ + penalty * seen)
         model = cls(clone(scorer.estimator_), scorer.signs, class_prior=prior, **state["settings"])
         model.scorer_, model.held_out_log_loss_ = scorer, fitted["held_out_log_loss_"]
+        model.seen_, model.seen_penalty_ = seen, penalty
         model.classes_ = _names_again(state["names"]["classes"])
         model._form = TargetForm.from_state(state["form"], _names_again(state["names"]["attributes"]))
         return model
+
+
+def _rows(table: Any, rows: Array) -> Any:
+    """Take rows of a table of any kind."""
+    return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
 def _scores(estimator: Any, X: Any) -> Array:

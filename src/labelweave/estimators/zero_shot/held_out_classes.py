@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
+from sklearn.model_selection import KFold
 
 from labelweave.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix
@@ -24,6 +25,7 @@ class ClassFold:
     signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown.
     prior (classes,): their shares of the rows left out.
     truth (rows left out,): the class of every row left out, as a row of ``signs``.
+    every: all classes together, where rows of the other classes are left out too.
     """
 
     training: Array
@@ -31,6 +33,23 @@ class ClassFold:
     signs: Array
     prior: Array
     truth: Array
+    every: EveryClass | None = None
+
+
+@dataclass(frozen=True)
+class EveryClass:
+    """The rows left out of a fold, whatever their class, and all classes they may be of.
+
+    rows: those left out.
+    signs (C, L): the attributes of all classes.
+    truth (rows,): the class of every one of them.
+    is_seen (C,): which classes were not left out.
+    """
+
+    rows: Array
+    signs: Array
+    truth: Array
+    is_seen: Array
 
 
 def row_classes(labels: LabelMatrix, groups: Any) -> PerRow:
@@ -48,9 +67,20 @@ def row_classes(labels: LabelMatrix, groups: Any) -> PerRow:
     return np.unique(classes, return_inverse=True)[1]
 
 
-def class_folds(labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
+def row_folds(signs: Array, codes: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
+    """Leave rows out in turn, where no class is unseen; codes (n,): their classes, as rows of the signs."""
+    prior = np.full(len(signs), 1 / len(signs))
+    splitter = KFold(min(n_folds, len(codes)), shuffle=True, random_state=seed)
+    for training, held_out in splitter.split(codes):
+        yield ClassFold(training, held_out, signs, prior, codes[held_out])
+
+
+def class_folds(
+    labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int, *, with_seen: bool = False
+) -> Iterator[ClassFold]:
     """Split the classes at random and leave each part out in turn; signatures are the majority of its rows.
 
+    with_seen: whether to leave out a part of the rows of the other classes too.
     Raises ValueError if there are not two classes a part.
     """
     n_classes = int(codes.max(initial=-1)) + 1
@@ -61,16 +91,24 @@ def class_folds(labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int) -> 
         )
     totals = np.zeros((n_classes, labels.n_labels))
     np.add.at(totals, codes, labels.to_signs())
-    for held in np.array_split(np.random.default_rng(seed).permutation(n_classes), n_folds):
+    generator = np.random.default_rng(seed)
+    for held in np.array_split(generator.permutation(n_classes), n_folds):
         kept = np.sort(held)
         out = np.isin(codes, kept)
         counts = np.bincount(codes[out], minlength=n_classes)[kept]
+        training, every = np.flatnonzero(~out), None
+        if with_seen:
+            training = np.sort(generator.permutation(training)[len(training) // n_folds :])
+            rows = np.setdiff1d(np.arange(len(codes)), training)
+            is_seen = ~np.isin(np.arange(n_classes), kept)
+            every = EveryClass(rows, np.sign(totals), codes[rows], is_seen)
         yield ClassFold(
-            training=np.flatnonzero(~out),
+            training=training,
             held_out=np.flatnonzero(out),
             signs=np.sign(totals[kept]),
             prior=counts / counts.sum(),
             truth=np.searchsorted(kept, codes[out]),
+            every=every,
         )
 
 
@@ -95,3 +133,32 @@ def best_temperature(evidence: list[Array], folds: list[ClassFold]) -> tuple[flo
     )
     best = float(np.exp(found.x)) / spread
     return (best, float(found.fun)) if found.fun < loss(0.0) else (0.0, loss(0.0))
+
+
+def best_penalty(evidence: list[Array], folds: list[EveryClass]) -> float:
+    """Find what to take off the scores of seen classes for the greatest harmonic mean of accuracies.
+
+    The accuracies, averaged by class, are those of rows of seen and of unseen classes among all classes
+    (Xian, Lampert, Schiele and Akata 2018); the penalty is the calibrated stacking of Chao et al. 2016.
+
+    evidence (rows, C): log scores of all classes, for the rows of every fold.
+    """
+    margins, weights, seen = [], [], []
+    for scores, fold in zip(evidence, folds, strict=True):
+        lead = [np.where(mask, scores, -np.inf) for mask in (fold.is_seen, ~fold.is_seen)]
+        margins.append(lead[0].max(axis=1) - lead[1].max(axis=1))
+        of_seen = fold.is_seen[fold.truth]
+        found = np.where(of_seen, lead[0].argmax(axis=1), lead[1].argmax(axis=1))
+        weights.append((found == fold.truth) / np.bincount(fold.truth)[fold.truth])
+        seen.append(of_seen)
+    margin, weight, is_seen = np.concatenate(margins), np.concatenate(weights), np.concatenate(seen)
+    order = np.argsort(margin)
+    unseen_right = np.append(0.0, np.cumsum(np.where(is_seen, 0.0, weight)[order]))
+    seen_right = np.append(0.0, np.cumsum(np.where(is_seen, weight, 0.0)[order]))
+    seen_right = seen_right[-1] - seen_right
+    n_classes = [sum(int((fold.is_seen == kind).sum()) for fold in folds) for kind in (True, False)]
+    a, b = seen_right / n_classes[0], unseen_right / n_classes[1]
+    mean = np.divide(2 * a * b, a + b, out=np.zeros_like(a), where=a + b > 0)
+    ends = margin[order]
+    between = np.concatenate([[ends[0] - 1], (ends[1:] + ends[:-1]) / 2, [ends[-1] + 1]])
+    return float(between[mean.argmax()])

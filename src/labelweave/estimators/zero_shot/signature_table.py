@@ -7,16 +7,54 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array
+from labelweave.estimators.targets import read_classes
 from labelweave.labels import LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights
+from labelweave.sklearn_compat import _safe_indexing
 
 
-def read_signatures(signatures: Any, attributes: LabelMatrix) -> tuple[Array, Array]:
+def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Array]:
+    """Look up the attributes of rows whose classes y (n,) names.
+
+    signatures: of all classes; None where every class is an attribute of its own.
+    Returns the attributes of the rows, in the container of the signatures; the signatures (classes, L); the
+    names of their classes; and the class of every row as these name it.
+    Raises ValueError if a row has no class, or a class no signature.
+    """
+    targets = read_classes(y)
+    unknown = np.flatnonzero(~targets.is_observed)
+    if len(unknown):
+        raise ValueError(
+            f"y at row {unknown[0]} names no class; leave such rows out, or give attributes as y."
+        )
+    if signatures is None:
+        table = np.eye(len(targets.classes))
+        return table[targets.codes], table, targets.classes, targets.classes[targets.codes]
+    names = class_names(signatures)
+    place = {str(name): row for row, name in enumerate(names)}
+    strangers = [name for name in targets.classes.tolist() if str(name) not in place]
+    if strangers:
+        raise ValueError(
+            f"The class {strangers[0]!r} of y has no signature; give one row a class in signatures, whose "
+            "index names the classes, or a table of attributes as y."
+        )
+    rows = np.array([place[str(name)] for name in targets.classes.tolist()])[targets.codes]
+    is_matrix = isinstance(signatures, LabelMatrix)
+    table = signatures[rows] if is_matrix else _safe_indexing(signatures, rows)
+    return table, signatures, names, names[rows]
+
+
+def class_names(signatures: Any) -> Array:
+    """Give the names of the classes: a frame's index, or their numbers."""
+    index = getattr(signatures, "index", None) if hasattr(signatures, "columns") else None
+    return np.arange(len(LabelMatrix.from_any(signatures))) if index is None else np.asarray(index)
+
+
+def read_signatures(signatures: Any, attributes: LabelMatrix) -> Array:
     """Read signatures for the attributes (n, L) of some training rows.
 
-    signatures (classes, L): 0/1 or -1/1, NaN where unknown; a frame's index names the classes. Returns them
-    as -1 or 1, 0 where unknown, columns in the order of the attributes; and the names of the classes
-        (classes,), or their numbers.
+    signatures (classes, L): 0/1 or -1/1, NaN where unknown.
+    Returns them as -1 or 1, 0 where unknown, columns in the order of the attributes.
     Raises ValueError if there are none, an entry is no label, or the attributes are others.
     """
     if signatures is None:
@@ -30,9 +68,7 @@ def read_signatures(signatures: Any, attributes: LabelMatrix) -> tuple[Array, Ar
     signs = table.to_signs().astype(np.float64)
     if table.names is not None and attributes.names is not None:
         signs = signs[:, _column_order(table.names, attributes.names)]
-    index = getattr(signatures, "index", None) if hasattr(signatures, "columns") else None
-    classes = np.arange(len(table)) if index is None else np.asarray(index)
-    return signs, classes
+    return signs
 
 
 def _column_order(names: Array, wanted: Array) -> list[int]:

@@ -1,0 +1,102 @@
+"""scikit-learn's own checks of every public estimator at its default parameters."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import labelweave
+from labelweave import baselines, decisions, estimators
+
+WEIGHTS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+STOPS_EARLY = dict.fromkeys(WEIGHTS, "stops at a relative gap, the check compares seven digits")
+DRAWS = dict.fromkeys(WEIGHTS, "draws visits at random, and repeated rows are other visits")
+FOLDS = dict.fromkeys(WEIGHTS, "repeated rows are in other folds")
+# a tenth of mistakes with probability 0.95 needs 29 calibration rows, a quarter of 116; these have fewer,
+# and tests/decisions/test_scikit_learn.py runs them at a level for which they are enough
+FEW_ROWS = dict.fromkeys(
+    [
+        "check_classifier_data_not_an_array",
+        "check_classifiers_classes",
+        "check_dict_unchanged",
+        "check_dont_overwrite_parameters",
+        "check_dtype_object",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+        "check_estimator_sparse_tag",
+        "check_estimators_dtypes",
+        "check_estimators_fit_returns_self",
+        "check_estimators_nan_inf",
+        "check_estimators_overwrite_params",
+        "check_estimators_pickle",
+        "check_f_contiguous_array_estimator",
+        "check_fit2d_1feature",
+        "check_fit2d_predict1d",
+        "check_fit_check_is_fitted",
+        "check_fit_idempotent",
+        "check_fit_score_takes_y",
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+        "check_n_features_in",
+        "check_n_features_in_after_fitting",
+        "check_pipeline_consistency",
+        "check_readonly_memmap_input",
+        "check_supervised_y_2d",
+    ],
+    "has fewer than the 29 calibration rows that the level needs",
+)
+FEW_LABELED_ROWS = dict.fromkeys(
+    [
+        "check_classifier_multioutput",
+        "check_classifiers_multilabel_output_format_decision_function",
+        "check_classifiers_multilabel_output_format_predict",
+        "check_classifiers_multilabel_output_format_predict_proba",
+        "check_classifiers_multilabel_representation_invariance",
+    ],
+    "has fewer than the 29 calibration rows that the level needs",
+)
+EXPECTED_TO_FAIL = {
+    "MaxMarginClassifier": STOPS_EARLY,
+    "KernelLogisticClassifier": FOLDS,
+    "LowRankClassifier": STOPS_EARLY,
+    "LowRankClassifierCV": FOLDS,
+    "LabelGraphClassifier": STOPS_EARLY,
+    "WSABIE": DRAWS,
+    "ConformalLabelClassifier": FEW_ROWS | FEW_LABELED_ROWS,
+}
+TAKES_FRAMES = {"TableModel"}  # needs columns with names, and the checks give arrays
+SLOW = {
+    "LabelGraphClassifier",
+    "LowRankClassifierCV",
+}  # minutes of passes over rows that are far from the origin
+
+
+def _public():
+    """Make every public estimator; those that decide get a baseline to decide on."""
+    homes = (labelweave, estimators, baselines, decisions)
+    found = {name: getattr(home, name) for home in homes for name in home.__all__}
+    kinds = [kind for _, kind in sorted(found.items()) if hasattr(kind, "get_params")]
+    kinds = [kind for kind in kinds if kind.__name__ not in TAKES_FRAMES]
+    around = decisions.base.DecisionClassifier
+    return [kind(baselines.BinaryRelevance()) if issubclass(kind, around) else kind() for kind in kinds]
+
+
+def _checks(is_slow):
+    chosen = [model for model in _public() if (type(model).__name__ in SLOW) == is_slow]
+    return parametrize_with_checks(
+        chosen, expected_failed_checks=lambda model: EXPECTED_TO_FAIL.get(type(model).__name__, {})
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@_checks(is_slow=False)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@_checks(is_slow=True)
+def test_scikit_learn_checks_that_take_minutes(estimator, check):
+    check(estimator)
