@@ -1,0 +1,65 @@
+"""The same hostile inputs and broken model files for this library and its peers.
+
+    python benchmarks/peers/make_environment.py
+    python -m attacks.peers --model-files 200 --out attacks/results/peers.json
+
+Every trial is a process of its own with 8 GiB of memory and 20 seconds.  What may come of it: a refusal that
+names what is wrong, another error, an answer (to an input that has none, or from a model file that gives
+other scores than it was written with), a crash of the process, no end, or too much memory.  Omikuji takes
+rows from files only; PECOS reads no text files here; scikit-learn's and LIBLINEAR's files have no header.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.make_environment import ENVIRONMENT
+from benchmarks.results_file import write_json
+
+_SCRIPT = Path(__file__).with_name("peer_trials.py")
+LIBRARIES = ("labelweave", "scikit-learn", "LIBLINEAR", "PECOS", "omikuji", "napkinXC")
+_OURS = ("labelweave", "scikit-learn")
+OUTCOMES = ("refused", "unclear", "answers", "crash", "hang", "memory", "unharmed")
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+
+def trials_of(library: str, model_files: int) -> list[dict[str, Any]]:
+    """Run all trials of a library; none where it is not installed."""
+    python = sys.executable if library in _OURS else str(ENVIRONMENT / "bin" / "python")
+    command = [python, str(_SCRIPT), library, str(model_files)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | _ONE_THREAD, check=False)
+    if done.returncode:
+        print(f"{library}: not tried, {done.stderr.strip().splitlines()[-1]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model-files", type=int, default=200, help="broken model files for each library")
+    parser.add_argument("--libraries", nargs="*", default=LIBRARIES)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    found = {}
+    for library in given.libraries:
+        trials = trials_of(library, given.model_files)
+        if not trials:
+            continue
+        found[library] = trials
+        for what in ("inputs", "model files"):
+            own = [trial for trial in trials if (trial["case"] == "model file") == (what == "model files")]
+            counts = Counter(trial["outcome"] for trial in own)
+            words = ", ".join(f"{outcome} {counts[outcome]}" for outcome in OUTCOMES if counts[outcome])
+            print(f"{library:13} {len(own):4} {what:12} {words}", flush=True)
+    if given.out is not None:
+        write_json(given.out, {"trials": found})
+
+
+if __name__ == "__main__":
+    main()
