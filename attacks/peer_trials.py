@@ -48,7 +48,7 @@ class Library:
 
 
 class Labelweave(Library):
-    """This library, with its max-margin model."""
+    """The max-margin model of labelweave."""
 
     imports = ("labelweave.datasets", "labelweave.estimators")
 

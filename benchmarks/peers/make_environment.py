@@ -1,6 +1,6 @@
 """Make ``.venv-peers``, the environment of the other programs of the benchmarks.
 
-It lies in the repository's root and has LIBLINEAR, LIBSVM, PECOS, Omikuji, iterative-stratification and
+It lies in the repository's root and has LIBLINEAR, LIBSVM, PECOS, Omikuji, napkinXC, iterative-stratification and
 PyMaxflow.
 Run ``python benchmarks/peers/make_environment.py`` with Python 3.11 on
 x86-64 Linux, where it was tried.  libpecos comes as a wheel that brings its own
@@ -25,7 +25,13 @@ __all__ = ["ENVIRONMENT", "main"]
 ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venv-peers"
 _BASE = ["numpy==1.26.4", "scipy==1.13.1", "scikit-learn==1.5.2", "setuptools", "wheel"]
 _COMPILED_HERE = ["liblinear-official==2.50.0", "libsvm-official==3.37.0"]
-_WHEELS = ["omikuji==0.5.2", "cffi==2.1.1", "iterative-stratification==0.1.9", "PyMaxflow==1.3.2"]
+_WHEELS = [
+    "omikuji==0.5.2",
+    "cffi==2.1.1",
+    "napkinxc==0.7.2",
+    "iterative-stratification==0.1.9",
+    "PyMaxflow==1.3.2",
+]
 _WITHOUT_DEPENDENCIES = ["libpecos==1.2.8"]
 _CHECK = "import iterstrat.ml_stratifiers, liblinear.liblinear, libsvm.svm, maxflow, omikuji, pecos.xmc"
 
