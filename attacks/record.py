@@ -3,8 +3,8 @@
     python -m attacks.record certificates soak     # runs these; all of them without names
     python -m attacks.record --page                # writes the page anew from what was kept
 
-Runs are kept in ``attacks/results``: the command, when and of what version it ran, for how long, how it ended,
-and its last lines.
+Runs are kept in ``attacks/results``: the command, when and of what version it ran, for how long, how it
+ended, and its last lines.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ ATTACKERS = {
     ),
     "sparse_arrays": (
         "--trials 100000",
-        "Arrays with broken structure, index types, byte orders and alignments, into all public functions, in "
-        "processes that may crash.",
+        "Arrays with broken structure, index types, byte orders and alignments, into all public functions, "
+        "in processes that may crash.",
     ),
     "bounds": (
         "",

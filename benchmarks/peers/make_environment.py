@@ -1,7 +1,7 @@
 """Make ``.venv-peers``, the environment of the other programs of the benchmarks.
 
-It lies in the repository's root and has LIBLINEAR, LIBSVM, PECOS, Omikuji, napkinXC, iterative-stratification and
-PyMaxflow.
+It lies in the repository's root and has LIBLINEAR, LIBSVM, PECOS, Omikuji, napkinXC,
+iterative-stratification and PyMaxflow.
 Run ``python benchmarks/peers/make_environment.py`` with Python 3.11 on
 x86-64 Linux, where it was tried.  libpecos comes as a wheel that brings its own
 OpenMP and needs no BLAS, Omikuji as one that needs cffi.  liblinear-official and
