@@ -133,3 +133,11 @@ def test_one_row():
     frame = pd.DataFrame({"title": ["a word"]})
     model = lw.TableModel(lw.MaxMarginClassifier(), text="title").fit(frame, [["tag"]])
     assert model.predict(frame).tolist() == [["tag"]]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_a_report_takes_it_with_lists_of_tags(make, tmp_path):
+    columns = {name: column.tolist() for name, column in FRAME.items()}
+    model = _model(numeric="size").fit(FRAME, TAGS)
+    lw.report.write_report(model, make(columns), TAGS, tmp_path / "r.html")
+    assert "billing" in (tmp_path / "r.html").read_text(encoding="utf-8")

@@ -67,6 +67,17 @@ def test_the_model_says_which_labels_these_are(tmp_path):
     assert model.partial_fit(X, FEW).unobserved_labels_.tolist() == []
 
 
+@pytest.mark.parametrize(
+    "model", [lw.TunedThresholdClassifier(lw.MaxMarginClassifier()), lw.MaxMarginClassifier(threshold="f1")]
+)
+def test_a_chosen_threshold_does_not_predict_it_for_every_row(model):
+    rare = np.c_[X[:, :3] > 0.8, Y[:, 3]].astype(float)
+    with pytest.warns(lw.UnobservedLabelWarning):
+        predicted = clone(model).fit(X, rare).predict(X)
+    assert predicted[:, :3].any(axis=0).all()
+    assert not predicted[:, 3].any()
+
+
 def test_a_related_label_speaks_for_it():
     related = np.eye(4)
     related[0, 3] = related[3, 0] = 0.9

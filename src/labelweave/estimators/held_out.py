@@ -60,8 +60,14 @@ def hold_out(labels: LabelMatrix, size: float, seed: int) -> tuple[Array, Array]
 
 
 def best_thresholds(held: HeldOutScores, rule: Rule, fallback: float) -> ThresholdChoice:
-    """Choose thresholds; the fallback where no row of positive weight has a label."""
+    """Choose thresholds; the fallback where no row of positive weight has a label.
+
+    A label that is scored alike in all rows, none of them observed, is never predicted.
+    """
     choice = choose_thresholds(held.labels, held.scores, **rule._asdict(), sample_weight=held.weights)
+    never = np.flatnonzero(held.labels.observed_counts() == 0)
+    alike = never[np.ptp(held.scores[:, never], axis=0) == 0]
+    choice.thresholds[alike] = np.maximum(choice.thresholds[alike], held.scores[0, alike])
     weights = np.ones(len(held.labels)) if held.weights is None else held.weights
     if (held.labels.positives.T @ weights).any():
         return choice
