@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from labelweave.arrays import checked_csr, unmasked
 
-LARGEST_FEATURE = 1e100
-"""The largest size of a feature; squares of sums of products of two stay in double precision."""
+LARGEST_FEATURE = 1e40
+"""The largest size of a feature: its seventh power, met in ADMM, is a number; single precision lies below."""
 
 _MOST = float(np.finfo(np.float64).max)
 
