@@ -14,10 +14,10 @@ LONGEST_FUNCTION, LONGEST_FILE = 60, 500
 LINES = 52_000
 CODE = 28_500  # without imports and docstrings; 25,441 before what people bring and get back was added
 FILES_ENTERED = {
-    "max-margin, RBF": 24,
+    "max-margin, RBF": 25,
     "kernel logistic, learned": 35,
-    "kernel logistic, learned, tree": 36,
-    "low rank": 28,
+    "kernel logistic, learned, tree": 37,
+    "low rank": 29,
     "label graph, learned": 28,
 }
 # imports inside functions that go back; none in the end

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         load,
     )
     from labelweave.features import kernels
+    from labelweave.interrupts import config_context, set_config
     from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
     from labelweave.model_files.pipelines import save
 
@@ -46,6 +47,7 @@ __all__ = [
     "ZeroShotClassifier",
     "baselines",
     "compare",
+    "config_context",
     "datasets",
     "decisions",
     "display",
@@ -55,6 +57,7 @@ __all__ = [
     "metrics",
     "report",
     "save",
+    "set_config",
     "splits",
 ]
 
@@ -76,8 +79,10 @@ _HOMES = {
     "UnobservedLabelWarning": "labelweave.estimators",
     "ZeroShotClassifier": "labelweave.estimators",
     "compare": "labelweave.comparison",
+    "config_context": "labelweave.interrupts",
     "load": "labelweave.decisions",
     "save": "labelweave.model_files.pipelines",
+    "set_config": "labelweave.interrupts",
 }
 _MODULES = {
     "baselines": "labelweave.baselines",

@@ -1,14 +1,18 @@
 """Products in panels: NumPy's result, and the same bits for any number of threads."""
 
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from labelweave.arrays import Workers, panels
-from labelweave.arrays.linear_algebra import PANEL
+from labelweave.arrays.linear_algebra import _LIBRARY, PANEL
 
 SIZES = [0, 1, 2, PANEL - 1, PANEL, PANEL + 1, 8 * PANEL - 1, 8 * PANEL, 8 * PANEL + 1]
 WIDTHS = [0, 1, 3]
@@ -118,3 +122,36 @@ def test_no_thread_is_left_running():
     with Workers(3).running() as workers:
         workers.matmul(np.ones((3000, 4)), np.ones((4, 4)))
     assert threading.active_count() == before
+
+
+def _library_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_the_library_has_one_thread_until_the_last_of_overlapping_users_is_done():
+    with threadpool_limits(2, user_api="blas"):
+        first, second = Workers().running(), Workers().running()
+        first.__enter__()
+        assert Workers.of_library().n_threads == 2
+        second.__enter__()
+        first.__exit__(None, None, None)  # as another thread would, in no order
+        assert _library_threads() == {1}
+        second.__exit__(None, None, None)
+        assert _library_threads() == {2}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_in_the_midst_of_a_change_can_go_on():
+    with _LIBRARY._lock:  # as another thread may hold it
+        child = os.fork()
+        if child == 0:
+            with Workers().running():
+                os._exit(0)
+    deadline = time.monotonic() + 20
+    done = (0, 0)
+    while done[0] == 0 and time.monotonic() < deadline:
+        done = os.waitpid(child, os.WNOHANG)
+    if done[0] == 0:
+        os.kill(child, signal.SIGKILL)
+    assert done == (child, 0)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import labelweave
+from labelweave import config_context
 from labelweave.baselines import (
     CPLST,
     PLST,
@@ -49,8 +50,9 @@ def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, t
     whole = BinaryRelevance(loss).fit(X, Y)
     assert (whole.status_, whole.labels_fitted_) == ("converged", 6)
     _interrupt(monkeypatch, binary_relevance, "make_ridge" if loss == "squared" else "_fit_label", 4)
-    with pytest.warns(ConvergenceWarning, match="interrupted after 3 of 6 labels; the weights of the others"):
-        model = BinaryRelevance(loss).fit(X, Y)
+    model = BinaryRelevance(loss)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 of 6 labels; the weights of the others"):
+        model.fit(X, Y)
     assert (model.status_, model.labels_fitted_, model.converged_) == ("interrupted", 3, False)
     is_fitted = model.coef_.any(axis=1)
     assert is_fitted.sum() == 3
@@ -72,8 +74,9 @@ def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
         return found
 
     monkeypatch.setattr(binary_relevance, "_fit_label", interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted after"):
-        model = BinaryRelevance("logistic", n_jobs=2).fit(X, Y)
+    model = BinaryRelevance("logistic", n_jobs=2)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after"):
+        model.fit(X, Y)
     assert 10 <= model.labels_fitted_ < 40
     assert model.coef_.any(axis=1).sum() == model.labels_fitted_
 
@@ -89,7 +92,8 @@ def test_wsabie_keeps_the_vectors_so_far(monkeypatch, tmp_path):
     X, Y = _data()
     monkeypatch.setattr(wsabie, "_VISITS_AT_ONCE", 20)
     calls = _interrupt(monkeypatch, wsabie, "rank_pairs", 16)  # the sixth part of the second epoch
-    with pytest.warns(ConvergenceWarning, match="interrupted after 1 of 10 epochs") as caught:
+    message = "interrupted after 1 of 10 epochs"
+    with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match=message) as caught:
         model = WSABIE(rank=3).fit(X, Y)
     assert caught[0].filename == __file__
     assert len(calls) == 16

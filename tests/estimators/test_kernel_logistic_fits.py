@@ -190,8 +190,9 @@ def test_an_interrupt_of_the_search(monkeypatch, call):
     """Whatever fold is being fitted, the search ends and the best hyper-parameters are used."""
     X, y, _ = data()
     calls = interrupt_at(monkeypatch, likelihood_fit.KernelLikelihood, "evaluate", call)
-    with pytest.warns(ConvergenceWarning, match="search for hyper-parameters was interrupted"):
-        model = KernelLogisticClassifier(max_learning_iter=30).fit(X, y)
+    model = KernelLogisticClassifier(max_learning_iter=30)
+    with pytest.raises(KeyboardInterrupt, match="search for hyper-parameters was interrupted"):
+        model.fit(X, y)
     assert len(calls) > call
     assert model.learning_status_ == "interrupted"
     assert model.converged_
@@ -206,8 +207,9 @@ def test_an_interrupt_of_the_first_of_two_searches(monkeypatch):
     X, y, _ = data(n=60)
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
     interrupt_at(monkeypatch, likelihood_fit.KernelLikelihood, "evaluate", 20)
-    with pytest.warns(ConvergenceWarning, match="search for hyper-parameters was interrupted"):
-        model = KernelLogisticClassifier(max_learning_iter=30).fit(X, y)
+    model = KernelLogisticClassifier(max_learning_iter=30)
+    with pytest.raises(KeyboardInterrupt, match="search for hyper-parameters was interrupted"):
+        model.fit(X, y)
     assert model.learning_status_ == "interrupted"
     assert model.score(X, y) > 0.5
 
@@ -226,8 +228,9 @@ def test_many_rows_are_searched_twice(monkeypatch):
 def test_an_interrupt_of_the_fit(monkeypatch):
     X, y, _ = data()
     interrupt_at(monkeypatch, likelihood_fit.KernelLikelihood, "evaluate", 3)
-    with pytest.warns(ConvergenceWarning, match="The fit was interrupted; the model is the best one so far"):
-        model = KernelLogisticClassifier(hyperparameters="fixed", tol=1e-9).fit(X, y)
+    model = KernelLogisticClassifier(hyperparameters="fixed", tol=1e-9)
+    with pytest.raises(KeyboardInterrupt, match="The fit was interrupted; the model is the best one so far"):
+        model.fit(X, y)
     assert model.status_ == "interrupted"
     assert not model.converged_
     assert model.score(X, y) > 0.5

@@ -136,8 +136,9 @@ def interrupted(method, call):
 def test_an_interrupt_leaves_the_model_so_far(toy, monkeypatch, tmp_path, place, name, call, parameters):
     X, Y, *_ = toy
     monkeypatch.setattr(place, name, interrupted(getattr(place, name), call))
-    with pytest.warns(ConvergenceWarning, match="interrupted; the model is the one it had reached"):
-        fitted = model(max_rounds=3, **parameters).fit(X, Y)
+    fitted = model(max_rounds=3, **parameters)
+    with pytest.raises(KeyboardInterrupt, match="interrupted; the model is the one it had reached"):
+        fitted.fit(X, Y)
     assert (fitted.status_, fitted.converged_) == ("interrupted", False)
     assert fitted.graph_reason_ == "interrupted"
     assert len(fitted.clique_coef_) == 4 * fitted.label_graph_.n_cliques
@@ -152,8 +153,9 @@ def test_an_interrupt_of_the_fit_to_all_rows_leaves_a_model(toy, monkeypatch):
     whole = model(max_rounds=2, validation_fraction=0.2).fit(X, Y)
     part = sum(record.n_iter for record in whole.graph_trace_)
     monkeypatch.setattr(StructuredMargin, "sweep", interrupted(StructuredMargin.sweep, whole.n_iter_ - 2))
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        fitted = model(max_rounds=2, validation_fraction=0.2).fit(X, Y)
+    fitted = model(max_rounds=2, validation_fraction=0.2)
+    with pytest.raises(KeyboardInterrupt, match="interrupted"):
+        fitted.fit(X, Y)
     assert fitted.status_ == "interrupted"
     assert fitted.n_iter_ > part
     assert fitted.label_graph_.n_cliques == 2
@@ -163,8 +165,9 @@ def test_an_interrupt_of_the_fit_to_all_rows_leaves_a_model(toy, monkeypatch):
 def test_an_interrupt_of_a_fit_with_a_given_graph(toy, monkeypatch, graph):
     X, Y, *_ = toy
     monkeypatch.setattr(StructuredMargin, "sweep", interrupted(StructuredMargin.sweep, 5))
-    with pytest.warns(ConvergenceWarning, match=r"interrupted.* after 4 passes"):
-        fitted = model(graph=graph, tol=1e-9).fit(X, Y)
+    fitted = model(graph=graph, tol=1e-9)
+    with pytest.raises(KeyboardInterrupt, match=r"interrupted.* after 4 passes"):
+        fitted.fit(X, Y)
     assert (fitted.status_, fitted.n_iter_) == ("interrupted", 4)
 
 
@@ -197,7 +200,8 @@ class Stop:
 def test_a_callback_can_end_the_fit(toy, by, graph):
     X, Y, *_ = toy
     stopped = model(graph=graph, max_rounds=5).set_callbacks(Stop(2, by))
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    said = pytest.warns if by == "wish" else pytest.raises
+    with said(ConvergenceWarning if by == "wish" else KeyboardInterrupt, match="interrupted"):
         stopped.fit(X, Y)
     assert stopped.status_ == "interrupted"
     assert stopped.label_graph_.n_cliques == (1 if graph == "learn" else 45)

@@ -301,8 +301,9 @@ def test_an_interrupted_fit_keeps_the_best_model_and_says_so(
         return true(self, *parts)
 
     monkeypatch.setattr(LowRankFactors, half, interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted; the model is the best one so far"):
-        model = LowRankClassifier(3, tol=0, threshold=threshold, kernel=kernel).fit(*problem)
+    model = LowRankClassifier(3, tol=0, threshold=threshold, kernel=kernel)
+    with pytest.raises(KeyboardInterrupt, match="interrupted; the model is the best one so far"):
+        model.fit(*problem)
     assert len(calls) == call
     assert model.status_ == "interrupted"
     assert not model.converged_

@@ -151,7 +151,7 @@ def test_an_interrupt_in_the_search_keeps_the_best_so_far(monkeypatch):
     monkeypatch.setattr(RidgeCrossValidation, "__call__", interrupted)
     X, Y = _drawn()
     model = LowRankClassifier(5, penalty="ridge", kernel="rbf", hyperparameters="learn")
-    with pytest.warns(ConvergenceWarning, match="search for hyper-parameters was interrupted"):
+    with pytest.raises(KeyboardInterrupt, match="search for hyper-parameters was interrupted"):
         model.fit(X, Y)
     assert model.learning_status_ == "interrupted"
     assert len(model.learning_trace_) == 2

@@ -260,7 +260,7 @@ def test_an_interrupted_fit_keeps_the_best_model_and_says_so(problem, monkeypatc
 
     monkeypatch.setattr(kind, "round", interrupt_the_tenth)
     model = MaxMarginClassifier(tol=1e-12, solver=solver)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with pytest.raises(KeyboardInterrupt, match="interrupted"):
         model.fit(*problem)
     assert model.status_ == "interrupted"
     assert model.score(*problem) > 0

@@ -11,7 +11,14 @@ from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 import labelweave
-from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, datasets, metrics
+from labelweave import (
+    KernelLogisticClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    config_context,
+    datasets,
+    metrics,
+)
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
 from labelweave.estimators.kernel_logistic.classifier import LikelihoodFit
 from labelweave.estimators.max_margin.fit import MarginTask
@@ -208,7 +215,7 @@ def test_an_interrupted_fit_keeps_the_model_of_a_part(make, call, rows, monkeypa
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, Y)
         return
-    with pytest.warns(ConvergenceWarning, match="interrupted") as caught:
+    with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
         model.fit(X, Y)
     assert caught[0].filename == __file__
     assert model.status_ == "interrupted"

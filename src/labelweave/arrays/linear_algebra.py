@@ -10,15 +10,18 @@ there; a product is then one call.  Numbers of labels, groups or blocks are NumP
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from labelweave.array_types import Array
 
@@ -158,6 +161,53 @@ def panels(length: int, size: int = PANEL) -> list[slice]:
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
+class _Library:
+    """The linear algebra library, whose own number of threads is one setting of the whole process.
+
+    The first of several threads that ask for one thread a product sets it, and the last one sets it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users = threading.Lock(), 0
+        self._before: list[int] = []  # threads of the parts of NumPy and SciPy
+        if hasattr(os, "register_at_fork"):  # another thread may hold the lock, and is not there in a child
+            os.register_at_fork(after_in_child=lambda: setattr(self, "_lock", threading.Lock()))
+
+    @cached_property
+    def _parts(self) -> list[Any]:
+        found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers  # in a millisecond
+        return found
+
+    def _set(self, threads: list[int]) -> None:
+        for part, number in zip(self._parts, threads, strict=True):
+            if part.num_threads != number:
+                part.set_num_threads(number)
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that the library has when nobody asks for one a product."""
+        return max(self._before if self._users else [part.num_threads for part in self._parts], default=1)
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Keep it to one thread a product."""
+        with self._lock:
+            if self._users == 0:
+                self._before = [part.num_threads for part in self._parts]
+                self._set([1] * len(self._before))
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._set(self._before)
+
+
+_LIBRARY = _Library()
+
+
 class Workers:
     """A fixed number of threads for work in panels; results do not depend on it."""
 
@@ -165,10 +215,15 @@ class Workers:
         self.n_threads = n_threads
         self._pool: ThreadPoolExecutor | None = None
 
+    @classmethod
+    def of_library(cls) -> Workers:
+        """Give as many threads as the linear algebra library would use by itself."""
+        return cls(_LIBRARY.threads)
+
     @contextmanager
     def running(self) -> Iterator[Workers]:
         """Hold the threads, and keep the linear algebra library to one thread a product."""
-        with threadpool_limits(1, user_api="blas"):
+        with _LIBRARY.one_thread():
             if self.n_threads == 1:
                 yield self
                 return

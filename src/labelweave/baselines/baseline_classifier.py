@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Array, PerRow
-from labelweave.estimators.base import CALLER, LabelClassifier
+from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
-from labelweave.sklearn_compat import _fit_context, with_callbacks
 
 _GOOD = ("converged", "complete")
 
@@ -36,8 +33,7 @@ class BaselineClassifier(LabelClassifier):
 
     threshold_: float
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -66,7 +62,7 @@ class BaselineClassifier(LabelClassifier):
         self.status_, advice = self._learn(data, progress)
         progress.close()
         if self.status_ not in _GOOD:
-            warnings.warn(advice, ConvergenceWarning, stacklevel=CALLER - 2)
+            warn_of_end(advice, CALLER - 2)
         return self
 
     @property
@@ -104,8 +100,7 @@ class FactorClassifier(BaselineClassifier):
     scorer_: FactorScorer
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
-        scores = self.scorer_.latent(features) @ self.label_factors_.T
-        return np.asarray(scores + (self.intercept_ - self.threshold_))
+        return self.scorer_.products(features) + (self.intercept_ - self.threshold_)
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:

@@ -25,6 +25,7 @@ from labelweave.baselines.ridge import CenteredMatrix, make_ridge
 from labelweave.estimators.parameters import POSITIVE, SHARED, keep_parameters
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
+from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import StrOptions
@@ -164,7 +165,8 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
                 is_fitted[members[part]] = True
             converged &= ridge.converged
         is_fitted[:] = True  # those without observed rows too
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        note_interrupt(interrupt)
         if not is_fitted.any():
             raise
         weights[~is_fitted] = 0
@@ -207,7 +209,8 @@ def fit_liblinear(
             Parallel(n_jobs, require="sharedmem")(
                 delayed(one)(label, *entries) for label, entries in enumerate(_entries(problem.labels))
             )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        note_interrupt(interrupt)
         if not (steps >= 0).any():
             raise
     is_fitted = steps >= 0  # threads that are still at work may write to the arrays, but not to these copies

@@ -22,6 +22,7 @@ from labelweave.estimators.parameters import COUNT, POSITIVE, SHARED, keep_param
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.inference import choose_thresholds
+from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import StrOptions
@@ -150,7 +151,8 @@ class WSABIE(FactorClassifier):
                 self.trace_.append(TraceRecord(epoch, seconds, loss, active_share=share))
                 if progress.subtask("epoch", self.trace_[-1], lambda: fit):
                     return "interrupted"
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            note_interrupt(interrupt)
             if not fit.visits:
                 raise
             fit.require_finite()

@@ -23,7 +23,7 @@ from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
 from labelweave.cli.messages import console, did_you_mean, metric_table, note
 from labelweave.cli.model_table import MODELS, class_of, model_table
-from labelweave.cli.progress import end_at_interrupts, show_progress
+from labelweave.cli.progress import show_progress
 from labelweave.comparison import Comparison, compare
 from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any
 from labelweave.datasets.table import table_features
@@ -32,6 +32,7 @@ from labelweave.decisions.base import layers
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel, UnobservedLabelWarning
 from labelweave.features.feature_matrix import column_means, filled
+from labelweave.interrupts import config_context
 from labelweave.labels import LabelMatrix
 
 _FOR_CLASSES = ("max-margin", "kernel-logistic")
@@ -56,12 +57,12 @@ def run_fit(request: FitRequest) -> int:
     if words is not None and not request.quiet:
         words.show()
     _compare(request, targets, model)
-    watched = end_at_interrupts(model if request.quiet else show_progress(model))
+    watched = model if request.quiet else show_progress(model)
     started = time.perf_counter()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), config_context(on_interrupt="raise" if request.decisions else "keep"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
         warnings.simplefilter("error", UnobservedLabelWarning)
-        watched.fit(targets.rows.X, targets.y)
+        watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
     seconds = time.perf_counter() - started
     if rows.vectorizer is not None:
         TableModel.of_fitted(rows.vectorizer, model, columns).save(request.out, key=request.key)

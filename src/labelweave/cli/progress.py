@@ -170,17 +170,6 @@ class GapLines(_GapCallback):
         self.ended.set()
 
 
-def end_at_interrupts(estimator: Any) -> Any:
-    """Let an interrupt of any fit end a classifier that decides, which needs them all.
-
-    estimator: any that is not fitted; alone it keeps the best model so far.
-    """
-    if isinstance(estimator, DecisionClassifier):
-        scorer = unfitted_scorer(estimator)
-        scorer.set_callbacks(*getattr(scorer, "_skl_callbacks", []), _EndAtInterrupts())
-    return estimator
-
-
 def unfitted_scorer(estimator: Any) -> Any:
     """Give the classifier that scores and takes callbacks, before a fit."""
     while isinstance(estimator, DecisionClassifier):
@@ -196,12 +185,3 @@ def count_fits(estimator: Any) -> int:
     if isinstance(estimator, ConformalLabelClassifier):  # no fit of all rows
         return inside
     return inside * (1 + (1 if estimator.cv is None else int(estimator.cv)))
-
-
-class _EndAtInterrupts(_Callback):
-    """Interrupt the whole where a fit ended as interrupted."""
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        ends = (getattr(estimator, name, "") for name in ("status_", "search_status_", "learning_status_"))
-        if "interrupted" in ends:
-            raise KeyboardInterrupt

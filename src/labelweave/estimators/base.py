@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,18 +13,46 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import checked_csr, unmasked
+from labelweave.arrays import Workers, checked_csr, unmasked
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
-from labelweave.sklearn_compat import CallbackSupportMixin, _check_sample_weight
+from labelweave.interrupts import goes_into_interrupt, raised_at_the_end
+from labelweave.sklearn_compat import (
+    CallbackSupportMixin,
+    _check_sample_weight,
+    _fit_context,
+    with_callbacks,
+)
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
-CALLER = 6  # frames from a warning to the line that called fit, two decorators among them
+CALLER = 7  # frames from a warning to the line that called fit, three decorators among them
+
+
+def warn_of_end(message: str, frames: int = CALLER) -> None:
+    """Warn that a fit ended early, unless KeyboardInterrupt will say so."""
+    if not goes_into_interrupt(message):
+        warnings.warn(message, ConvergenceWarning, stacklevel=frames + 1)
+
+
+def fit_method(fit: Any) -> Any:
+    """Check parameters before a fit, end callbacks and raise KeyboardInterrupt after it.
+
+    The linear algebra library has one thread a product meanwhile, so that no result depends on their number.
+    """
+    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
+
+    @wraps(fit)
+    def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
+        is_part = hasattr(self, "_parent_callback_ctx")  # of a search of scikit-learn's
+        with raised_at_the_end(is_part=is_part), Workers().running():
+            return checked(self, *arguments, **options)
+
+    return fit_and_raise
 
 
 class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
@@ -101,7 +130,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         self.trace_ = result.trace
         if not self.converged_:
             usual = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
-            warnings.warn(message or usual, ConvergenceWarning, stacklevel=CALLER)
+            warn_of_end(message or usual)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score every column of the label matrix: shape (n, columns)."""

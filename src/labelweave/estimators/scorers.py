@@ -7,7 +7,7 @@ A classifier keeps one as ``scorer_``; the record's fields are read on the class
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any
@@ -16,13 +16,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
-from labelweave.arrays import panels
+from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import LowRankGram
+from labelweave.features.gram.sources import is_known_semidefinite
 from labelweave.model_files import StoredParameters, save_object, storable
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
-_KERNEL_VALUES_AT_ONCE = 8_000_000  # held in memory while predicting, 64 MB and as much to compute them
+_KERNEL_VALUES_AT_ONCE = 2_000_000  # held in memory by each thread, 16 MB and as much to compute them
+_PRODUCTS_AT_ONCE = 32_000_000  # some milliseconds
+_FEWEST_ROWS = 16  # of a panel, so that what is done once a panel does not count
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Scorer(StoredParameters, ABC):
 
     @abstractmethod
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        """Score every label of every row."""
+        """Score every label of every row, with the same bits for any number of threads."""
 
     @classmethod
     def attributes(cls) -> frozenset[str]:
@@ -88,8 +91,10 @@ class LinearScorer(Scorer):
     kernel: Kernel | None = None
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        scores: Array = _explicit(self.kernel, features).matmul(self.coef_.T) + self.intercept_
-        return scores
+        def score(rows: FeatureMatrix) -> Array:
+            return _explicit(self.kernel, rows).matmul(self.coef_.T) + self.intercept_
+
+        return _in_panels(features, _PRODUCTS_AT_ONCE // max(1, _products(features, self.coef_)), score)
 
 
 @storable("FactorScorer")
@@ -141,17 +146,30 @@ class FactorScorer(Scorer):
         return np.asarray(self.label_factors_ @ self.feature_factors_.T)
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        return np.asarray(self.latent(features) @ self.label_factors_.T + self.intercept_)
+        return self.products(features) + self.intercept_
 
-    def latent(self, features: FeatureMatrix) -> Array:
-        """Map rows into the space of the factors: shape (n, k)."""
+    def products(self, features: FeatureMatrix) -> RowsByLabels:
+        """Score rows before intercepts."""
+        if self.support is not None:
+            rows = _KERNEL_VALUES_AT_ONCE // max(1, len(self.support))
+        else:
+            of_latent = _products(features, self.feature_factors_.T)
+            rows = _PRODUCTS_AT_ONCE // max(1, of_latent + self.label_factors_.size)
+        latent = self._latent()
+        return _in_panels(features, rows, lambda part: latent(part) @ self.label_factors_.T, self.kernel)
+
+    def _latent(self) -> Callable[[FeatureMatrix], Array]:
+        """Give what maps rows into the space of the factors: shape (n, k)."""
         if self.support is None:
-            return _explicit(self.kernel, features).matmul(self.feature_factors_)
-        products = np.empty((len(features), self.feature_factors_.shape[1]), self.feature_factors_.dtype)
-        for rows in _panels(features, self.support):
-            block = _kernel_values(self.kernel, features.rows(rows), self.support, self.support_vectors)
-            products[rows] = block @ self.feature_factors_
-        return products
+            return lambda rows: _explicit(self.kernel, rows).matmul(self.feature_factors_)
+        support, vectors = self.support, self.support_vectors
+        columns = None if self.kernel is None else FeatureMatrix(vectors)
+
+        def latent(rows: FeatureMatrix) -> Array:
+            block = _kernel_values(self.kernel, rows, support, columns)
+            return np.asarray(block @ self.feature_factors_).astype(self.feature_factors_.dtype, copy=False)
+
+        return latent
 
 
 @storable("KernelExpansion")
@@ -208,13 +226,20 @@ class KernelScorer(Scorer):
         return self.support_vectors
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        scores = np.tile(self.intercept_, (len(features), 1))
-        for term in self.terms:
-            vectors = None if term.kernel is None else self.support_vectors[term.rows]
-            for rows in _panels(features, term.rows):
-                block = _kernel_values(term.kernel, features.rows(rows), self.support_[term.rows], vectors)
-                term.add_to(scores[rows], block)
-        return scores
+        columns = [
+            None if term.kernel is None else FeatureMatrix(self.support_vectors[term.rows])
+            for term in self.terms
+        ]
+
+        def score(rows: FeatureMatrix) -> Array:
+            scores = np.tile(self.intercept_, (len(rows), 1))
+            for term, vectors in zip(self.terms, columns, strict=True):
+                term.add_to(scores, _kernel_values(term.kernel, rows, self.support_[term.rows], vectors))
+            return scores
+
+        widest = max((len(term.rows) for term in self.terms), default=1)
+        kernels = (term.kernel for term in self.terms)
+        return _in_panels(features, _KERNEL_VALUES_AT_ONCE // max(1, widest), score, *kernels)
 
 
 def _explicit(kernel: Kernel | None, features: FeatureMatrix) -> FeatureMatrix:
@@ -224,16 +249,38 @@ def _explicit(kernel: Kernel | None, features: FeatureMatrix) -> FeatureMatrix:
     return explicit
 
 
-def _panels(features: FeatureMatrix, support: Array) -> list[slice]:
-    """Divide the rows so that the kernel between a part and the support rows fits into memory."""
-    return panels(len(features), max(1, _KERNEL_VALUES_AT_ONCE // max(1, len(support))))
+def _in_panels(
+    features: FeatureMatrix, size: int, score: Callable[[FeatureMatrix], Array], *kernels: Kernel | None
+) -> Array:
+    """Score panels of rows, each on one thread, on as many as the linear algebra library would take.
+
+    size: the rows of a panel, by the sizes of a model and not by its threads.
+    kernels: on which it rests; one of the user's own may not be called by several threads.
+    """
+    parts = panels(len(features), max(_FEWEST_ROWS, size)) or [slice(0, 0)]
+    if len(parts) == 1:
+        with Workers().running():
+            return score(features)
+    is_own = all(kernel is None or is_known_semidefinite(kernel) for kernel in kernels)
+    with (Workers.of_library() if is_own else Workers()).running() as workers:
+        return np.concatenate(workers.map(lambda rows: score(features.rows(rows)), parts))
 
 
-def _kernel_values(kernel: Kernel | None, features: FeatureMatrix, support: Array, vectors: Any) -> Array:
+def _products(features: FeatureMatrix, weights: Array) -> int:
+    """Count the multiplications of a row with weights (labels, features)."""
+    if not features.is_sparse:
+        return weights.size
+    return int(features.data.nnz / max(1, len(features)) * len(weights))  # bits do not depend on panels here
+
+
+def _kernel_values(
+    kernel: Kernel | None, rows: FeatureMatrix, support: Array, vectors: FeatureMatrix | None
+) -> Array:
     """Give the kernel between rows and support rows; taken from the rows where it is given."""
     if kernel is None:
-        return dense_rows(features)[:, support]
-    return kernel.block(features, FeatureMatrix(vectors))
+        return dense_rows(rows)[:, support]
+    assert vectors is not None, "a kernel comes with the features of the support rows"
+    return kernel.block(rows, vectors)
 
 
 def scorer_of_parts(fitted: dict[str, Any]) -> Scorer:

@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array, PerRow
-from labelweave.estimators.base import CALLER
+from labelweave.estimators.base import CALLER, fit_method
 from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.targets import (
     TargetForm,
@@ -26,7 +26,7 @@ from labelweave.estimators.targets import (
 )
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.sklearn_compat import _fit_context, _num_samples, with_callbacks
+from labelweave.sklearn_compat import _num_samples
 
 _LOST_ROWS = (
     "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go on, begin "
@@ -119,8 +119,7 @@ class TakesMoreRows:
         # a kernel matrix that is given has no place for new rows
         return not self._is_precomputed
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Any:
         """Fit the model.
 
@@ -183,8 +182,7 @@ class TakesMoreRows:
         return rows.labels
 
     @available_if(_takes_more_rows)
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
         """Go on with new rows, new labels, or both.
 

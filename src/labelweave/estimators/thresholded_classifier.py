@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from numbers import Integral, Real
@@ -12,11 +11,10 @@ from operator import add
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.estimators.base import CALLER, LabelClassifier
+from labelweave.estimators.base import CALLER, LabelClassifier, warn_of_end
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds, hold_out
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scaling import choose_scaling
@@ -39,6 +37,7 @@ from labelweave.features.gram.sources import (
     checked_kernel_matrix,
     is_known_semidefinite,
 )
+from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.solvers import SolverResult, Status
 
@@ -176,8 +175,10 @@ def fit_after(
         whole = fit()
     elif part.status is not Status.INTERRUPTED:
         progress.end_part()
-        with suppress(KeyboardInterrupt):
+        try:
             whole = fit()
+        except KeyboardInterrupt as interrupt:
+            note_interrupt(interrupt)
     if whole is None or (part is not None and whole.result.status is Status.INTERRUPTED):
         assert part is not None, "only a fit after another one gives way to it"
         return replace(part, status=Status.INTERRUPTED)
@@ -303,7 +304,7 @@ class LearningClassifier(ThresholdedClassifier):
             message = (
                 "The search for hyper-parameters was interrupted; the model has the best ones that were met."
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=frames)
+            warn_of_end(message, frames)
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

@@ -30,6 +30,7 @@ from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram
 from labelweave.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
+from labelweave.interrupts import PartInterrupted
 from labelweave.losses import ScoreLoss
 from labelweave.problems.coupled_gram import GramTerm, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
@@ -156,7 +157,7 @@ class CrossValidationLikelihood(Criterion):
         start = None if self.inner_state is None else NewtonState.at(self.inner_state)
         result, state = solver.solve(problem, start)
         if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # the solver keeps its point and ends; here the search is to end
+            raise PartInterrupted  # the solver keeps its point and ends; here the search is to end
         return result, state
 
     def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:

@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 from labelweave.array_types import Array
 from labelweave.hyperparameters.cross_validation import Evaluation, MeanCriterion
 from labelweave.hyperparameters.priors import PriorFamily
+from labelweave.interrupts import note_interrupt
 from labelweave.solvers.frame import State
 
 _MOST_STARTS, _MOST_FAILURES = 20, 7
@@ -143,8 +144,11 @@ def learn(
         moved = np.asarray(bounds) + (search.known().theta - start)[:, None]
         # without a box SciPy takes other first steps
         status = search.minimise(np.clip(moved, -_FAR, _FAR))
-    except (_EndOfSearchError, KeyboardInterrupt) as end:
-        status = "interrupted" if isinstance(end, KeyboardInterrupt) else str(end)
+    except _EndOfSearchError as end:
+        status = str(end)
+    except KeyboardInterrupt as interrupt:
+        note_interrupt(interrupt)
+        status = "interrupted"
     if search.best is None:
         return LearnedParameters(np.array(start, np.float64), np.nan, status, search.trace)
     return LearnedParameters(search.best.theta, search.best.found.value, status, search.trace)

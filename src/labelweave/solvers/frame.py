@@ -22,6 +22,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from labelweave.interrupts import note_interrupt
+
 Problem = TypeVar("Problem")
 AnyState = TypeVar("AnyState", bound="State")
 OnCheck = Callable[[Any, Any], bool]
@@ -254,7 +256,8 @@ class Solver(ABC, Generic[Problem, AnyState]):
                     now = replace(now, trace=(*now.trace, record))
                 if on_check is not None and on_check(record, now) and status is None:
                     status = Status.INTERRUPTED
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            note_interrupt(interrupt)
             status, now = Status.INTERRUPTED, self.mended(problem, now)
         status = status or Status.ITERATION_LIMIT
         trace = list(now.trace)

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.estimators.base import fit_method
 from labelweave.estimators.folds import (
     LearningBlock,
     drawn_blocks,
@@ -44,7 +45,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
+from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import SolverResult
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
@@ -252,8 +253,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     ):  # fmt: skip
         keep_parameters(self, locals())
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None
     ) -> KernelLogisticClassifier:

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import Workers
+from labelweave.estimators.base import fit_method
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
     choose_graph,
@@ -41,7 +42,7 @@ from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions, _fit_context, with_callbacks
+from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
 _LIMIT = (
@@ -270,8 +271,7 @@ class LabelGraphClassifier(LabelGraphModel):
     ):  # fmt: skip
         keep_parameters(self, locals())
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None
     ) -> LabelGraphClassifier:

@@ -14,6 +14,7 @@ from labelweave.arrays import Workers, panels
 from labelweave.estimators.held_out import hold_out
 from labelweave.estimators.journal import Journal
 from labelweave.features import FeatureMatrix
+from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import (
@@ -194,7 +195,8 @@ class GraphFit:
             return fitted
         try:
             return fitted.followed_by(self.given(data, fitted.graph, stage="refit"))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            note_interrupt(interrupt)
             return _interrupted(fitted)
 
     def _grown(
@@ -249,7 +251,8 @@ class GraphFit:
         graph, penalty = round_graph(data.labels.n_labels, tuple(record.cliques for record in rounds))
         try:
             whole = part.followed_by(self.given(data, graph, penalty=penalty))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            note_interrupt(interrupt)
             return _interrupted(part)
         return whole._replace(reason=_INTERRUPTED) if whole.is_interrupted else whole
 

@@ -26,6 +26,7 @@ from labelweave.estimators.parameters import NON_NEGATIVE, POSITIVE, SHARED, kee
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.features import FeatureMatrix
+from labelweave.interrupts import note_interrupt
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import (
@@ -276,7 +277,8 @@ def _fit_after(
     try:
         ready = ReadyRows(data, settings, is_kept=False)
         return fit_factors(ready, settings, start if part is None else part.end)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        note_interrupt(interrupt)
         if part is None:
             raise
         return replace(part, status=Status.INTERRUPTED)

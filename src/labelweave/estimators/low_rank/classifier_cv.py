@@ -10,11 +10,10 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.estimators.base import CALLER
+from labelweave.estimators.base import CALLER, warn_of_end
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
@@ -334,7 +333,7 @@ class LowRankClassifierCV(LowRankClassifier):
                 "The cross-validation was interrupted; the model has the best rank and regularisation of the "
                 "fits that were done."
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=CALLER)
+            warn_of_end(message, CALLER + 1)
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

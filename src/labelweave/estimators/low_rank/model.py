@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.estimators.base import CALLER
+from labelweave.estimators.base import CALLER, warn_of_end
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.fit import (
@@ -182,7 +180,7 @@ class LowRankModel(LearningClassifier):
         is_known = np.isfinite(gap) and gap >= -_ROUNDING  # a bound above the objective is one of rounding
         self.duality_gap_ = float(gap) if is_known else float("nan")
         if not self.converged_:
-            warnings.warn(_ENDINGS[fitted.status], ConvergenceWarning, stacklevel=CALLER)
+            warn_of_end(_ENDINGS[fitted.status])
 
     def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
         kernel, support = None if self._is_precomputed else self.kernel_, fitted.support

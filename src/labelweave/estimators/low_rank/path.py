@@ -23,6 +23,7 @@ from labelweave.estimators.low_rank.fit import (
     fit_factors,
 )
 from labelweave.estimators.low_rank.starts import Start, continued
+from labelweave.interrupts import PartInterrupted
 from labelweave.problems.low_rank_factors import LowRankFactors
 from labelweave.solvers import Round, Solver, State, Status, TraceRecord
 
@@ -124,7 +125,7 @@ class LowRankPath(Solver[PathFits, PathState]):
         start = None if problem.ready.is_exact(settings) else problem.start(state, rank)
         fitted = fit_factors(problem.ready, settings, start, stage)
         if fitted.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+            raise PartInterrupted
         state.seconds[place], state.steps[place] = time.perf_counter() - begin, len(fitted.trace)
         state.scores[place] = problem.score(fitted, problem.held, problem.kept)
         settings.journal.forget(stage)

@@ -39,6 +39,7 @@ from labelweave.estimators.thresholded_classifier import (
 )
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
+from labelweave.interrupts import was_interrupted
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.model_files import storable
 from labelweave.problems import MarginData
@@ -265,9 +266,10 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
             self.kernel_ = learned.kernel
         dual = None if before is None else before.carried(labels.shape, self._form, C)
         progress = FitProgress(self, arguments, tol=self.tol, has_part=self._holds_out)
-        result = self._solve(data, rows.weights, progress, journal, dual)
+        ended = was_interrupted()  # a search that goes on finds other hyper-parameters, and needs no such fit
+        result = self._solve(data, rows.weights, progress, Journal() if ended else journal, dual)
         self._keep_result(result)
-        self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
+        self._close_journal(journal, is_done=not ended and result.status is not Status.INTERRUPTED)
         progress.close()
 
     def _solve(

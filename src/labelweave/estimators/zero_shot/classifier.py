@@ -27,7 +27,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
-from labelweave.arrays import check_sparse
+from labelweave.arrays import Workers, check_sparse
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import keep_parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
@@ -79,7 +79,8 @@ class SignatureScorer(Scorer):
 
         features (n, d): the rows, as the estimator takes them.
         """
-        evidence = (_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
+        with Workers().running():
+            evidence = (_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
         return np.asarray(self.intercept_ + self.temperature_ * evidence)
 
 
@@ -223,7 +224,8 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         is_named = groups is not None and (names is not None or hasattr(signatures, "columns"))
         self.seen_ = np.isin(self.classes_.astype(str), np.asarray(groups, str) if is_named else [])
         y = y if hasattr(y, "shape") else np.asarray(y)
-        temperature = self._choose_on_held_out(X, y, labels, groups)
+        with Workers().running():  # the same bits for any number of the library's threads
+            temperature = self._choose_on_held_out(X, y, labels, groups)
         estimator, mean = self._fit_scorer(X, y, signs, prior)
         with np.errstate(divide="ignore"):
             offsets = np.log(prior) - self.seen_penalty_ * self.seen_
@@ -328,7 +330,8 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         ndarray of float64, shape (n, L)
             Between -1 and 1; unknown entries of a signature count as 0.
         """
-        return self.predict_proba(X) @ self.scorer_.signs
+        with Workers().running():
+            return self.predict_proba(X) @ self.scorer_.signs
 
     def predict_attributes(self, X: Any) -> Any:
         """Predict the attributes of every row with the least expected Hamming loss.

@@ -1,0 +1,159 @@
+"""Interrupt and kill commands at random moments; files are complete or not there, and nothing else is left.
+
+    python -m attacks.killed_commands --runs 60
+
+Every command is a process of its own, which writes to a file that is there already, or is not.  It gets
+SIGINT, SIGTERM or SIGKILL at a moment drawn over the time that it takes.  Then the file must be the earlier
+one, or a complete one; that of a fit that was interrupted may be the best model so far.  A command that is
+interrupted says so in a line and ends with 130, without a traceback once it has begun.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import labelweave
+from labelweave.datasets import LabeledData, make_text_like, write_xmc
+from labelweave.model_files import ModelFileError
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+_OLD = b"what was there before"
+_STARTING = "labelweave/cli/program.py"  # is in tracebacks of what happens later than the imports
+
+
+class Command(NamedTuple):
+    """A command with the file that it writes."""
+
+    words: tuple[str, ...]
+    out: str
+
+    def start(self, folder: Path) -> subprocess.Popen[str]:
+        """Begin it in a folder."""
+        words = [sys.executable, "-m", "labelweave", *self.words, self.out]
+        return subprocess.Popen(
+            words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+
+
+COMMANDS = {
+    "fit": Command(("fit", "d.txt", "--tol", "1e-7", "--out"), "fitted.lw"),
+    "predict": Command(("predict", "m.lw", "d.txt", "--out"), "p.jsonl"),
+    "predict a table": Command(("predict", "m.lw", "d.txt", "--output-format", "tsv", "--out"), "p.tsv"),
+    "convert": Command(("convert", "d.txt"), "d.svm"),
+    "report": Command(("report", "m.lw", "d.txt", "--out"), "r.html"),
+}
+
+
+class Whole(NamedTuple):
+    """What a command writes when it is let be, and how long that takes."""
+
+    content: bytes
+    seconds: float
+
+
+def prepare(folder: Path, n_rows: int = 1500) -> dict[str, Whole]:
+    """Write data and a model, and run every command once."""
+    data = make_text_like(n_rows, 200, 8)
+    write_xmc(LabeledData(data.X, data.Y), folder / "d.txt")
+    made = Command(("fit", "d.txt", "--quiet", "--out"), "m.lw").start(folder)
+    made.communicate()
+    return {name: _whole(command, folder) for name, command in COMMANDS.items()}
+
+
+def _whole(command: Command, folder: Path) -> Whole:
+    begin, process = time.perf_counter(), command.start(folder)
+    said = process.communicate()[1]
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command.words)} ended with {process.returncode}: {said}")
+    seconds, path = time.perf_counter() - begin, folder / command.out
+    content = path.read_bytes()
+    path.unlink()
+    return Whole(content, seconds)
+
+
+def attack(
+    command: Command, whole: Whole, folder: Path, random: np.random.Generator
+) -> tuple[str, list[str]]:
+    """Send a signal at a random moment; say which, how the command ended, and what is wrong."""
+    path, number = folder / command.out, random.choice(_SIGNALS)
+    before = _OLD if random.random() < 0.5 else None
+    if before is not None:
+        path.write_bytes(before)
+    process = command.start(folder)
+    try:
+        said = process.communicate(timeout=random.uniform(0, whole.seconds))[1]
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+        said = process.communicate()[1]
+    wrong = []
+    after = path.read_bytes() if path.exists() else None
+    path.unlink(missing_ok=True)
+    is_complete = _is_model(after, folder) if command.out.endswith(".lw") else after == whole.content
+    if after != before and not is_complete:
+        wrong.append(f"{command.out} is neither the earlier file nor a complete one")
+    if process.returncode not in (0, 130, -number, 128 + number):
+        wrong.append(f"it ended with {process.returncode}")
+    if "Traceback" in said and _STARTING in said:
+        wrong.append(f"it wrote a traceback: {said}")
+    end = "done" if process.returncode == 0 else signal.Signals(number).name
+    return end, wrong
+
+
+def _is_model(content: bytes | None, folder: Path) -> bool:
+    if content is None:
+        return False
+    path = folder / "copy.lw"
+    path.write_bytes(content)
+    try:
+        labelweave.load(path)
+    except ModelFileError:
+        return False
+    finally:
+        path.unlink()
+    return True
+
+
+def run(names: list[str], runs: int, seed: int = 0, n_rows: int = 1500) -> tuple[Counter[str], list[str]]:
+    """Attack commands in turn; give how they ended, and what was wrong."""
+    random, ends, wrong = np.random.default_rng(seed), Counter[str](), []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wholes = prepare(folder, n_rows)
+        for number in range(runs):
+            command = names[number % len(names)]
+            end, found = attack(COMMANDS[command], wholes[command], folder, random)
+            ends[end] += 1
+            wrong += [f"{command}, run {number}, {end}: {what}" for what in found]
+        for command in names:  # sweeps up what dead processes left behind
+            _whole(COMMANDS[command], folder)
+        left = sorted(set(os.listdir(folder)) - {"d.txt", "m.lw"})
+        wrong += [f"left {', '.join(left)}"] if left else []
+    return ends, wrong
+
+
+def main() -> None:
+    """Attack every command that writes a file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--runs", type=int, default=60, help="in all, of every command in turn")
+    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
+    parser.add_argument("--seed", type=int, default=0, help="of signals and moments")
+    chosen = parser.parse_args()
+    ends, wrong = run(chosen.commands, chosen.runs, chosen.seed)
+    done = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+    print(f"{chosen.runs} runs ({done}), {len(wrong)} wrong", *wrong, sep="\n  ")
+    raise SystemExit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Kill fits at random moments, and hold what goes on from their checkpoints against fits that were let be.
+
+    python -m attacks.killed_fits --fits 100
+
+Every fit runs in a process of its own that notes its state at every check of the gap.  It gets SIGKILL up to
+three times, each at a moment drawn over the time that such a fit takes, and is then begun again with the
+same checkpoint.  In the end its weights, objectives and scores must have the bits of a fit without a
+checkpoint, and nothing may be left beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from attacks.small_fits import CHECKPOINTED, data_of, fitted, mark
+from labelweave.estimators import journal
+
+_MOST_KILLS = 3
+
+
+class Whole(NamedTuple):
+    """A fit that was let be: the mark of its bits, and how long it takes with a file at every check."""
+
+    mark: str
+    seconds: float
+
+
+class Attack(NamedTuple):
+    """What came of a fit: how often it was killed and found a checkpoint, and what was wrong."""
+
+    kills: int
+    continued: int
+    wrong: str | None
+
+
+def whole_fit(name: str, folder: Path) -> Whole:
+    """Fit without a checkpoint, and once with one for the seconds."""
+    X, Y = data_of(name)
+    whole = mark(fitted(clone(CHECKPOINTED[name]), X, Y), X)
+    begin = time.perf_counter()
+    _noted_fit(name, folder / "fit.lwc")
+    return Whole(whole, time.perf_counter() - begin)
+
+
+def _noted_fit(name: str, path: Path) -> str:
+    X, Y = data_of(name)
+    often, journal._SECONDS = journal._SECONDS, 0.0
+    try:
+        return mark(fitted(clone(CHECKPOINTED[name]).set_params(checkpoint=path), X, Y), X)
+    finally:
+        journal._SECONDS = often
+
+
+def _answer(name: str, path: Path, answers: Any) -> None:
+    try:
+        answers.send(_noted_fit(name, path))
+    except Exception as error:
+        answers.send(f"{type(error).__name__}: {error}")
+
+
+def attack(name: str, whole: Whole, random: np.random.Generator, folder: Path) -> Attack:
+    """Kill a fit at random moments, begin it again, and compare what it gives in the end."""
+    fork = multiprocessing.get_context("fork")
+    path, kills, continued, answer = folder / "fit.lwc", 0, 0, None
+    while answer is None:
+        receive, send = fork.Pipe(duplex=False)
+        process = fork.Process(target=_answer, args=(name, path, send))
+        process.start()
+        send.close()
+        moment = random.uniform(0, whole.seconds) if kills < _MOST_KILLS else None
+        process.join(moment)
+        if process.is_alive():
+            process.kill()
+            kills += 1
+        process.join()
+        try:
+            answer = receive.recv() if receive.poll() else None
+        except EOFError:  # killed before it could answer
+            answer = None
+        if answer is None:
+            if process.exitcode != -9:
+                return Attack(kills, continued, f"ended with {process.exitcode}")
+            continued += path.exists()
+    left = sorted(file.name for file in folder.iterdir())
+    if answer != whole.mark:
+        return Attack(kills, continued, f"gave {answer}, and {whole.mark} in one go")
+    return Attack(kills, continued, f"left {', '.join(left)}" if left else None)
+
+
+def run(names: list[str], n_fits: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
+    """Attack fits of every kind in turn; give counts, and what was wrong, a line each."""
+    random, wholes, wrong = np.random.default_rng(seed), {}, []
+    counts: Counter[str] = Counter()
+    for number in range(n_fits):
+        name = names[number % len(names)]
+        with tempfile.TemporaryDirectory() as folder:
+            if name not in wholes:
+                wholes[name] = whole_fit(name, Path(folder))
+            found = attack(name, wholes[name], random, Path(folder))
+        counts += Counter(fits=1, kills=found.kills, continued=found.continued)
+        if found.wrong is not None:
+            wrong.append(f"{name}, fit {number}, {found.kills} kills: {found.wrong}")
+    return counts, wrong
+
+
+def main() -> None:
+    """Attack every estimator that takes a checkpoint."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--fits", type=int, default=100, help="in all, of every kind in turn")
+    parser.add_argument("--kinds", nargs="+", choices=CHECKPOINTED, default=list(CHECKPOINTED))
+    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    chosen = parser.parse_args()
+    counts, wrong = run(chosen.kinds, chosen.fits, chosen.seed)
+    print(
+        f"{counts['fits']} fits, killed {counts['kills']} times, went on from a checkpoint "
+        f"{counts['continued']} times, {len(wrong)} wrong",
+        *wrong, sep="\n  ",
+    )  # fmt: skip
+    raise SystemExit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

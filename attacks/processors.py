@@ -1,0 +1,167 @@
+"""Fit and score as other processors would, and with other numbers of threads.
+
+    python -m attacks.processors
+
+OpenBLAS, NumPy and Numba choose their vector code by the processor; environment variables make them choose
+that of an older one.  Models that were fitted here score rows there, and all of them are fitted there anew:
+
+- with another number of threads of OpenBLAS every bit must be the same;
+- on another processor the scores of a model file differ by rounding alone, counted in units of the last place
+  of the model's largest score, and certificates of both fits hold: neither's lower bound is above the other's
+  objective.  Hyper-parameters, graphs and thresholds may be chosen differently there, so that scores of new
+  fits are only shown, and certificates compared where the objective is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+import labelweave
+from attacks.small_fits import KINDS, data_of, fitted, scores_of
+
+_MOST_UNITS = 1000.0
+_ROUNDING = 1e-9  # of the objective
+_ROWS, _TRAINED, _FEATURES = 700, 300, 40  # so many that the library uses several threads
+_CHOOSES = {
+    "margins, learned", "logistic, learned", "logistic, tree", "logistic, pivots", "low rank, learned",
+    "low rank, path", "graph, learned", "graph, scores",
+}  # fmt: skip
+_ROOT = Path(__file__).parents[1]
+
+
+def _numpy_features(level: int) -> str:
+    """Name what NumPy is to do without: all that it chooses at run time but the first ones."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    return " ".join([name for name in __cpu_dispatch__ if __cpu_features__[name]][level:])
+
+
+THREADS = {f"{n} threads": {"OPENBLAS_NUM_THREADS": str(n), "OMP_NUM_THREADS": str(n)} for n in (1, 3, 8)}
+PROCESSORS = {
+    "OpenBLAS for Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
+    "OpenBLAS for Nehalem": {"OPENBLAS_CORETYPE": "Nehalem"},
+    "NumPy for AVX2": {"NPY_DISABLE_CPU_FEATURES": _numpy_features(1)},
+    "NumPy for SSE4": {"NPY_DISABLE_CPU_FEATURES": _numpy_features(0)},
+    "Numba for Haswell": {"NUMBA_CPU_NAME": "haswell"},
+    "Numba for Nehalem": {"NUMBA_CPU_NAME": "nehalem"},
+}
+PROCESSORS["a Nehalem"] = (
+    PROCESSORS["OpenBLAS for Nehalem"] | PROCESSORS["NumPy for SSE4"] | PROCESSORS["Numba for Nehalem"]
+)
+
+
+class Found(NamedTuple):
+    """What a fit gave: scores by a model file of this processor, scores of its own, its last objectives."""
+
+    stored: np.ndarray
+    own: np.ndarray
+    primal: float
+    dual: float
+
+
+def _bounds(model: Any) -> tuple[float, float]:
+    trace = getattr(model, "trace_", None)
+    return (trace[-1].primal, trace[-1].dual) if trace else (np.nan, np.nan)
+
+
+def _write_scores(names: list[str], folder: Path, out: Path) -> None:
+    """Fit here, score rows with that and with the model files of a folder, and write both down."""
+    found = {}
+    for name in names:
+        X, Y = data_of(name, _TRAINED, _FEATURES)
+        many = data_of(name, _ROWS, _FEATURES, seed=1)[0]
+        model = fitted(clone(KINDS[name]), X, Y)
+        path = folder / f"{name}.lw"
+        if not path.exists():
+            model.save(path)
+        found[f"{name}/stored"] = scores_of(labelweave.load(path), many)
+        found[f"{name}/own"] = scores_of(model, many)
+        found[f"{name}/bounds"] = np.array(_bounds(model))
+    np.savez(out, **found)
+
+
+def scores_under(settings: Mapping[str, str], names: list[str], folder: Path) -> dict[str, Found]:
+    """Fit and score in a process with environment variables; model files that are missing are written."""
+    out = folder / "found.npz"
+    command = [sys.executable, "-m", "attacks.processors", "--child", os.fspath(folder), "--kinds", *names]
+    environment = {**os.environ, **settings}
+    subprocess.run(command, cwd=_ROOT, env=environment, check=True)
+    with np.load(out) as found:
+        return {
+            name: Found(found[f"{name}/stored"], found[f"{name}/own"], *found[f"{name}/bounds"].tolist())
+            for name in names
+        }
+
+
+def units(one: np.ndarray, other: np.ndarray) -> float:
+    """Give the largest difference in units of the last place of the largest score."""
+    largest = float(np.abs(one).max(initial=0.0))
+    return float(np.abs(one - other).max(initial=0.0) / np.spacing(largest)) if largest else 0.0
+
+
+def wrong_with_threads(here: dict[str, Found], there: dict[str, Found]) -> list[str]:
+    """Say which bits are others."""
+    return [
+        f"{name}: {what} differ by {units(getattr(found, part), getattr(there[name], part)):.3g} units"
+        for name, found in here.items()
+        for part, what in (("stored", "scores of a model file"), ("own", "scores of a new fit"))
+        if not np.array_equal(getattr(found, part), getattr(there[name], part), equal_nan=True)
+    ]
+
+
+def wrong_on_processors(here: dict[str, Found], there: dict[str, Found]) -> list[str]:
+    """Say where scores differ by more than rounding, and which certificates contradict each other."""
+    found = []
+    for name, own in here.items():
+        other = there[name]
+        if units(own.stored, other.stored) > _MOST_UNITS:
+            found.append(f"{name}: scores differ by {units(own.stored, other.stored):.0f} units")
+        for one, two in () if name in _CHOOSES else ((own, other), (other, own)):
+            if one.dual > two.primal + _ROUNDING * abs(two.primal):
+                found.append(f"{name}: a lower bound of {one.dual}, and an objective of {two.primal}")
+    return found
+
+
+def main() -> None:
+    """Try all numbers of threads and processors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--only", nargs="+", choices=[*THREADS, *PROCESSORS], help="by default all")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.child is not None:
+        _write_scores(chosen.kinds, chosen.child, chosen.child / "found.npz")
+        return
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        here = scores_under({}, chosen.kinds, Path(folder))
+        for name, settings in (THREADS | PROCESSORS).items():
+            if chosen.only is not None and name not in chosen.only:
+                continue
+            there = scores_under(settings, chosen.kinds, Path(folder))
+            is_same = name in THREADS
+            wrong = (wrong_with_threads if is_same else wrong_on_processors)(here, there)
+            stored = {kind: units(found.stored, there[kind].stored) for kind, found in here.items()}
+            fits = {kind: units(found.own, there[kind].own) for kind, found in here.items()}
+            most, most_of_fits = max(stored, key=stored.__getitem__), max(fits, key=fits.__getitem__)
+            print(
+                f"{name}: scores of model files differ by up to {stored[most]:.0f} units of the last place "
+                f"({most}), those of new fits by {fits[most_of_fits]:.3g} ({most_of_fits})",
+                *wrong, sep="\n  ", flush=True,
+            )  # fmt: skip
+            failed |= bool(wrong)
+    raise SystemExit(failed)
+
+
+if __name__ == "__main__":
+    main()

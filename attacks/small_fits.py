@@ -1,0 +1,139 @@
+"""Small fits of every kind, and a mark of all their bits, for attacks that ask for the same bits."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from labelweave import (
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+)
+from labelweave.baselines import CPLST, PLST, WSABIE, BinaryRelevance
+
+N_LABELS = 5
+_TIES = 0.6 * np.eye(N_LABELS) + 0.4
+_TREE = {"x": ["a", "b"], "y": ["c", "d"]}
+
+CHECKPOINTED: dict[str, Any] = {
+    "margins, coordinates": MaxMarginClassifier(solver="coordinate_ascent"),
+    "margins, coupled": MaxMarginClassifier(solver="coordinate_ascent", label_covariance=_TIES),
+    "margins, rbf": MaxMarginClassifier(kernel="rbf", solver="alternating_directions"),
+    "margins, rbf blocks": MaxMarginClassifier(kernel="rbf", solver="block_ascent", threshold="f1"),
+    "margins, rbf pairs": MaxMarginClassifier(kernel="rbf", solver="working_set"),
+    "margins, learned": MaxMarginClassifier(kernel="rbf", hyperparameters="learn", coupling=2),
+    "logistic, fixed": KernelLogisticClassifier(hyperparameters="fixed"),
+    "logistic, learned": KernelLogisticClassifier(max_learning_iter=7),
+    "logistic, tree": KernelLogisticClassifier(max_learning_iter=7, taxonomy=_TREE, tie="level"),
+    "logistic, pivots": KernelLogisticClassifier(max_learning_iter=7, kernel_rank=30),
+    "low rank": LowRankClassifier(3),
+    "low rank, logistic": LowRankClassifier(3, loss="logistic", kernel="rbf", threshold="f1"),
+    "low rank, learned": LowRankClassifier(
+        3, penalty="ridge", kernel="rbf", hyperparameters="learn", max_learning_iter=6
+    ),
+    "low rank, path": LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3),
+    "graph, learned": LabelGraphClassifier(max_rounds=3, regularization=0.05),
+    "graph, given": LabelGraphClassifier(graph="full", regularization=0.05, tol=0.02, threshold="f1"),
+    "graph, proximal": LabelGraphClassifier(
+        graph="chow-liu", solver="proximal", regularization=0.05, max_iter=200
+    ),
+    "graph, scores": LabelGraphClassifier(graph="chow-liu", kernel="rbf", inputs="scores", tol=0.02),
+}
+"""Every solver of the estimators that take a checkpoint."""
+
+OTHERS: dict[str, Any] = {
+    "ridge of labels": BinaryRelevance(),
+    "LIBLINEAR of labels": BinaryRelevance("logistic"),
+    "PLST": PLST(3),
+    "CPLST": CPLST(3),
+    "WSABIE": WSABIE(3),
+    "tuned": TunedThresholdClassifier(MaxMarginClassifier(), cv=3),
+    "calibrated": CalibratedLabelClassifier(MaxMarginClassifier(kernel="rbf"), cv=3),
+    "conformal": ConformalLabelClassifier(LowRankClassifier(3), validation_fraction=0.6),
+}
+
+KINDS = CHECKPOINTED | OTHERS
+
+_TAKES_NO_GAPS = ("PLST", "CPLST", "low rank, path")
+_NOT_FOUND = {"estimator_", "kernel_products_"}  # digested on its own; work, of which some is not done again
+
+
+def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, Any]:
+    """Draw the rows that a fit is of: classes for trees, else labels, a tenth of them not observed."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    scores = np.tanh(X) @ random.normal(size=(d, N_LABELS)) + 0.5 * random.normal(size=(n, N_LABELS))
+    if name == "logistic, tree":
+        return X, np.array(list("abcd"))[scores[:, :4].argmax(axis=1)]
+    Y = (scores > 0.3).astype(float)
+    if name not in _TAKES_NO_GAPS:
+        Y[random.random(Y.shape) < 0.1] = np.nan
+    return X, Y
+
+
+def fitted(model: Any, X: Any, Y: Any) -> Any:
+    """Fit, where it does not matter whether the fit converges."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, Y)
+
+
+def mark(model: Any, X: Any) -> str:
+    """Digest all that a fit found, but not the work and the seconds it took, and how it scores rows."""
+    digest = hashlib.sha256()
+    for part in (model, getattr(model, "estimator_", None)):
+        _add(digest, _found(vars(part)) if part is not None else None)
+    _add(digest, scores_of(model, X))
+    return digest.hexdigest()[:16]
+
+
+def scores_of(model: Any, X: Any) -> np.ndarray:
+    """Score rows as the model offers it."""
+    score = getattr(model, "decision_function", None) or model.predict_proba
+    scores = score(X)
+    return np.asarray(scores.toarray() if sp.issparse(scores) else scores, dtype=np.float64)
+
+
+def _found(fitted_attributes: dict[str, Any]) -> dict[str, Any]:
+    kept = {
+        name: value
+        for name, value in fitted_attributes.items()
+        if name.endswith("_") and name not in _NOT_FOUND
+    }
+    for name in ("trace_", "graph_trace_", "learning_trace_"):
+        kept[name] = [
+            record._replace(**dict.fromkeys({"time", "seconds"} & set(record._fields), 0.0))
+            for record in kept.get(name, [])
+        ]
+    table = kept.get("cv_results_")
+    if table is not None:
+        kept["cv_results_"] = {name: part for name, part in table.items() if name != "seconds"}
+    return kept
+
+
+def _add(digest: Any, value: Any) -> None:
+    """Digest nested values: arrays by their bytes, records by their parts, the rest as it is written."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        digest.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    elif sp.issparse(value):
+        _add(digest, [value.shape, value.indptr, value.indices, value.data])
+    elif isinstance(value, dict):
+        _add(digest, [[str(name), value[name]] for name in sorted(value, key=str)])
+    elif isinstance(value, list | tuple | np.ndarray):
+        for part in value:
+            _add(digest, part)
+    elif hasattr(value, "__dict__") and type(value).__module__.startswith("labelweave"):
+        _add(digest, vars(value))
+    else:
+        digest.update(f"{type(value).__name__} {value!r};".encode())

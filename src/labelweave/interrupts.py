@@ -1,0 +1,132 @@
+"""Ctrl-C in a fit: the best model so far is kept in the estimator, and then KeyboardInterrupt is raised.
+
+Whatever catches KeyboardInterrupt to keep what there is notes it here; the fit raises it at its end, so that
+one Ctrl-C ends all that calls fits in a loop: searches, cross-validation, classifiers around others.  Users
+who want the fit to end as if it had reached its limit say ``on_interrupt="keep"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+_CHOICES = ("raise", "keep")
+
+
+@dataclass
+class _Fit:
+    """A fit that is under way: whether it raises interrupts, met one, and what is to be said of its end."""
+
+    raises: bool
+    was_interrupted: bool = False
+    message: str = ""
+
+
+_on_interrupt: ContextVar[str] = ContextVar("on_interrupt", default="raise")
+_under_way: ContextVar[_Fit | None] = ContextVar("fit", default=None)
+
+
+class PartInterrupted(KeyboardInterrupt):
+    """A part of a fit ended early: by Ctrl-C, which was noted there, or as a callback asked for it."""
+
+
+def set_config(*, on_interrupt: str) -> None:
+    """Say what Ctrl-C does to the fits that follow.
+
+    Parameters
+    ----------
+    on_interrupt : {"raise", "keep"}
+        Either way the estimator keeps the best model so far.  "raise", which is so by default, then raises
+        KeyboardInterrupt, and ends whatever called the fit.  "keep" returns from the fit with a
+        ConvergenceWarning instead; a search of scikit-learn's ends nevertheless.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    See Also
+    --------
+    config_context : The same for a block of code.
+    """
+    if on_interrupt not in _CHOICES:
+        raise ValueError(f"on_interrupt is {on_interrupt!r}; give 'raise' or 'keep'.")
+    _on_interrupt.set(on_interrupt)
+
+
+@contextmanager
+def config_context(*, on_interrupt: str) -> Iterator[None]:
+    """Say what Ctrl-C does to the fits of a block of code.
+
+    Parameters
+    ----------
+    on_interrupt : {"raise", "keep"}
+        See :func:`set_config`.
+
+    Yields
+    ------
+    None
+        Nothing; what was said before holds again after the block.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> import labelweave
+    >>> with labelweave.config_context(on_interrupt="keep"):
+    ...     model = labelweave.MaxMarginClassifier().fit([[0.0], [1.0]], [[0], [1]])
+    """
+    before = _on_interrupt.get()
+    set_config(on_interrupt=on_interrupt)
+    try:
+        yield
+    finally:
+        _on_interrupt.set(before)
+
+
+def note_interrupt(caught: KeyboardInterrupt) -> None:
+    """Note what was caught to keep the best model so far."""
+    fit = _under_way.get()
+    if fit is not None and not isinstance(caught, PartInterrupted):
+        fit.was_interrupted = True
+
+
+def was_interrupted() -> bool:
+    """Tell whether Ctrl-C was met in the fit that is under way."""
+    fit = _under_way.get()
+    return fit is not None and fit.was_interrupted
+
+
+def goes_into_interrupt(message: str) -> bool:
+    """Tell whether KeyboardInterrupt will come at the end of this fit; it then says the message."""
+    fit = _under_way.get()
+    if fit is None or not (fit.raises and fit.was_interrupted):
+        return False
+    fit.message = message
+    return True
+
+
+@contextmanager
+def raised_at_the_end(*, is_part: bool) -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of a fit that noted one.
+
+    A fit within another one leaves that to the outer one.
+
+    is_part: whether a search called the fit, which is to end in any case.
+    """
+    if _under_way.get() is not None:
+        yield
+        return
+    fit = _Fit(raises=is_part or _on_interrupt.get() == "raise")
+    _under_way.set(fit)
+    try:
+        yield
+    finally:
+        _under_way.set(None)
+    if fit.raises and fit.was_interrupted:
+        raise KeyboardInterrupt(fit.message)

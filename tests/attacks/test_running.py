@@ -1,0 +1,107 @@
+"""Killed fits, threads and forks at once, memory, processors and killed commands, in small."""
+
+import numpy as np
+import pytest
+
+from attacks import killed_commands, killed_fits, processors, small_fits, soak, stress
+
+QUICK = ["margins, rbf", "margins, coordinates", "logistic, fixed", "low rank"]
+
+
+def test_marks_tell_fits_apart_and_nothing_else():
+    marks = {name: stress.marked_fit(name) for name in QUICK}
+    assert len(set(marks.values())) == len(QUICK)
+    assert marks == {name: stress.marked_fit(name, n_jobs=2) for name in QUICK}
+
+
+@pytest.mark.parametrize(
+    ("names", "fits"), [(QUICK, 4), pytest.param(list(small_fits.CHECKPOINTED), 36, marks=pytest.mark.slow)]
+)
+def test_killed_fits_go_on_with_the_same_bits(names, fits):
+    counts, wrong = killed_fits.run(names, fits)
+    assert wrong == []
+    assert counts["fits"] == fits
+    assert counts["kills"] > 0
+
+
+def test_a_fit_that_ends_with_other_bits_is_found(tmp_path):
+    whole = killed_fits.Whole("other bits", 0.2)
+    found = killed_fits.attack("low rank", whole, np.random.default_rng(0), tmp_path)
+    assert "other bits in one go" in found.wrong
+
+
+@pytest.mark.parametrize(
+    ("works", "seconds"),
+    [
+        ([stress.threads, stress.joblib_threads, stress.forks], 1),
+        pytest.param(stress.WORKS, 40, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_threads_and_forks_at_once_change_no_bit(works, seconds):
+    run = stress.Stress(QUICK)
+    run.run(works, seconds)
+    assert run.wrong == []
+    assert set(run.counts) >= {"threads", "joblib's threads", "forks"}
+
+
+def test_other_bits_and_errors_in_threads_are_found():
+    def fails(_):
+        raise OSError("no")
+
+    run = stress.Stress(["low rank"])
+    run.marks = {"low rank": "other"}
+    run.run([stress.threads, fails], 1)
+    assert "fails: OSError: no" in run.wrong
+    run.run([stress.threads], 1)
+
+
+def test_loads_give_the_same_scores_and_leave_nothing_open():
+    before, after = soak.run(13)
+    assert soak.grown(before._replace(memory=after.memory), after) == []
+    grown = after._replace(memory=2 * after.memory, files=after.files + 1)
+    assert soak.grown(after, grown) == [
+        f"open files grew from {after.files} to {after.files + 1}", "memory grew by 100.0%"
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow():
+    assert soak.grown(*soak.run(1500)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", processors.THREADS)
+def test_processes_with_other_numbers_of_threads_give_the_same_bits(threads, tmp_path):
+    here = processors.scores_under({"OPENBLAS_NUM_THREADS": "2"}, list(small_fits.KINDS), tmp_path)
+    there = processors.scores_under(processors.THREADS[threads], list(small_fits.KINDS), tmp_path)
+    assert processors.wrong_with_threads(here, there) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processor", ["OpenBLAS for Nehalem", "NumPy for SSE4"])
+def test_scores_on_other_processors_differ_by_rounding(processor, tmp_path):
+    names = ["margins, rbf", "logistic, fixed", "low rank, logistic", "graph, given"]
+    here = processors.scores_under({}, names, tmp_path)
+    there = processors.scores_under(processors.PROCESSORS[processor], names, tmp_path)
+    assert processors.wrong_on_processors(here, there) == []
+
+
+def test_differences_are_found():
+    scores = np.array([[1.0, 0.5]])
+    here = {"low rank": processors.Found(scores, scores, 2.0, 1.9)}
+    moved = scores + 2.0**-40
+    there = {"low rank": processors.Found(moved, scores, 1.8, 1.7)}
+    assert processors.wrong_with_threads(here, there) == [
+        "low rank: scores of a model file differ by 4.1e+03 units"
+    ]
+    assert processors.wrong_on_processors(here, there) == [
+        "low rank: scores differ by 4096 units", "low rank: a lower bound of 1.9, and an objective of 1.8"
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_killed_commands_leave_complete_files():
+    ends, wrong = killed_commands.run(list(killed_commands.COMMANDS), 10, n_rows=400)
+    assert wrong == []
+    assert ends.total() == 10

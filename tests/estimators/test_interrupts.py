@@ -1,0 +1,169 @@
+"""Ctrl-C in a fit: the best model so far is kept, KeyboardInterrupt raised, and whatever called fits ends."""
+
+import signal
+import warnings
+
+import numpy as np
+import pytest
+from attacks.small_fits import CHECKPOINTED, data_of, mark
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import labelweave
+from labelweave import (
+    CalibratedLabelClassifier,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+    ZeroShotClassifier,
+    compare,
+    config_context,
+    set_config,
+)
+from labelweave.baselines import WSABIE
+from labelweave.solvers.frame import Solver
+
+
+class Press:
+    """Presses Ctrl-C at the end of some subtask."""
+
+    def __init__(self, at):
+        self.at, self.done = at, 0
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context, **_): ...
+
+    def on_fit_task_end(self, estimator, context, **_):
+        self.done += context.parent is not None
+        if context.parent is not None and self.done == self.at:
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+
+@pytest.fixture
+def pressed(monkeypatch):
+    """Press Ctrl-C in the third round of any solver; gives the rounds."""
+    rounds, solve = [], Solver.solve
+
+    def watched(self, problem, state=None, on_check=None):
+        def check(record, state):
+            rounds.append(record)
+            if len(rounds) == 3:
+                signal.raise_signal(signal.SIGINT)
+            return on_check is not None and on_check(record, state)
+
+        return solve(self, problem, state, check)
+
+    monkeypatch.setattr(Solver, "solve", watched)
+    return rounds
+
+
+def _tight(name):
+    model = clone(CHECKPOINTED[name])
+    return model if "learn" in name or "path" in name else model.set_params(tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["margins, rbf", "logistic, fixed", "logistic, learned", "low rank", "low rank, path"]
+)
+def test_the_best_model_so_far_is_kept_and_the_interrupt_raised(name):
+    X, Y = data_of(name)
+    model = _tight(name).set_callbacks(Press(3))
+    with pytest.raises(KeyboardInterrupt, match="interrupted"):
+        model.fit(X, Y)
+    ends = {getattr(model, end, None) for end in ("status_", "learning_status_", "search_status_")}
+    assert "interrupted" in ends
+    assert len(model.predict(X)) == len(X)
+    kept = _tight(name).set_callbacks(Press(3))
+    with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
+        assert kept.fit(X, Y) is kept
+    assert caught[0].filename == __file__
+    assert mark(kept, X) == mark(model, X)
+
+
+def test_an_interrupt_is_no_warning_that_filters_could_take_for_an_error():
+    X, Y = data_of("low rank")
+    with warnings.catch_warnings(action="error"), pytest.raises(KeyboardInterrupt):
+        LowRankClassifier(3).set_callbacks(Press(1)).fit(X, Y)
+
+
+@pytest.mark.parametrize("callback", ["stops", "interrupts"])
+def test_a_path_that_a_callback_stops_raises_nothing(callback):
+    X, Y = data_of("low rank, path")
+    press = Press(4)
+    if callback == "stops":
+        press.on_fit_task_end = lambda estimator, context, **_: context.task_name == "round"
+    model = LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3).set_callbacks(press)
+    if callback == "stops":
+        with pytest.warns(ConvergenceWarning):
+            model.fit(X, Y)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("n_jobs", [None, 1])
+def test_one_interrupt_ends_a_search(pressed, keep, n_jobs):
+    X, Y = data_of("tuned")
+    search = GridSearchCV(MaxMarginClassifier(tol=1e-9), {"C": [0.1, 1.0]}, cv=2, n_jobs=n_jobs)
+    choice = "keep" if keep else "raise"
+    with config_context(on_interrupt=choice), pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y == 1)
+    assert len(pressed) <= 4  # and the last measurement
+    assert not hasattr(search, "best_estimator_")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, Y: cross_val_score(MaxMarginClassifier(tol=1e-9), X, Y, cv=2),
+        lambda X, Y: make_pipeline(StandardScaler(), MaxMarginClassifier(tol=1e-9)).fit(X, Y),
+        lambda X, Y: TunedThresholdClassifier(MaxMarginClassifier(tol=1e-9), cv=2).fit(X, Y),
+        lambda X, Y: CalibratedLabelClassifier(MaxMarginClassifier(tol=1e-9), cv=2).fit(X, Y),
+        lambda X, Y: compare({"a": MaxMarginClassifier(tol=1e-9), "b": LowRankClassifier(2)}, X, Y, 2),
+        lambda X, Y: ZeroShotClassifier(signatures=np.eye(5, dtype=int), cv=2).fit(X, Y),
+    ],
+    ids=["cross_val_score", "pipeline", "tuned", "calibrated", "compare", "zero-shot"],
+)
+def test_one_interrupt_ends_all_that_calls_fits(pressed, call):
+    X, Y = data_of("tuned")
+    Y = np.eye(5, dtype=int)[np.arange(len(X)) % 5] if "signatures" in call.__code__.co_names else Y == 1
+    with pytest.raises(KeyboardInterrupt):
+        call(X, Y)
+    assert len(pressed) <= 4
+
+
+def test_a_search_for_margins_goes_on_from_its_checkpoint(tmp_path, pressed):
+    X, Y = data_of("margins, learned")
+    path = tmp_path / "fit.lwc"
+    model = clone(CHECKPOINTED["margins, learned"]).set_params(checkpoint=path)
+    with pytest.raises(KeyboardInterrupt, match="search for hyper-parameters was interrupted"):
+        model.fit(X, Y)
+    assert path.exists()
+    assert len(model.predict(X)) == len(X)
+    again = model.fit(X, Y)
+    assert not path.exists()
+    whole = clone(CHECKPOINTED["margins, learned"]).fit(X, Y)
+    assert mark(again, X) == mark(whole, X)
+
+
+def test_what_is_said_before_a_block_holds_after_it():
+    X, Y = data_of("WSABIE")
+    try:
+        set_config(on_interrupt="keep")
+        with config_context(on_interrupt="raise"), pytest.raises(KeyboardInterrupt):
+            WSABIE(3).set_callbacks(Press(2)).fit(X, Y)
+        with pytest.warns(ConvergenceWarning, match="interrupted after 2 of 10 epochs"):
+            WSABIE(3).set_callbacks(Press(2)).fit(X, Y)
+    finally:
+        set_config(on_interrupt="raise")
+    with pytest.raises(ValueError, match="on_interrupt is 'no'; give 'raise' or 'keep'"):
+        labelweave.set_config(on_interrupt="no")
