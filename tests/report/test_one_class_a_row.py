@@ -33,7 +33,8 @@ def test_metrics_confusions_and_the_tree(report, tree_model, tree_rows):
     metrics = class_summary(
         classes[108:], tree_model.predict_proba(X[108:]), tree_model.classes_, taxonomy=taxonomy
     )
-    assert f"Taxonomic loss {metrics['taxonomic_loss']:.4f}" in page.text
+    loss = "levels of the tree between the right class and the predicted one; low is good"
+    assert f"Taxonomic loss {loss} {metrics['taxonomic_loss']:.4f}" in page.text
     for words in ("Weak classes", "What it was taken for", "The tree", "Parent accuracy"):
         assert words in page.text
     assert "vary together a priori as far as they share nodes" in page.text
@@ -74,7 +75,7 @@ def test_scores_without_probabilities(report, data, n_classes):
     model = MaxMarginClassifier().fit(X[:200], y[:200])
     page = report(model, X[200:], y[200:])
     accuracy = (model.predict(X[200:]) == y[200:]).mean()
-    assert f"Accuracy {accuracy:.4f}" in page.text
+    assert f"Accuracy share of rows whose class is right {accuracy:.4f}" in page.text
     assert "intercept" in page.text
 
 

@@ -79,11 +79,16 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
 def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterable[LabeledData]:
     if not isinstance(model, TableModel):
         return [_read_matrix(model, path, source)]
-    columns = _columns(model, path, source)
-    known = model.columns_.id  # which this table may lack
-    if columns.id is None and known is not None and known in next(raw_tables(path, 1)).columns:
-        columns = replace(columns, id=known)
+    columns = _with_known_ids(model, _columns(model, path, source), path)
     return iterate_table(path, replace(columns, labels=None), size)
+
+
+def _with_known_ids(model: TableModel, columns: TableColumns, path: str) -> TableColumns:
+    """Name rows as in the training table, unless a flag says else or this table lacks the column."""
+    known = model.columns_.id
+    if columns.id is None and known is not None and known in next(raw_tables(path, 1)).columns:
+        return replace(columns, id=known)
+    return columns
 
 
 def _columns(model: TableModel, path: str, source: DataFlags) -> TableColumns:
@@ -181,6 +186,7 @@ def _read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledDat
     columns = _columns(model, path, source)
     if columns.labels is None:
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
+    columns = _with_known_ids(model, columns, path)
     if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
     names = [str(name) for name in model.label_names_]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -66,6 +67,8 @@ class Measured:
 
     metrics: as the command ``evaluate`` gives them.
     notes: what was not counted, in sentences.
+    n_counted: rows that are measured.
+    metrics_of: the metrics of some of these rows alone, by their places among them.
     true_nodes, predicted_nodes (m,): one class a row: the classes of all rows where one is known, inner nodes
         of the taxonomy too.
     """
@@ -73,6 +76,8 @@ class Measured:
     outcomes: Outcomes
     metrics: dict[str, float]
     notes: list[str]
+    n_counted: int
+    metrics_of: Callable[[Array], dict[str, float]]
     true_nodes: Array | None = None
     predicted_nodes: Array | None = None
 
@@ -87,14 +92,24 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     _check_length(rows, len(truth))
     scores, predicted = all_scores(rows, columns, "auto", on_progress)
     on_progress("measuring")
-    metrics = score_table(truth, scores + ranking_offsets(rows.classifier)[columns], predicted)
-    source = with_probabilities(rows.classifier)
+    ranked, source = scores + ranking_offsets(rows.classifier)[columns], with_probabilities(rows.classifier)
+    probabilities = None
     if source is not None:
-        probabilities = label_probabilities(source, rows.X, len(rows.label_names))
-        metrics |= {"log_loss": log_loss(truth, probabilities[:, columns])}
+        probabilities = label_probabilities(source, rows.X, len(rows.label_names))[:, columns]
+
+    def metrics_of(part: Any) -> dict[str, float]:
+        found = score_table(truth[part], ranked[part], predicted[part])
+        return (
+            found
+            if probabilities is None
+            else found | {"log_loss": log_loss(truth[part], probabilities[part])}
+        )
+
+    metrics = metrics_of(slice(None))
     outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns)
     notes = _label_notes(truth, len(rows.label_names))
-    return Measured(outcomes, metrics | _controlled_share(rows.classifier, outcomes), notes)
+    metrics |= _controlled_share(rows.classifier, outcomes)
+    return Measured(outcomes, metrics, notes, len(truth), metrics_of)
 
 
 def _controlled_share(classifier: Any, outcomes: Outcomes) -> dict[str, float]:
@@ -146,13 +161,18 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     predicted_names = np.array(names, object)[chosen]
     predicted = _as_labels(predicted_names[exact], names).positives
     outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number)
-    if has_probabilities:
-        metrics = class_summary(true, scores, names, taxonomy=taxonomy, y_pred=predicted_names)
-    else:
-        accuracy = outcomes.hits.nnz / max(1, len(truth))
-        metrics = {"accuracy": accuracy} | score_table(truth, scores[exact], predicted)
+
+    def metrics_of(part: Any) -> dict[str, float]:
+        if has_probabilities:
+            names_there = predicted_names[part]
+            return class_summary(true[part], scores[part], names, taxonomy=taxonomy, y_pred=names_there)
+        accuracy = outcomes.hits[part].nnz / max(1, outcomes.truth[part].positives.shape[0])
+        return {"accuracy": accuracy} | score_table(truth[part], outcomes.scores[part], predicted[part])
+
+    metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(truth)
     notes = _class_notes(len(classes), len(known), len(exact))
-    return Measured(outcomes, metrics, notes, true.astype(str), predicted_names.astype(str))
+    nodes = (true.astype(str), predicted_names.astype(str))
+    return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes)
 
 
 def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:

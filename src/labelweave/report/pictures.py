@@ -20,6 +20,9 @@ _MOST_SHOWN = 30
 _DECIMALS = 9  # rounding must not choose among equal labels
 _ENOUGH_FOR_MEDIAN = 50
 _GROUPS = 10
+_BALANCED = 2  # times as frequent as the rarest: fewer are about equally frequent
+_MOST_BARS, _BAR = 40, 22.0
+_LONGEST_NAME, _WIDEST_NAMES = 30, 220.0
 _WIDTH, _HEIGHT = 640.0, 280.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 12.0, 12.0, 52.0  # for words at the edges
 _MARGIN = 10.0
@@ -38,12 +41,19 @@ _MOST_NODES = 3000
 
 
 def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
-    """Place labels by their rows, on a logarithmic axis, and F1 scores; None if fewer than two have rows."""
+    """Place labels by their rows, on a logarithmic axis, and F1 scores; None if fewer than two have rows.
+
+    Where labels are about equally frequent, which would be one column of points, they stand in the order of
+    their F1 scores.
+    """
     shown = np.flatnonzero(numbers.positive > 0)
     if len(shown) < 2:
         return None
     shown = shown[np.argsort(numbers.positive[shown], kind="stable")]
     counts, f1 = numbers.positive[shown], numbers.f1[shown]
+    is_balanced = int(counts[-1]) < _BALANCED * int(counts[0])
+    if is_balanced:
+        return _ranked_picture(shown[np.argsort(f1, kind="stable")], numbers, names)
     x, y = _across(counts, counts), _down(f1)
     kept = np.unique(np.linspace(0, len(shown) - 1, min(_MOST_POINTS, len(shown))).round().astype(np.intp))
     points = [Drawn(x=x[k], y=y[k], name=names[shown[k]], n_rows=counts[k], f1=f1[k]) for k in kept.tolist()]
@@ -51,9 +61,28 @@ def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
     x_ticks = list(zip(_across(np.array(ticks), counts), [f"{count:,}" for count in ticks], strict=True))
     y_ticks = list(zip(_down(np.array([0.0, 0.5, 1.0])), ("0", "0.5", "1"), strict=True))
     edges = {"left": _LEFT, "right": _WIDTH - _RIGHT, "top": _TOP, "bottom": _HEIGHT - _BOTTOM}
-    parts = {"x_ticks": x_ticks, "y_ticks": y_ticks, "median": _running_median(x, y)}
+    parts = {"x_ticks": x_ticks, "y_ticks": y_ticks, "median": _running_median(x, y), "is_ranked": False}
     left_out = len(shown) - len(kept)
     return Drawn(width=_WIDTH, height=_HEIGHT, points=points, left_out=left_out, **edges, **parts)
+
+
+def _ranked_picture(shown: Array, numbers: LabelNumbers, names: list[str]) -> Drawn:
+    """Draw a bar a label from the lowest to the highest F1 score, its name along it where that has room."""
+    kept = shown[
+        np.unique(np.linspace(0, len(shown) - 1, min(_MOST_BARS, len(shown))).round().astype(np.intp))
+    ]
+    longest = max(letters_across(names[label]) for label in kept)
+    left = float(min(_WIDEST_NAMES, _LETTER * min(longest, _LONGEST_NAME) + 2 * _MARGIN))
+    wide, bars = _WIDTH - left - _RIGHT - 5 * _LETTER, []
+    for place, label in enumerate(kept.tolist()):
+        f1, y = float(numbers.f1[label]), _TOP + place * _BAR
+        text = shortened(names[label], _LONGEST_NAME)
+        bars.append(Drawn(y=y, width=round(f1 * wide, 1), name=names[label], text=text, f1=f1,
+                          n_rows=int(numbers.positive[label])))  # fmt: skip
+    size = {"width": _WIDTH, "height": _TOP * 2 + len(kept) * _BAR, "left": left, "bar": _BAR}
+    counts = numbers.positive[shown]
+    between = (int(counts.min()), int(counts.max()))
+    return Drawn(is_ranked=True, points=bars, left_out=len(shown) - len(kept), between=between, **size)
 
 
 def _across(counts: Array, all_counts: Array) -> list[float]:

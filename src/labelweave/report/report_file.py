@@ -30,6 +30,7 @@ from labelweave.report.pictures import correlation_picture, frequency_picture, g
 from labelweave.report.reported_rows import ReportedRows, read_rows
 from labelweave.report.row_examples import RowExamples
 from labelweave.report.weak_labels import chief_confusions, weak_labels
+from labelweave.report.yardstick import baseline_metrics, intervals, verdict
 
 
 @dataclass(frozen=True)
@@ -101,15 +102,17 @@ def write_report(
 ) -> None:  # fmt: skip
     """Write one HTML file about a fitted model and how well it does on labelled rows.
 
-    The file needs no other one, no network and no scripts.  It says what the model is, its certificate,
-    the metrics, which labels are weak and why, what the model holds about its labels, and
-    shows rows with what pushed their labels up or down: for scores that are sums over features, exactly.
+    The file needs no other one, no network and no scripts.  It begins with a verdict and the metrics, with
+    intervals and beside who always predicts the most frequent labels; says which labels are weak and why,
+    what the model holds about its labels, shows rows with what pushed their labels up or down (for scores
+    that are sums over features, exactly), and ends with what the model is, and its certificate.
 
     Parameters
     ----------
-    model : classifier or TableModel
-        A fitted classifier of this library, one of its wrappers that decide, or a model of table rows.
-    X : {array-like, sparse matrix, DataFrame} of n rows
+    model : classifier, TableModel or Pipeline
+        A fitted classifier of this library, one of its wrappers that decide, a model of table rows, or
+        scikit-learn's pipeline with one of these as its last step.
+    X : {array-like, sparse matrix, DataFrame, list of str} of n rows
         What the model takes.
     y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
         The labels, matched by name where they have names, NaN where not observed; or one class a row, None or
@@ -172,11 +175,15 @@ def _performance(
     """Say how well the model does, on which labels not, and show rows."""
     outcomes, names = measured.outcomes, measured.outcomes.names
     examples = RowExamples(rows, outcomes)
+    baseline, found = baseline_metrics(measured, taxonomy_of(rows.classifier)), intervals(measured)
     weak = weak_labels(outcomes, numbers, weakest_labels(numbers, options.weakest), rows.has_classes)
     order = np.argsort(-numbers.positive, kind="stable")[:_MOST_LINES]
     return {
         "has_classes": rows.has_classes,
+        "verdict": verdict(measured, numbers, found, baseline),
         "metrics": [metric_line(key, value) for key, value in measured.metrics.items()],
+        "baseline": [baseline.get(key, np.nan) for key in measured.metrics],
+        "intervals": [found.get(key) for key in measured.metrics],
         "measured": measured,
         "names": names,
         "numbers": numbers,

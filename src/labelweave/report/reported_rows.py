@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import checked_csr
@@ -21,6 +24,7 @@ from labelweave.frames import as_pandas
 from labelweave.labels import LabelMatrix
 
 _LONGEST_CELL = 600
+_MOST_COLUMNS = 12  # of a frame that goes into a pipeline
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class ReportedRows:
     classifier: one of the library's, perhaps in a wrapper that decides.
     feature_names (d,): the names of the features.
     frame: the table that the features were made from.
+    columns: those of its columns that are shown.
+    text_columns: columns of text, of which features ``column:word`` were made.
     Shapes: X (n, d).
     """
 
@@ -39,6 +45,8 @@ class ReportedRows:
     feature_names: Array | None
     frame: Any = None
     vectorizer: Any = None
+    columns: tuple[str, ...] = ()
+    text_columns: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -53,42 +61,59 @@ class ReportedRows:
         """Whether the model picks one class a row."""
         return bool(self.classifier._form.kind != "labels")
 
-    @property
-    def text_columns(self) -> tuple[str, ...]:
-        """The columns of text that features were made from."""
-        return () if self.vectorizer is None else tuple(self.vectorizer.text)
-
     def cells(self, row: int) -> list[tuple[str, str]]:
         """Give the columns that features were made from with their contents, long ones cut."""
         if self.frame is None:
             return []
-        columns = [*self.vectorizer.text, *self.vectorizer.categorical, *self.vectorizer.numeric]
-        cells = self.frame[columns].iloc[row]
+        cells = self.frame[list(self.columns)].iloc[row]
         texts = ["" if absent else str(cell) for cell, absent in zip(cells, cells.isna(), strict=True)]
         cut = [text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} ..." for text in texts]
-        return list(zip(columns, cut, strict=True))
+        return list(zip(self.columns, cut, strict=True))
 
 
 def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> ReportedRows:
     """Turn what a user holds into rows of features, named by a frame's index or numbers if not as given."""
-    classifier = model.classifier_ if isinstance(model, TableModel) else model
+    last = model[-1] if isinstance(model, Pipeline) else model
+    classifier = last.classifier_ if isinstance(last, TableModel) else last
     if not all(hasattr(classifier, name) for name in ("label_names_", "_form", "decision_function")):
         raise TypeError(
-            f"A {type(model).__name__} was given; a report takes a fitted classifier of labelweave, or one "
-            "that its TunedThresholdClassifier wraps."
+            f"A {type(last).__name__} was given; a report takes a fitted classifier of labelweave, one that "
+            "its TunedThresholdClassifier wraps, or a pipeline that ends in one."
         )
     names = _row_names(X, row_names)
     if not names:
         raise ValueError("The data have no rows, so there is nothing to report.")
-    if isinstance(model, TableModel):
-        features, own = model.vectorizer_.transform(X), np.asarray(model.feature_names_)
-        return ReportedRows(classifier, features, names, own, as_pandas(X), model.vectorizer_)
+    if isinstance(model, Pipeline) and len(model) > 1:
+        return _piped_rows(model, classifier, X, names)
+    if isinstance(last, TableModel):
+        vectorizer, own = last.vectorizer_, np.asarray(last.feature_names_)
+        columns = (*vectorizer.text, *vectorizer.categorical, *vectorizer.numeric)
+        rows = ReportedRows(classifier, vectorizer.transform(X), names, own, as_pandas(X), vectorizer)
+        return replace(rows, columns=columns, text_columns=tuple(vectorizer.text))
     features = checked_csr(X, "X") if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
     means = getattr(innermost(classifier), "feature_means_", None)
     features = features if means is None or hasattr(X, "columns") else filled(features, means)
-    columns = getattr(classifier, "feature_names_in_", feature_names(innermost(classifier)))
-    columns = None if columns is None else np.asarray(columns, dtype=np.str_)
-    return ReportedRows(classifier, features, names, columns)
+    given = getattr(classifier, "feature_names_in_", feature_names(innermost(classifier)))
+    return ReportedRows(
+        classifier, features, names, None if given is None else np.asarray(given, dtype=np.str_)
+    )
+
+
+def _piped_rows(model: Pipeline, classifier: Any, X: Any, names: list[str]) -> ReportedRows:
+    """Take rows through the steps before the classifier; texts and frames are shown as they came."""
+    before, own = model[:-1], None
+    with suppress(AttributeError, ValueError, NotFittedError):  # of steps that do not name what they make
+        own = np.asarray(before.get_feature_names_out(), dtype=np.str_)
+    features = before.transform(X)
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return ReportedRows(classifier, features, names, own, X, None, tuple(X.columns[:_MOST_COLUMNS]))
+    if not all(isinstance(row, str) for row in X):
+        return ReportedRows(classifier, features, names, own)
+    import pandas as pd
+
+    own = None if own is None else np.char.add("text:", own)
+    frame = pd.DataFrame({"text": list(X)})
+    return ReportedRows(classifier, features, names, own, frame, None, ("text",), ("text",))
 
 
 def _row_names(X: Any, row_names: Sequence[Any] | Array | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from types import SimpleNamespace as Shown
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
-from labelweave.features import FeatureMatrix
+from labelweave.estimators.scorers import KernelExpansion, KernelScorer
+from labelweave.features import FeatureMatrix, Kernel
 from labelweave.report.reported_rows import Outcomes, ReportedRows
 
 _ROUNDING = 1e-5  # of models that keep weights in single precision
@@ -56,6 +58,8 @@ class LinearScores:
     def why_not(self) -> str | None:
         """Why scores cannot be taken apart, in a sentence; None if they can."""
         inner, kind = self.classifier, type(self.classifier).__name__
+        if self._linear_sum is not None:
+            return None
         if hasattr(inner, "support_") or hasattr(inner, "expansion_"):
             return (
                 f"The scores of this {kind} are sums of kernels between a row and training rows, so single "
@@ -64,6 +68,22 @@ class LinearScores:
         if not (hasattr(inner, "feature_factors_") or hasattr(inner, "coef_")):
             return f"A {kind} keeps no weights of features, so their contributions are not available."
         return None
+
+    @cached_property
+    def _linear_sum(self) -> tuple[Kernel, list[tuple[KernelExpansion, Any]]] | None:
+        """The one kernel of a sum over training rows that is linear in its features, with these a term."""
+        scorer = getattr(self.classifier, "scorer_", None)
+        if not isinstance(scorer, KernelScorer) or scorer.support_vectors is None or not scorer.terms:
+            return None
+        kernel, terms = scorer.terms[0].kernel, list[tuple[KernelExpansion, Any]]()
+        for term in scorer.terms:
+            if term.kernel is None or kernel is None or repr(term.kernel) != repr(kernel):
+                return None
+            features = kernel.explicit_features(FeatureMatrix(scorer.support_vectors[term.rows]))
+            if features is None:
+                return None
+            terms.append((term, features.data))
+        return None if kernel is None else (kernel, terms)
 
     def explain(self, row: Any, label: int) -> Explanation:
         """Take the score of a label of one row (1, d) apart."""
@@ -88,13 +108,21 @@ class LinearScores:
         features = FeatureMatrix(row).astype(np.float64)
         scaling = getattr(self.classifier, "scaling_", None)
         features = features if scaling is None else scaling(features)
-        kernel = getattr(self.classifier, "kernel_", None)
+        kernel = (
+            getattr(self.classifier, "kernel_", None) if self._linear_sum is None else self._linear_sum[0]
+        )
         explicit = features if kernel is None else kernel.explicit_features(features)
         _, places, values = (features if explicit is None else explicit).sparse_rows(np.float64)
         present = values != 0
         return places[present], values[present]
 
     def _weights(self, column: int, places: Array) -> Array:
+        if self._linear_sum is not None:
+            parts = [
+                features[:, places].T @ term.coefficients[:, term.labels == column].sum(axis=1)
+                for term, features in self._linear_sum[1]
+            ]
+            return np.asarray(sum(parts), np.float64)
         if not hasattr(self.classifier, "feature_factors_"):
             return np.asarray(self.classifier.coef_[column, places], np.float64)
         factor = self.classifier.label_factors_[column].astype(np.float64)
