@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+import weakref
 import zlib
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, BinaryIO
 
 import click
@@ -26,7 +28,9 @@ def data_path(context: click.Context, parameter: click.Parameter, value: str) ->
     """Give the path of a data file, which for ``-`` holds what comes from standard input."""
     if value not in _NAMES:
         return value
-    folder: str = context.with_resource(TemporaryDirectory(prefix="labelweave-"))
+    folder = mkdtemp(prefix="labelweave-")
+    # a context that is refused later flags is never closed, but goes away
+    context.call_on_close(weakref.finalize(context, rmtree, folder, ignore_errors=True))
     path = str(_copied(sys.stdin.buffer, Path(folder)))
     show_path_as(path, _SHOWN)
     return path

@@ -1,0 +1,197 @@
+"""What people bring to the command line: columns to guess, gaps in ARFF files, pipes, names with escapes."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import tempfile
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import labelweave
+from labelweave.cli import main
+from labelweave.cli.standard_input import _suffix
+from labelweave.datasets import read_any
+from labelweave.decisions.layers import innermost
+
+ARFF = """@relation 'r: -C -2'
+@attribute f numeric
+@attribute motif {YES,NO}
+@attribute y {0,1}
+@attribute z {0,1}
+@data
+1,YES,1,0
+?,NO,0,1
+3,?,1,1
+5,NO,0,0
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write rows with an identifier, a run of labels, another binary column and an empty one."""
+    lines = ["id,note,text,price,tag_a,tag_b,tag_c,other"]
+    for row in range(24):
+        text = f"{'red sea' if row % 2 else 'blue sky'} {row % 3}"
+        lines.append(f"{100 + row},,{text},{row % 7 + 0.5},{row % 2},1,0,{row % 2}")
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("labels", ["tag_*", "tag_a..tag_c", "tag_[ab]"])
+def test_roles_are_told_identifiers_left_out_and_patterns_of_labels_read(run, table, labels):
+    told = run("fit", table, "--label-column", labels, "--out", "m.lw").err
+    assert "categorical   text" in told
+    assert "numeric       price" in told
+    assert "left out      id (identifier), note (empty)" in told
+    assert "the columns 'id' look like identifiers and are left out; name what to use with --text" in told
+    some = "tag_c, other" if labels == "tag_[ab]" else "other"
+    assert f"the columns {some} hold 0 and 1 only and are taken for features" in told
+    names = ["tag_a", "tag_b"] if labels == "tag_[ab]" else ["tag_a", "tag_b", "tag_c"]
+    assert list(labelweave.load("m.lw").label_names_) == names
+    assert "24 rows" in run("evaluate", "m.lw", table).out
+    assert run("fit", table, "--label-column", labels, "--out", "m.lw", "--quiet").err.count("\n") == 1
+
+
+def test_roles_that_are_given_are_told_with_what_is_not_named(fit_table):
+    told = fit_table().err
+    assert "labels        tags\n" in told
+    assert "names of rows package" in told
+    assert "left out      size (not named)" in told
+    assert "found no column 'x_*'" in fit_table("--label-column", "x_*", "--labels", "", code=2).err
+
+
+def test_gaps_in_features_are_filled_by_the_model(run, tmp_path):
+    (tmp_path / "r.arff").write_text(ARFF)
+    (tmp_path / "whole.arff").write_text(ARFF.replace("?,NO", "3,NO"))  # the mean
+    for flags in ([], ["--model", "low-rank"], ["--tune-threshold", "macro_f1,cv=2"]):
+        told = run("fit", "r.arff", "--out", "r.lw", *flags).err
+        assert "2 values of 2 features are missing (?), such as of 'f'; the model takes the mean" in told
+        np.testing.assert_allclose(innermost(labelweave.load("r.lw")).feature_means_, [3, 1 / 3])
+        found = [
+            [json.loads(line) for line in run("predict", "r.lw", name, "--top", 2).out.splitlines()]
+            for name in ("r.arff", "whole.arff")
+        ]
+        assert found[0][1] == found[1][1]
+    run("evaluate", "r.lw", "r.arff")
+    run("report", "r.lw", "r.arff", "--out", "r.html")
+    data = read_any(tmp_path / "r.arff")
+    with pytest.raises(ValueError, match="Input X contains NaN at row 1"):
+        labelweave.MaxMarginClassifier().fit(data.X, data.Y)
+
+
+def test_a_model_forgets_the_means_when_it_is_fitted_anew(run, tmp_path):
+    (tmp_path / "r.arff").write_text(ARFF)
+    run("fit", "r.arff", "--out", "r.lw", "-q")
+    model = labelweave.load("r.lw")
+    model.fit(np.eye(2), np.eye(2, dtype=int))
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict([[np.nan, 1.0]])
+
+
+def test_identifiers_of_arff_files_are_left_out_of_later_files_too(run, tmp_path):
+    names = [f"P{row}" for row in range(12)]
+    head = ARFF.replace("f numeric", f"id {{{','.join(names)}}}\n@attribute f numeric").partition("@data\n")[
+        0
+    ]
+    rows = [f"{name},{row},YES,{row % 2},1\n" for row, name in enumerate(names)]
+    (tmp_path / "r.arff").write_text(head + "@data\n" + "".join(rows))
+    (tmp_path / "one.arff").write_text(head + "@data\n" + rows[4])
+    told = run("fit", "r.arff", "--out", "r.lw").err
+    assert "warning: r.arff: the attribute 'id' has another value in every row, and is left out" in told
+    assert len(run("predict", "r.lw", "one.arff").out.splitlines()) == 1
+
+
+def test_the_xml_file_of_a_sparse_file_is_found(tmp_path):
+    arff = ARFF.replace("r: -C -2", "r")
+    (tmp_path / "r.xml").write_text('<labels><label name="y"/><label name="z"/></labels>')
+    for name in ("r-sparse.arff", "r-sparse-train.arff", "r-test-sparse.arff"):
+        (tmp_path / name).write_text(arff)
+        assert list(read_any(tmp_path / name).label_names) == ["y", "z"]
+
+
+def test_messages_name_flags(run, tmp_path):
+    (tmp_path / "r.arff").write_text(ARFF.replace("r: -C -2", "r"))
+    assert "give --xml or --n-labels, or write" in run("fit", "r.arff", "--out", "m.lw", code=2).err
+    told = run("fit", "a.csv", "--labels", "tags", "--numeric", "section", "--out", "m.lw", code=2).err
+    assert "a.csv:2: found 'games' in column 'section'" in told
+    (tmp_path / "b.csv").write_text("f,y\n1,x\n,x\n")
+    told = run("fit", "b.csv", "--labels", "y", "--numeric", "f", "--out", "m.lw", code=2).err
+    assert "expected a number; --missing-numeric mean fills it in" in told
+    (tmp_path / "c.jsonl").write_text('{"f": {"a": 1}, "y": "x"}\n')
+    assert "name it with --drop" in run("fit", "c.jsonl", "--labels", "y", "--out", "m.lw", code=2).err
+    (tmp_path / "r.arff").write_text(ARFF)
+    told = run("convert", "r.arff", "r.svm", "--lossy", code=2).err
+    assert "--to mulan can" in told
+
+
+def _piped(words, data):
+    return CliRunner().invoke(main, [str(word) for word in words], input=data, catch_exceptions=False)
+
+
+def test_standard_input_is_a_data_file(run, table_model, tmp_path, monkeypatch):
+    content, folder = (tmp_path / "a.csv").read_bytes(), tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    asked = run("predict", table_model, "a.csv").out
+    for name in ("-", "/dev/stdin"):
+        assert _piped(["predict", table_model, name], content).stdout == asked
+    (tmp_path / "r.arff").write_text(ARFF)
+    assert _piped(["fit", "-", "--out", "r.lw", "-q"], ARFF.encode()).exit_code == 0
+    wrong = _piped(["predict", table_model, "-"], content.replace(b"p3,", b"p3,,"))
+    assert wrong.exit_code == 2
+    assert wrong.stderr.startswith("labelweave: standard input:5: found a row of 6 cells")
+    assert "Standard input is empty" in _piped(["predict", table_model, "-"], b"").stderr
+    assert "bytes that are no text" in _piped(["fit", "-", "--out", "m.lw"], bytes(5000)).stderr
+    gc.collect()
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("head", "suffix"),
+    [
+        (b"% a comment\n\n@relation r\n", ".arff"),
+        (b'\xef\xbb\xbf{"a": 1}\n', ".jsonl"),
+        (b"10 20 3\n0 1:1\n", ".txt"),
+        (b"0,1 1:1 2:0.5\n", ".svm"),
+        (b"a\tb\n1,2\t3\n", ".tsv"),
+        (b"a,b\n", ".csv"),
+        (b"PAR1\x00", ".parquet"),
+        (b"\x1f\x8bnonsense", ".csv.gz"),
+    ],
+)
+def test_what_standard_input_looks_like(head, suffix):
+    assert _suffix(head) == suffix
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_pipes_with_names_and_devices_are_refused(run, table_model, tmp_path):
+    os.mkfifo(tmp_path / "p.csv")
+    for name in ("p.csv", "/dev/zero"):
+        told = run("fit", name, "--labels", "y", "--out", "m.lw", code=2).err
+        assert "found a pipe, a device or a socket" in told
+        assert told.count("\n") == 1
+
+
+def test_escapes_in_names_are_made_visible(run, tmp_path):
+    name = "z\x1b[31m\x9b\u202e"
+    (tmp_path / "r.arff").write_text(ARFF.replace("attribute z", f"attribute {name}"))
+    told = run("fit", "r.arff", "--out", "r.lw")
+    outputs = [told.err, told.out]
+    outputs.append(run("predict", "r.lw", "r.arff", "--output-format", "tsv", "--top", 2).out)
+    outputs.append(run("inspect", "r.lw").out)
+    outputs.append(run("inspect", "r.lw", "--label", "y").out)
+    run("predict", "r.lw", "r.arff", "--output-format", "tsv", "--top", 2, "--out", "p.tsv")
+    outputs.append((tmp_path / "p.tsv").read_text())
+    listed = run("predict", "r.lw", "r.arff", "--top", 2).out
+    for text in [*outputs, listed]:
+        assert not set("\x1b\x9b\u202e") & set(text)
+    assert "z\\x1b[31m\\x9b\\u202e" in outputs[2]
+    assert json.loads(listed.splitlines()[1])["labels"][0]["label"] == name
+    wrong = (tmp_path / "bad\x1b[2J.arff").write_text("nonsense\n")
+    assert wrong
+    assert "\x1b" not in run("fit", "bad\x1b[2J.arff", "--out", "m.lw", code=2).err
