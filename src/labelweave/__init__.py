@@ -4,7 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelweave import baselines, datasets, decisions, display, inference, metrics, report, splits
+    from labelweave import (
+        baselines,
+        datasets,
+        decisions,
+        display,
+        inference,
+        kernels,
+        metrics,
+        report,
+        splits,
+    )
     from labelweave.comparison import compare
     from labelweave.decisions import (
         CalibratedLabelClassifier,
@@ -22,7 +32,6 @@ if TYPE_CHECKING:
         ZeroShotClassifier,
         load,
     )
-    from labelweave.features import kernels
     from labelweave.interrupts import config_context, set_config
     from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
     from labelweave.model_files.pipelines import save
@@ -90,7 +99,7 @@ _MODULES = {
     "decisions": "labelweave.decisions",
     "display": "labelweave.display",
     "inference": "labelweave.inference",
-    "kernels": "labelweave.features.kernels",
+    "kernels": "labelweave.kernels",
     "metrics": "labelweave.metrics",
     "report": "labelweave.report",
     "splits": "labelweave.splits",

@@ -1,6 +1,12 @@
-"""scikit-learn's private and moving names: a release of it that moves one is followed here, and only here."""
+"""scikit-learn's private and moving names: a release of it that moves one is followed here, and only here.
 
-from sklearn.base import _fit_context
+Its decorator of ``fit`` carries no types; here it keeps those of what it decorates, for users' type checkers.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from sklearn import base
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection._split import _validate_shuffle_split
@@ -27,3 +33,11 @@ __all__ = [
     "is_pandas_na",
     "with_callbacks",
 ]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], _Method]:
+    """Check parameters before a fit."""
+    decorate = base._fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+    return cast(Callable[[_Method], _Method], decorate)

@@ -98,9 +98,9 @@ class BinaryRelevance(BaselineClassifier):
     }
 
     def __init__(
-        self, loss="squared", *, regularization=1.0, fit_intercept=True, tol=1e-4, max_iter=1000,
-        n_jobs=None,
-    ):  # fmt: skip
+        self, loss: str = "squared", *, regularization: float = 1.0, fit_intercept: bool = True,
+        tol: float = 1e-4, max_iter: int = 1000, n_jobs: int | None = None,
+    ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     @classmethod

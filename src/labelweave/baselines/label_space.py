@@ -38,7 +38,9 @@ class LabelSpaceClassifier(FactorClassifier):
         "center": ["boolean"],
     }
 
-    def __init__(self, rank=100, *, regularization=0.0, center=True):
+    def __init__(
+        self, rank: float = 100, *, regularization: float = 0.0, center: bool = True,
+    ) -> None:  # fmt: skip
         self.rank, self.regularization, self.center = rank, regularization, center
 
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:

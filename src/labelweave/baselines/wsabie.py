@@ -7,7 +7,7 @@ Machine Learning 81 (2010); "WSABIE: scaling up to large vocabulary image annota
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
 from labelweave.estimators.low_rank.fit import columns_for_rank
-from labelweave.estimators.parameters import COUNT, POSITIVE, SHARED, keep_parameters
+from labelweave.estimators.parameters import COUNT, POSITIVE, SHARED, RandomState, keep_parameters
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.inference import choose_thresholds
@@ -118,9 +118,11 @@ class WSABIE(FactorClassifier):
     }
 
     def __init__(
-        self, rank=100, *, learning_rate=0.05, schedule="adagrad", margin=1.0, max_norm=3.0,
-        max_trials=None, n_epochs=10, fit_intercept=True, random_state=0,
-    ):  # fmt: skip
+        self, rank: float = 100, *, learning_rate: float = 0.05,
+        schedule: Literal["adagrad", "constant"] = "adagrad", margin: float = 1.0,
+        max_norm: float | None = 3.0, max_trials: int | None = None, n_epochs: int = 10,
+        fit_intercept: bool = True, random_state: RandomState = 0,
+    ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores
+from labelweave.estimators.parameters import RandomState
 from labelweave.inference import (
     LabelCalibration,
     SigmoidCalibration,
@@ -75,9 +76,11 @@ class CalibratedLabelClassifier(DecisionClassifier):
     }
 
     def __init__(
-        self, estimator, method="auto", *, pooling=True, min_positives=500, decision="half",
-        response_method="auto", cv=None, validation_fraction=0.2, random_state=0,
-    ):  # fmt: skip
+        self, estimator: Any, method: Literal["auto", "sigmoid", "isotonic"] = "auto", *,
+        pooling: bool = True, min_positives: int = 500, decision: Literal["half", "expected_f1"] = "half",
+        response_method: str = "auto", cv: Any = None, validation_fraction: float = 0.2,
+        random_state: RandomState = 0,
+    ) -> None:  # fmt: skip
         super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.method = method
         self.pooling = pooling
@@ -86,7 +89,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
 
     def _choose(self, held: HeldOutScores) -> None:
         scores = self._calibrated_from(held.scores)
-        options = {"pooling": self.pooling, "min_positives": self.min_positives}
+        options: dict[str, Any] = {"pooling": self.pooling, "min_positives": self.min_positives}
         options["sample_weight"] = held.weights
         self.calibration_ = calibrate_labels(held.labels, scores, self.method, **options)
 

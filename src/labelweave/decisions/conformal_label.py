@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import fit_on, one_split, score_held_out
+from labelweave.estimators.parameters import RandomState
 from labelweave.inference import control_mistakes
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
@@ -79,9 +80,11 @@ class ConformalLabelClassifier(DecisionClassifier):
     }
 
     def __init__(
-        self, estimator, control="false_negatives", *, level=0.1, guarantee="probability", confidence=0.95,
-        response_method="auto", cv=None, validation_fraction=0.25, random_state=0,
-    ):  # fmt: skip
+        self, estimator: Any, control: Literal["false_negatives", "false_discoveries"] = "false_negatives", *,
+        level: float = 0.1, guarantee: Literal["probability", "expectation"] = "probability",
+        confidence: float = 0.95, response_method: str = "auto", cv: Literal["prefit"] | None = None,
+        validation_fraction: float = 0.25, random_state: RandomState = 0,
+    ) -> None:  # fmt: skip
         super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.control = control
         self.level = level
@@ -89,7 +92,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         self.confidence = confidence
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any) -> ConformalLabelClassifier:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
         """Fit to a part of the rows and calibrate on the others; see :meth:`DecisionClassifier.fit`.
 
         Raises
@@ -105,7 +108,11 @@ class ConformalLabelClassifier(DecisionClassifier):
             fit = partial(fit_on, self.estimator, data)
             held, part = score_held_out(data, [split], self.response_method, fit)
             self._keep_estimator(part.model)
-        limits = {"level": self.level, "guarantee": self.guarantee, "confidence": self.confidence}
+        limits: dict[str, Any] = {
+            "level": self.level,
+            "guarantee": self.guarantee,
+            "confidence": self.confidence,
+        }
         found = control_mistakes(held.labels, held.scores, self.control, **limits)
         self.threshold_, self.calibration_risk_, self.n_calibration_rows_ = found
         return self

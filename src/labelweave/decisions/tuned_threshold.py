@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -13,7 +13,9 @@ from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, best_thresholds
+from labelweave.estimators.parameters import RandomState
 from labelweave.inference import choose_top_k, scores_above_top_k
+from labelweave.inference.thresholds.objective import ObjectiveName
 from labelweave.metrics.responses import label_probabilities
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
@@ -103,9 +105,11 @@ class TunedThresholdClassifier(DecisionClassifier):
     }
 
     def __init__(
-        self, estimator, objective="micro_f1", *, scope="label", target=None, pooling="auto",
-        response_method="auto", cv=None, validation_fraction=0.2, random_state=0,
-    ):  # fmt: skip
+        self, estimator: Any, objective: ObjectiveName = "micro_f1", *,
+        scope: Literal["label", "global", "top_k"] = "label", target: float | None = None,
+        pooling: Literal["auto"] | float = "auto", response_method: str = "auto", cv: Any = None,
+        validation_fraction: float = 0.2, random_state: RandomState = 0,
+    ) -> None:  # fmt: skip
         super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.objective = objective
         self.scope = scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,7 @@ from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 CALLER = 7  # frames from a warning to the line that called fit, three decorators among them
 
 
@@ -39,7 +40,7 @@ def warn_of_end(message: str, frames: int = CALLER) -> None:
         warnings.warn(message, ConvergenceWarning, stacklevel=frames + 1)
 
 
-def fit_method(fit: Any) -> Any:
+def fit_method(fit: _Method) -> _Method:
     """Check parameters before a fit, end callbacks and raise KeyboardInterrupt after it.
 
     The linear algebra library has one thread a product meanwhile, so that no result depends on their number.
@@ -52,7 +53,7 @@ def fit_method(fit: Any) -> Any:
         with raised_at_the_end(is_part=is_part), Workers().running():
             return checked(self, *arguments, **options)
 
-    return fit_and_raise
+    return cast(_Method, fit_and_raise)
 
 
 class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.features import Kernel
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.sklearn_compat import Hidden, Interval, StrOptions
+
+KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
+CovarianceLike: TypeAlias = LabelCovariance | Taxonomy | ArrayLike | None
+Costs: TypeAlias = float | ArrayLike
+RandomState: TypeAlias = int | np.random.RandomState | None
 
 COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")

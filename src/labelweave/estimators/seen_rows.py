@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -112,6 +112,12 @@ class SeenRows:
 class TakesMoreRows:
     """Base of classifiers that go on with more rows: they keep those seen, and where the last fit ended."""
 
+    label_covariance: Any
+    warm_start: bool
+    _fit: Any
+    _read_features: Any
+    _row_weights: Any
+    _scale: Any
     _seen: SeenRows | None = None
     _end: Any = None
 
@@ -120,7 +126,7 @@ class TakesMoreRows:
         return not self._is_precomputed
 
     @fit_method
-    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -183,7 +189,7 @@ class TakesMoreRows:
 
     @available_if(_takes_more_rows)
     @fit_method
-    def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Self:
         """Go on with new rows, new labels, or both.
 
         The rows of all calls are kept, and the result is that of a fit to all of them, from where the last

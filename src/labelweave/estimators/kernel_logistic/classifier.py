@@ -8,9 +8,11 @@ in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameter
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar
+from os import PathLike
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -37,7 +39,17 @@ from labelweave.estimators.kernel_logistic.fit import (
 )
 from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities, LikelihoodScorer
-from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
+from labelweave.estimators.parameters import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    SHARED,
+    Costs,
+    CovarianceLike,
+    KernelLike,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import expansion
 from labelweave.estimators.thresholded_classifier import fit_after
@@ -243,14 +255,19 @@ class KernelLogisticClassifier(KernelProbabilities):
     }
 
     def __init__(
-        self, kernel="rbf", *, gamma=None, degree=3, coef0=1.0, scaling="none", scale=10.0,
-        intercept_variance=1.0, taxonomy=None, label_covariance=None, coupling=None, tie="shared",
-        tree_prior=True, feature_widths=False, false_negative_cost=1.0, false_positive_cost=1.0,
-        hyperparameters="learn", cv=5, learning_rows=None, learning_blocks=1, max_learning_iter=100,
-        decision="most_probable", threshold="auto", validation_fraction=0.1, kernel_rank=None,
-        warm_start=False, checkpoint=None, tol=1e-4, max_iter=100, solver="auto", memory_budget=8000.0,
-        n_jobs=None, random_state=0, low_rank="deprecated",
-    ):  # fmt: skip
+        self, kernel: KernelLike | Sequence[Any] = "rbf", *, gamma: str | float | None = None,
+        degree: int = 3, coef0: float = 1.0, scaling: str = "none", scale: float = 10.0,
+        intercept_variance: float = 1.0, taxonomy: Taxonomy | None = None,
+        label_covariance: CovarianceLike = None, coupling: Literal["full"] | int | None = None,
+        tie: str = "shared", tree_prior: bool = True, feature_widths: bool = False,
+        false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
+        hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = None,
+        learning_blocks: int = 1, max_learning_iter: int = 100, decision: str = "most_probable",
+        threshold: str | float = "auto", validation_fraction: float = 0.1, kernel_rank: int | None = None,
+        warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4,
+        max_iter: int = 100, solver: str = "auto", memory_budget: float = 8000.0, n_jobs: int | None = None,
+        random_state: RandomState = 0, low_rank: Any = "deprecated",
+    ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     @fit_method

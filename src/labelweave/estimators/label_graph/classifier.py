@@ -10,7 +10,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar
+from os import PathLike
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,7 +30,16 @@ from labelweave.estimators.label_graph.choice import (
 from labelweave.estimators.label_graph.fit import SOLVERS, FittedGraph, GraphData, GraphFit
 from labelweave.estimators.label_graph.inputs import KernelInputs
 from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
-from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
+from labelweave.estimators.parameters import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    SHARED,
+    Costs,
+    KernelLike,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import (
     check_lengths,
@@ -262,13 +272,17 @@ class LabelGraphClassifier(LabelGraphModel):
     }
 
     def __init__(
-        self, graph="learn", regularization="auto", *, kernel="linear", gamma="scale", degree=3, coef0=1.0,
-        scaling="none", n_components=None, inputs="features", cliques_per_round=1, max_rounds=50,
-        graph_tol=0.01, clique_size=2, validation_fraction=None, early_stopping=False, refit=False,
-        false_positive_cost=1.0, false_negative_cost=1.0, threshold="auto", fit_intercept=True,
-        intercept_scaling=1.0, inference="auto", exact_width=12, max_nodes=1000, solver="frank_wolfe",
-        warm_start=False, checkpoint=None, tol=1e-3, max_iter=1000, n_jobs=None, random_state=0,
-    ):  # fmt: skip
+        self, graph: Any = "learn", regularization: Literal["auto"] | float = "auto", *,
+        kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
+        scaling: str = "none", n_components: int | None = None, inputs: str = "features",
+        cliques_per_round: int = 1, max_rounds: int = 50, graph_tol: float = 0.01, clique_size: int = 2,
+        validation_fraction: float | None = None, early_stopping: bool = False, refit: bool = False,
+        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, threshold: str | float = "auto",
+        fit_intercept: bool = True, intercept_scaling: float = 1.0, inference: str = "auto",
+        exact_width: int = 12, max_nodes: int = 1000, solver: str = "frank_wolfe", warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
+        n_jobs: int | None = None, random_state: RandomState = 0,
+    ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     @fit_method

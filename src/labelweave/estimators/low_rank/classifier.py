@@ -7,7 +7,8 @@ The optimisation problem is stated in :mod:`labelweave.problems.low_rank_factors
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from os import PathLike
+from typing import Any, ClassVar, Literal
 
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
@@ -22,7 +23,16 @@ from labelweave.estimators.low_rank.fit import (
 )
 from labelweave.estimators.low_rank.model import End, LowRankModel
 from labelweave.estimators.low_rank.starts import Start
-from labelweave.estimators.parameters import NON_NEGATIVE, POSITIVE, SHARED, keep_parameters
+from labelweave.estimators.parameters import (
+    NON_NEGATIVE,
+    POSITIVE,
+    SHARED,
+    Costs,
+    CovarianceLike,
+    KernelLike,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.features import FeatureMatrix
@@ -205,14 +215,19 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     }
 
     def __init__(
-        self, rank=100, loss="squared", regularization=1.0, *, penalty="trace_norm", kernel="linear",
-        gamma="scale", degree=3, coef0=1.0, scaling="none", fit_intercept=True, intercept_scaling=1.0,
-        negative_weight=1.0, label_covariance=None, false_positive_cost=1.0, false_negative_cost=1.0,
-        hyperparameters="fixed", cv=5, learning_rows=None, max_learning_iter=100, start="svd",
-        threshold="auto", validation_fraction=0.1, warm_start=False, checkpoint=None, tol=1e-4,
-        max_iter=100, precision="float64", kernel_rank=None, memory_budget=8000.0, n_jobs=None,
-        random_state=0, low_rank="deprecated",
-    ):  # fmt: skip
+        self, rank: float = 100, loss: str = "squared", regularization: float = 1.0, *,
+        penalty: Literal["trace_norm", "ridge"] = "trace_norm", kernel: KernelLike = "linear",
+        gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0, scaling: str = "none",
+        fit_intercept: bool = True, intercept_scaling: float = 1.0, negative_weight: float = 1.0,
+        label_covariance: CovarianceLike = None, false_positive_cost: Costs = 1.0,
+        false_negative_cost: Costs = 1.0, hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5,
+        learning_rows: int | None = None, max_learning_iter: int = 100,
+        start: Literal["svd", "random"] = "svd", threshold: str | float = "auto",
+        validation_fraction: float = 0.1, warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
+        precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
+        n_jobs: int | None = None, random_state: RandomState = 0, low_rank: Any = "deprecated",
+    ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     def _fit(self, rows: SeenRows, entries: Any, before: Any, arguments: FitArguments) -> None:

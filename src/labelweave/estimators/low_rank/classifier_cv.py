@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from os import PathLike
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
@@ -27,7 +30,15 @@ from labelweave.estimators.low_rank.held_out_scores import (
 from labelweave.estimators.low_rank.path import LowRankPath, PathFits, PathState
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 from labelweave.estimators.low_rank.starts import Start, continued
-from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, keep_parameters
+from labelweave.estimators.parameters import (
+    COUNT,
+    NON_NEGATIVE,
+    Costs,
+    CovarianceLike,
+    KernelLike,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
@@ -166,14 +177,20 @@ class LowRankClassifierCV(LowRankClassifier):
     }
 
     def __init__(
-        self, ranks=(0.2, 0.4, 0.6, 0.8, 1.0), regularizations=10, *, loss="squared", penalty="trace_norm",
-        kernel="linear", gamma="scale", degree=3, coef0=1.0, scaling="none", fit_intercept=True,
-        intercept_scaling=1.0, negative_weight=1.0, label_covariance=None, false_positive_cost=1.0,
-        false_negative_cost=1.0, hyperparameters="fixed", cv=5, learning_rows=None, max_learning_iter=100,
-        scoring="loss", rule="best", path_tol=1e-3, start="svd", threshold="auto", validation_fraction=0.1,
-        warm_start=False, checkpoint=None, tol=1e-4, max_iter=100, precision="float64", kernel_rank=None,
-        memory_budget=8000.0, n_jobs=None, random_state=0, low_rank="deprecated",
-    ):  # fmt: skip
+        self, ranks: ArrayLike = (0.2, 0.4, 0.6, 0.8, 1.0), regularizations: ArrayLike = 10, *,
+        loss: str = "squared", penalty: Literal["trace_norm", "ridge"] = "trace_norm",
+        kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
+        scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
+        negative_weight: float = 1.0, label_covariance: CovarianceLike = None,
+        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0,
+        hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
+        max_learning_iter: int = 100, scoring: str | Callable[..., float] = "loss", rule: str = "best",
+        path_tol: float = 1e-3, start: Literal["svd", "random"] = "svd", threshold: str | float = "auto",
+        validation_fraction: float = 0.1, warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
+        precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
+        n_jobs: int | None = None, random_state: RandomState = 0, low_rank: Any = "deprecated",
+    ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:

@@ -8,7 +8,9 @@ classification with applications to zero-shot learning", Machine Learning 88
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -25,7 +27,15 @@ from labelweave.estimators.max_margin.fit import (
     read_covariances,
 )
 from labelweave.estimators.max_margin.learning import learn_margins
-from labelweave.estimators.parameters import POSITIVE, SHARED, keep_parameters
+from labelweave.estimators.parameters import (
+    POSITIVE,
+    SHARED,
+    Costs,
+    CovarianceLike,
+    KernelLike,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
@@ -217,12 +227,15 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     }
 
     def __init__(
-        self, C=1.0, *, kernel="linear", gamma="scale", degree=3, coef0=1.0, scaling="none",
-        label_covariance=None, coupling=None, hyperparameters="fixed", fit_intercept=True,
-        false_negative_cost=1.0, false_positive_cost=1.0, threshold="auto", validation_fraction=0.1,
-        warm_start=False, checkpoint=None, tol=1e-3, max_iter=1000, solver="auto", factorization="auto",
-        memory_budget=2000.0, precision="auto", n_jobs=None, random_state=0,
-    ):  # fmt: skip
+        self, C: float = 1.0, *, kernel: KernelLike | Sequence[Any] = "linear", gamma: str | float = "scale",
+        degree: int = 3, coef0: float = 1.0, scaling: str = "none", label_covariance: CovarianceLike = None,
+        coupling: Literal["full"] | int | None = None, hyperparameters: Literal["fixed", "learn"] = "fixed",
+        fit_intercept: bool = True, false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
+        threshold: str | float = "auto", validation_fraction: float = 0.1, warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
+        solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
+        precision: str = "auto", n_jobs: int | None = None, random_state: RandomState = 0,
+    ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:

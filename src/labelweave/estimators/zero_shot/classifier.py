@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import log_softmax
@@ -165,15 +165,15 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
     }
 
     def __init__(
-        self, estimator=None, signatures=None, *, class_prior=None, temperature="held_out",
-        couple_attributes=False, seen_penalty="held_out", cv=4, random_state=0,
-    ):  # fmt: skip
+        self, estimator: Any = None, signatures: Any = None, *, class_prior: Any = None,
+        temperature: Literal["held_out"] | float = "held_out", couple_attributes: bool = False,
+        seen_penalty: Literal["held_out"] | float = "held_out", cv: int = 4, random_state: int = 0,
+    ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner: Any = self.estimator or MaxMarginClassifier()  # type: ignore[no-untyped-call]
-        tags.input_tags.sparse = get_tags(inner).input_tags.sparse
+        tags.input_tags.sparse = get_tags(self.estimator or MaxMarginClassifier()).input_tags.sparse
         return tags
 
     @property
@@ -267,7 +267,7 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
 
     def _fit_scorer(self, X: Any, y: Any, signs: Array, prior: Array) -> tuple[Any, Array]:
         """Fit a copy of the estimator; give it with its mean scores on the same rows."""
-        estimator: Any = clone(self.estimator or MaxMarginClassifier())  # type: ignore[no-untyped-call]
+        estimator: Any = clone(self.estimator or MaxMarginClassifier())
         if self.couple_attributes:
             covariance = LabelCovariance.from_signatures(np.where(signs > 0, 1, -1), prior)
             estimator.set_params(**{_covariance_parameter(estimator): covariance})

@@ -1,0 +1,75 @@
+"""What users write; a type checker reads it as theirs.  ``test_user_code.py`` runs mypy --strict on it,
+and nothing of it is executed."""
+
+from typing import TYPE_CHECKING, Any, assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import labelweave.kernels
+from labelweave import (
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    KernelLogisticClassifier,
+    LabelCovariance,
+    LabelGraphClassifier,
+    LabelMatrix,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    MaxMarginClassifier,
+    Taxonomy,
+    TunedThresholdClassifier,
+    ZeroShotClassifier,
+    datasets,
+    decisions,
+    metrics,
+)
+from labelweave.baselines import CPLST, PLST, WSABIE, BinaryRelevance
+from labelweave.kernels import RBFKernel
+
+Array = npt.NDArray[Any]
+
+if TYPE_CHECKING:
+    # the README's first lines
+    data = datasets.load_debtags()
+    Y = LabelMatrix.from_any(data.Y, data.label_names)
+    model = MaxMarginClassifier(C=0.5, label_covariance=Taxonomy(data.parents), tol=1e-2)
+    assert_type(model.fit(data.X, Y), MaxMarginClassifier)
+    assert_type(model.duality_gap_, float)
+    assert_type(model.converged_, bool)
+    score = metrics.f1_score(data.Y_test, model.predict(data.X_test), average="micro")
+    assert_type(score, float | npt.NDArray[np.float64])  # one a label with average=None
+    assert_type(model.predict_top(data.X_untagged, k=5), tuple[Array, Array])
+    assert_type(model.decision_function(data.X_test), Array)
+    assert_type(model.label_names_, Array)
+    assert_type(model.score(data.X_test, data.Y_test), float)
+    model.save("debtags.lw")
+
+    # classes in a taxonomy
+    tree = Taxonomy.from_nested({"fruit": ["apple", "pear"], "animal": {"dog": ["poodle"], "cat": None}})
+    X, y = np.eye(4), ["pear", "dog", None, "cat"]
+    classes = KernelLogisticClassifier(taxonomy=tree).fit(X, y)
+    assert_type(classes, KernelLogisticClassifier)
+    assert_type(classes.predict_proba(X), Array)
+    MaxMarginClassifier(kernel=RBFKernel(0.1), n_jobs=2)
+    assert_type(labelweave.kernels.RBFKernel(0.1), RBFKernel)
+
+    # every constructor and fit has types
+    assert_type(LowRankClassifier(rank=0.4, loss="logistic").fit(X, X), LowRankClassifier)
+    assert_type(LowRankClassifierCV(ranks=[1, 2], cv=3).fit(X, X), LowRankClassifierCV)
+    graph = LabelGraphClassifier(early_stopping=True).fit(X, X)
+    assert_type(graph, LabelGraphClassifier)
+    assert_type(ZeroShotClassifier(model, X).fit(X, X).predict_proba(X), Array)
+    tuned = decisions.TunedThresholdClassifier(graph, "macro_f1").fit(X, X)
+    assert_type(tuned, TunedThresholdClassifier)
+    calibrated = CalibratedLabelClassifier(graph, cv=3).fit(X, X)
+    assert_type(calibrated.predict_proba(X), Array)
+    assert_type(ConformalLabelClassifier(graph, level=0.2).fit(X, X), ConformalLabelClassifier)
+    assert_type(PLST(rank=2).fit(X, X), PLST)
+    assert_type(CPLST(rank=2).fit(X, X), CPLST)
+    assert_type(WSABIE(n_epochs=3).fit(X, X), WSABIE)
+    assert_type(BinaryRelevance("logistic").fit(X, X).decision_function(X), Array)
+    LabelCovariance.from_labels(X).shrink(0.1)
+
+    MaxMarginClassifier(C="much")  # type: ignore[arg-type]
+    LowRankClassifier(pentalty="ridge")  # type: ignore[call-arg]
