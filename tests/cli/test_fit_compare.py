@@ -1,6 +1,6 @@
 import pytest
 
-from labelweave.cli.fitting import models_to_compare
+from labelweave.cli.comparing import models_to_compare
 
 
 def test_models_are_compared_before_the_fit(run, matrix_files, tmp_path):

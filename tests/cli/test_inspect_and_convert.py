@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import labelweave
 from labelweave import LabelMatrix
 from labelweave.datasets import LabeledData, make_taxonomy, read_any, write_hierarchical_arff, write_mulan
 
@@ -88,3 +89,17 @@ def test_bad_conversions(run, matrix_files, words, message):
     done = run("convert", *words, code=2)
     assert message in done.err
     assert done.err.count("\n") == 1
+
+
+def test_thresholds_by_label(run, matrix_files):
+    fitted = run("fit", matrix_files["mulan"], "--threshold", "macro_f1", "--out", "m.lw")
+    model = labelweave.load("m.lw")
+    expected = dict(zip(model.label_names_.tolist(), model.thresholds_.tolist(), strict=True))
+    found = json.loads(run("inspect", "m.lw", "--thresholds", "--json").out)
+    assert found["thresholds"] == pytest.approx(expected, rel=1e-4)
+    shown = run("inspect", "m.lw", "--thresholds").out.splitlines()
+    assert len(shown) == 6
+    assert shown[1].split() == [f"{expected['l0']:.4g}", "l0"]
+    assert f"l0 {expected['l0']:.3g}, l1 {expected['l1']:.3g}" in " ".join(fitted.err.split())
+    done = run("inspect", "m.lw", "--thresholds", "--label", "l0", code=2)
+    assert "show different things" in done.err

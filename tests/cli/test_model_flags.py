@@ -233,3 +233,17 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(run, matrix_files, tmp_path):
     run(*words[:2], *words[4:], "--out", "n.lw")
     one, other = (labelweave.load(name) for name in ("m.lw", "n.lw"))
     np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
+
+
+def test_help_has_a_section_a_model_and_shows_one_model_alone(run):
+    whole = run("fit", "--help").out
+    titles = ["Options:", "Any model:", "Several models:", "--model kernel-logistic:", "--model label-graph:",
+              "How labels go together:", "From scores to decisions:", "DATA that is a table:"]  # fmt: skip
+    places = [whole.index(f"\n{title}\n") for title in titles]
+    assert places == sorted(places)
+    assert whole.rindex("  --coupling") < whole.index("\n--model low-rank:") < whole.rindex("  --ranks")
+    alone = run("fit", "--model", "wsabie", "--help").out
+    assert "--coupling" not in alone
+    assert "--rank" in alone
+    assert len(alone.splitlines()) < 0.7 * len(whole.splitlines())
+    assert "\n--model low-rank:\n" in run("cross-validate", "--help").out

@@ -163,6 +163,8 @@ def report(**flags: Any) -> None:
 @click.option("--covariance", is_flag=True, help="Show how the labels vary together a priori.")
 @click.option("--graph", is_flag=True,
               help="Show which labels are tied to which, and in which order that was learned.")  # fmt: skip
+@click.option("--thresholds", is_flag=True,
+              help="Show from which score or probability on each label is predicted.")  # fmt: skip
 @click.option("--out", "-o", metavar="FILE",
               help="With --covariance or --graph: draw it too (.png, .pdf, .svg).")  # fmt: skip
 @signed_option
@@ -177,6 +179,7 @@ def inspect(**flags: Any) -> None:
       labelweave inspect bookmarks.lw --label music
       labelweave inspect tags.lw --covariance --out tags.png
       labelweave inspect scene.lw --graph --out scene.png
+      labelweave inspect tuned.lw --thresholds
       labelweave inspect tags.lw --json
     """
 

@@ -1,7 +1,9 @@
 """``labelweave demo``: tags for Debian packages, with and without a taxonomy of tags.
 
-C has the best micro-F1 in cross-validation over the training rows, folds by source package, among 1/8 to 2.
-Under the taxonomy the prior variance of a tag is 2, so both models have the same product of C and variance.
+Both models choose one threshold on held-out rows, for the best micro-F1.  C has the best micro-F1 in
+cross-validation over the training rows, folds by source package, among 1/8 to 2; how far the taxonomy's
+covariance is pulled towards independent tags (none, half) is what was better on a quarter of the training
+packages.  The test packages had no part in that.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave import LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
 from labelweave.array_types import Array
 from labelweave.cli.messages import console, metric_table
 from labelweave.cli.progress import show_progress
@@ -48,9 +50,11 @@ def run(jobs: int, rows: int | None, quiet: bool) -> None:
         f"{X.shape[1]} features; {Y.n_labels} tags in {len({facet for facet, _ in bunch.parents})} facets.\n"
     )
     make: Any = MaxMarginClassifier
+    related = LabelCovariance.from_taxonomy(taxonomy, bunch.label_names).shrink(0.5)
+    settings = {"threshold": "f1", "tol": _TOL, "n_jobs": jobs}
     models = {
-        "taxonomy": make(C=0.5, label_covariance=taxonomy, tol=_TOL, n_jobs=jobs),
-        "independent": make(C=1.0, tol=_TOL, n_jobs=jobs),
+        "taxonomy": make(C=0.5, label_covariance=related, **settings),
+        "independent": make(C=1.0, **settings),
     }
     for name, model in models.items():
         started = time.perf_counter()

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from labelweave.cli.decision_flags import decision_options
+from labelweave.cli.fit_help import FitCommand
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.flags import (
     column_options,
@@ -63,6 +64,27 @@ _class_options = with_options(
     click.option("--class-paths", is_flag=True,
                  help="kernel-logistic: classes are paths such as a/b/c in a taxonomy; shorter ones are "
                  "known in part."),
+)  # fmt: skip
+_model_options = with_options(
+    click.option(
+        "--model",
+        type=click.Choice(list(MODELS)),
+        default=next(iter(MODELS)),
+        show_default=True,
+        help="max-margin gives label sets, kernel-logistic probabilities, low-rank learns few factors "
+        "of many labels, label-graph which labels to score together; the others are what low-rank "
+        "learning is compared with.",
+        is_eager=True,
+    ),
+    *model_flag_options(),
+    _structure_options,
+    decision_options,
+    _class_options,
+    label_column_options,
+    column_options,
+    file_options,
+)
+_compare_options = with_options(
     click.option("--compare", metavar="MODEL,...",
                  help="Before the fit, compare the model with these others, as they come without flags, on "
                  "the same folds of DATA: all metrics, seconds, size, intervals of differences."),
@@ -71,27 +93,19 @@ _class_options = with_options(
 )  # fmt: skip
 
 
-@click.command()
+@click.command(cls=FitCommand)
 @data_argument
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
-@click.option("--model", type=click.Choice(list(MODELS)), default=next(iter(MODELS)), show_default=True,
-              help="max-margin gives label sets, kernel-logistic probabilities, low-rank learns few factors "
-              "of many labels, label-graph which labels to score together; the others are what low-rank "
-              "learning is compared with.")  # fmt: skip
-@with_options(*model_flag_options())
-@_structure_options
-@decision_options
-@label_column_options
-@_class_options
-@column_options
-@file_options
+@_model_options
+@_compare_options
 @signing_option
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 @click.pass_context
 def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
     """Fit a model to a data file and save it.
 
-    Labels that are missing in DATA count as not observed.  Ctrl-C ends the fit
+    Labels that are missing in DATA count as not observed; --model NAME --help shows
+    the flags of one model alone.  Ctrl-C ends the fit
     early: the best model so far is saved; with --tune-threshold, --calibrate or
     --conformal, which fit several times, nothing is.
 
@@ -123,3 +137,31 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
     from labelweave.cli.fitting import run_fit
 
     context.exit(run_fit(request))
+
+
+@click.command("cross-validate", cls=FitCommand)
+@data_argument
+@click.option("--folds", type=click.IntRange(2), default=5, show_default=True,
+              help="How many parts the rows are divided into, stratified by labels.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, the values of every fold too.")
+@_model_options
+@click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
+def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None:
+    """Measure a model by cross-validation, and save none.
+
+    The model is fitted to all parts of the rows but one and measured on that one,
+    in turn.  Prints the mean of every metric and its 95 % interval, which allows
+    for parts that share training rows.  Features of a table (words and their
+    frequencies, categories, means) are made once, of all rows, without a look at
+    labels.
+
+    \b
+    Examples:
+      labelweave cross-validate bibtex.arff --xml bibtex.xml --folds 10
+      labelweave cross-validate packages.csv --text description --labels tags \\
+          --label-separator , --model low-rank --rank 0.4 --json
+    """
+    request = FitRequest.of(data, "", {**options, "compare": None, "compare_folds": folds, "key": None})
+    from labelweave.cli.cross_validate import run
+
+    run(request, as_json)

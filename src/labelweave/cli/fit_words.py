@@ -9,10 +9,19 @@ import numpy as np
 
 from labelweave.cli.messages import note, print_lines, say, size_of
 from labelweave.decisions.layers import innermost
-from labelweave.facts import CliqueFacts, ModelFacts, decision_lines, fact_lines, label_lines, model_facts
+from labelweave.facts import (
+    CliqueFacts,
+    ModelFacts,
+    decision_lines,
+    fact_lines,
+    label_lines,
+    label_thresholds,
+    model_facts,
+)
 
 _INTERRUPTED = 130
 _MOST_TIES = 20
+_MOST_THRESHOLDS = 12
 _SIGNS = {1: "together", -1: "apart", 0: "by row"}
 
 
@@ -23,6 +32,14 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     """
     facts = model_facts(model)
     lines = {"rows": str(n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
+    found = (
+        label_thresholds(model) if (facts.threshold or "TunedThresholdClassifier" in facts.names) else None
+    )
+    if found is not None:
+        shown = [f"{name} {value:.3g}" for name, value in [*found.by_label.items()][:_MOST_THRESHOLDS]]
+        left = len(found.by_label) - len(shown)
+        more = [f"and {left} more: labelweave inspect {out} --thresholds"] if left else []
+        lines["by label"] = ", ".join(shown + more)
     print_lines(lines | {"seconds": f"{seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         say(line, err=True)

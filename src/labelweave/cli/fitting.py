@@ -5,26 +5,24 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
 import scipy.sparse as sp
-from rich.table import Table
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Floats
 from labelweave.cli.column_words import ColumnWords, column_words
+from labelweave.cli.comparing import compare_models
 from labelweave.cli.decision_flags import decision_class
 from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
-from labelweave.cli.messages import console, did_you_mean, metric_table, note
-from labelweave.cli.model_table import MODELS, class_of, model_table
+from labelweave.cli.messages import note
+from labelweave.cli.model_table import class_of, model_table
 from labelweave.cli.progress import show_progress
-from labelweave.comparison import Comparison, compare
 from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any
 from labelweave.datasets.table import table_features
 from labelweave.datasets.table_files import raw_tables
@@ -35,13 +33,22 @@ from labelweave.features.feature_matrix import column_means, filled
 from labelweave.interrupts import config_context
 from labelweave.labels import LabelMatrix
 
-_FOR_CLASSES = ("max-margin", "kernel-logistic")
 _SEPARATORS = (",", ";", "|")
-_DECIDES = {"calibrate": "calibrated", "tune_threshold": "tuned", "conformal": "conformal"}
 
 
-def run_fit(request: FitRequest) -> int:
-    """Fit a model and save it; give the exit code."""
+class Prepared(NamedTuple):
+    """What a fit needs: rows and their targets, means of features with gaps, a model, columns of a table."""
+
+    rows: LabeledData
+    means: Floats | None
+    targets: Targets
+    model: Any
+    columns: TableColumns | None
+    words: ColumnWords | None
+
+
+def prepared(request: FitRequest) -> Prepared:
+    """Read the rows, and make the model that was asked for."""
     has_one = bool(request.one_class or request.relations.class_paths)
     rows, columns, words = read_training_rows(request.data, request.source, has_one)
     rows, means = _with_means(rows, request.quiet)
@@ -54,9 +61,15 @@ def run_fit(request: FitRequest) -> int:
             "class here; leave them out, or give --many-labels."
         )
     model = _model(request, targets, columns)
+    return Prepared(rows, means, targets, model, columns, words)
+
+
+def run_fit(request: FitRequest) -> int:
+    """Fit a model and save it; give the exit code."""
+    rows, means, targets, model, columns, words = prepared(request)
     if words is not None and not request.quiet:
         words.show()
-    _compare(request, targets, model)
+    compare_models(request, targets, model)
     watched = model if request.quiet else show_progress(model)
     started = time.perf_counter()
     with warnings.catch_warnings(), config_context(on_interrupt="raise" if request.decisions else "keep"):
@@ -158,63 +171,3 @@ def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) 
     for name, settings in request.decisions.items():
         model = decision_class(name)(model, **settings, random_state=request.seed)
     return model
-
-
-def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str]:
-    """Read the names of the other models, with commas between; refuse those that cannot be compared."""
-    names = [] if text is None else [name.strip() for name in text.split(",")]
-    for number, name in enumerate(names):
-        said = f"--compare names {name}"
-        if name not in MODELS:
-            close = did_you_mean(name, MODELS)
-            said = f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}.{close}"
-            raise click.UsageError(said)
-        if name == own or name in names[:number]:
-            raise click.UsageError(f"{said} twice, with the model that is fitted; name it once.")
-        if are_classes and name not in _FOR_CLASSES:
-            said += ", which is for many labels a row; with one class a row there are"
-            raise click.UsageError(f"{said} {' and '.join(_FOR_CLASSES)}.")
-    return names
-
-
-def _compare(request: FitRequest, targets: Targets, model: Any) -> None:
-    """Compare the model with the others that are named, on the same folds, and print what came of it."""
-    others = models_to_compare(request.compare, request.model, targets.are_classes)
-    if not others:
-        return
-    n_rows, folds = len(targets.rows), request.compare_folds
-    if n_rows < folds:
-        raise click.UsageError(f"--compare-folds {folds} needs as many rows, but DATA has {n_rows}.")
-    own = ", ".join([request.model, *(_DECIDES[name] for name in request.decisions)])
-    if "checkpoint" in request.given:  # is of the fit to all rows
-        model = clone(model).set_params(checkpoint=None)
-    models = {own: model} | {name: class_of(name)() for name in others}
-    with warnings.catch_warnings(), console(stderr=True).status("comparing") as status:
-        warnings.simplefilter("ignore", ConvergenceWarning)
-
-        def tell(name: str, fold: int) -> None:
-            if not request.quiet:
-                status.update(f"comparing: {name}, fold {fold + 1} of {folds}")
-
-        X, y = targets.rows.X, targets.y
-        found = compare(models, X, y, folds, random_state=request.seed, on_fit=tell)
-    console().print(_comparison_table(found))
-
-
-def _comparison_table(found: Comparison) -> Table:
-    """Lay out a comparison, one row a metric."""
-    folds, means = len(next(iter(found.values[found.reference].values()))), found.means()
-
-    def cell(model: str, metric: str) -> str:
-        mean = f"{means[model][metric]:.4g}"
-        if model == found.reference:
-            return mean
-        one = found.difference(model, metric)
-        return f"{mean} ± {(one.high - one.low) / 2:.1g}{'*' if one.is_clear else ' '}"
-
-    caption = (
-        f"mean over {folds} folds; ± is the 95 % interval of the difference to {found.reference}, * where it "
-        "leaves out 0"
-    )
-    columns = {model: {metric: cell(model, metric) for metric in found.metrics} for model in found.models}
-    return metric_table(columns, caption)

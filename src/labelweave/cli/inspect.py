@@ -13,7 +13,7 @@ import numpy as np
 
 from labelweave.cli.fit_words import tie_lines
 from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, say, short, size_of
-from labelweave.cli.model_rows import Model, open_model, scorer_of
+from labelweave.cli.model_rows import Model, classifier_of, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.facts import (
     CliqueFacts,
@@ -24,6 +24,7 @@ from labelweave.facts import (
     decision_lines,
     fact_lines,
     label_lines,
+    label_thresholds,
     model_facts,
     parameter_words,
 )
@@ -48,8 +49,8 @@ def run(
     as_json: bool,
     **shown: bool,
 ) -> None:
-    """Print what a model file holds, or one part of it: of ``shown``, covariance or graph."""
-    flags = {"--label": label is not None, "--covariance": shown["covariance"], "--graph": shown["graph"]}
+    """Print what a model file holds, or one part of it: of ``shown``, covariance, graph or thresholds."""
+    flags = {"--label": label is not None} | {f"--{name}": wanted for name, wanted in shown.items()}
     wishes = [flag for flag, wanted in flags.items() if wanted]
     if len(wishes) > 1:
         raise click.UsageError(f"{' and '.join(wishes)} show different things; give one of them.")
@@ -60,11 +61,26 @@ def run(
         _show_covariance(loaded, out, as_json)
     elif shown["graph"]:
         _show_graph(loaded, out, as_json)
+    elif shown["thresholds"]:
+        _show_thresholds(loaded, as_json)
     elif label is not None:
         weights = _weights(loaded, label, count)
         print_json(weights) if as_json else _print_weights(weights)
     else:
         _show_model(loaded, model, as_json, key)
+
+
+def _show_thresholds(model: Model, as_json: bool) -> None:
+    found = label_thresholds(model)
+    if found is None:
+        kind = type(classifier_of(model)).__name__
+        raise ValueError(f"The model is a {kind}, which decides by no thresholds of labels.")
+    if as_json:
+        print_json({"number": found.number, "thresholds": {n: short(v) for n, v in found.by_label.items()}})
+        return
+    say(f"Labels are predicted where their {found.number} is above")
+    for name, value in found.by_label.items():
+        say(f"{value:10.4g}  {name}")
 
 
 def _show_graph(model: Model, out: str | None, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from labelweave.cli.messages import did_you_mean, note, with_flags
 
 _COMMANDS = {
     "fit": "Fit a model to a data file and save it.",
+    "cross-validate": "Measure a model by cross-validation, and save none.",
     "decide": "Tune or calibrate a fitted model on held-out rows.",
     "predict": "Predict the labels of the rows of a data file.",
     "evaluate": "Compare a model's predictions with the labels of a data file.",
@@ -30,6 +31,7 @@ _COMMANDS = {
     "convert": "Write a data file in another format.",
     "demo": "Tag Debian packages with the bundled data set.",
 }
+_FITTING = ("fit", "cross-validate")
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _TERMINATED = 143  # 128 + SIGTERM
 _BAD_INPUT = 2
@@ -44,8 +46,8 @@ class _Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"labelweave.cli.{'fit' if cmd_name == 'fit' else 'commands'}")
-        command: click.Command = getattr(module, cmd_name)
+        module = import_module(f"labelweave.cli.{'fit' if cmd_name in _FITTING else 'commands'}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -32,6 +32,8 @@ from labelweave.sklearn_compat import _num_samples
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
 
+COSTS = ("fit_seconds", "predict_seconds", "megabytes")
+
 
 class _Rows(NamedTuple):
     """All rows; ``labels`` is None where there is one class a row."""
@@ -180,8 +182,7 @@ def _size(estimator: Any) -> float:
 def _by_metric(values: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, Array]]:
     """Turn folds of metrics to metrics of folds, with the same metrics for all models, costs last."""
     names = list(dict.fromkeys(metric for folds in values.values() for fold in folds for metric in fold))
-    costs = ["fit_seconds", "predict_seconds", "megabytes"]
-    ordered = [name for name in names if name not in costs] + costs
+    ordered = [*(name for name in names if name not in COSTS), *COSTS]
     return {
         model: {name: np.asarray([fold.get(name, np.nan) for fold in folds]) for name in ordered}
         for model, folds in values.items()

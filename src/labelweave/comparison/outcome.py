@@ -84,12 +84,25 @@ class Comparison:
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
         other = self.reference if reference is None else reference
-        gaps = self.values[model][metric] - self.values[other][metric]
-        mean = float(np.mean(gaps))
-        if len(gaps) < 2 or not np.isfinite(gaps).all():
+        return self._around_mean(self.values[model][metric] - self.values[other][metric], level)
+
+    def interval(self, model: str, metric: str, level: float = 0.95) -> Difference:
+        """Give the mean of a metric over the folds with its interval: the difference to 0.
+
+        level: the level of the interval.
+        Raises KeyError if the model or metric is unknown.
+        Raises ValueError if the level is not between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
+        return self._around_mean(self.values[model][metric], level)
+
+    def _around_mean(self, values: Floats, level: float) -> Difference:
+        mean = float(np.mean(values))
+        if len(values) < 2 or not np.isfinite(values).all():
             return Difference(mean, float("nan"), float("nan"))
-        spread = np.sqrt((1.0 / len(gaps) + self.test_share) * gaps.var(ddof=1))
-        half = float(student.ppf(0.5 + 0.5 * level, len(gaps) - 1) * spread)
+        spread = np.sqrt((1.0 / len(values) + self.test_share) * values.var(ddof=1))
+        half = float(student.ppf(0.5 + 0.5 * level, len(values) - 1) * spread)
         return Difference(mean, mean - half, mean + half)
 
     def differences(self, reference: str | None = None) -> dict[str, dict[str, Difference]]:

@@ -3,7 +3,7 @@
 from labelweave.facts.factor_geometry import FactorGeometry
 from labelweave.facts.label_structure import covariance_of, prior_covariances, taxonomy_of
 from labelweave.facts.lines import decision_lines, fact_lines, facts_html, label_lines, parameter_words
-from labelweave.facts.model_facts import clique_facts, model_facts
+from labelweave.facts.model_facts import clique_facts, label_thresholds, model_facts
 from labelweave.facts.record import CliqueFacts, GraphFacts, ModelFacts
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "fact_lines",
     "facts_html",
     "label_lines",
+    "label_thresholds",
     "model_facts",
     "parameter_words",
     "prior_covariances",

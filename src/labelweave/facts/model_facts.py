@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from labelweave.baselines.baseline_classifier import FactorClassifier
+from labelweave.decisions.base import layers
 from labelweave.decisions.layers import guarantee_words, innermost, layer_words
 from labelweave.estimators import (
     KernelLogisticClassifier,
@@ -24,6 +25,7 @@ from labelweave.facts.record import (
     FactorFacts,
     FitFacts,
     GraphFacts,
+    LabelThresholds,
     LayerFacts,
     LearningFacts,
     ModelFacts,
@@ -96,6 +98,22 @@ def _kernels(words: list[str]) -> str:
     """Write the first of several kernels, which differ in their numbers or in what they are."""
     several = len(words) > 1 and words[0] != "precomputed"
     return f"{len(words)} kernels, the first {words[0]}" if several else words[0]
+
+
+def label_thresholds(model: Any) -> LabelThresholds | None:
+    """Say from where on each label is predicted by the outermost classifier with thresholds; None without."""
+    outer = model.classifier_ if isinstance(model, TableModel) else model
+    if outer._form.kind != "labels" or getattr(outer, "k_", None) is not None:
+        return None
+    for layer in layers(outer):
+        found = getattr(layer, "thresholds_", getattr(layer, "threshold_", None))
+        if found is not None:
+            is_probability = isinstance(layer, KernelLogisticClassifier)
+            names = [str(name) for name in layer.label_names_]
+            values = np.broadcast_to(expit(found) if is_probability else found, len(names))
+            by_label = dict(zip(names, values.tolist(), strict=True))
+            return LabelThresholds("probability" if is_probability else "score", by_label)
+    return None
 
 
 def _thresholds(model: Any) -> Thresholds | None:

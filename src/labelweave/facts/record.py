@@ -53,6 +53,17 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
+class LabelThresholds:
+    """What the scores or probabilities of labels must exceed.
+
+    number: which of both.
+    """
+
+    number: str
+    by_label: dict[str, float]
+
+
+@dataclass(frozen=True)
 class FactorFacts:
     """Weights that are a product of two factors, Z = W H^T."""
 

@@ -1,0 +1,115 @@
+"""Models on the same folds, before a fit: ``labelweave fit --compare``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.label_relations import Targets
+from labelweave.cli.messages import console, did_you_mean, metric_table
+from labelweave.cli.model_table import MODELS, class_of
+from labelweave.comparison import Comparison, compare
+
+_FOR_CLASSES = ("max-margin", "kernel-logistic")
+_DECIDES = {"calibrate": "calibrated", "tune_threshold": "tuned", "conformal": "conformal"}
+_WIDTH = 79
+_GAP = 2  # between columns
+
+
+def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str]:
+    """Read the names of the other models, with commas between; refuse those that cannot be compared."""
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    for number, name in enumerate(names):
+        said = f"--compare names {name}"
+        if name not in MODELS:
+            close = did_you_mean(name, MODELS)
+            said = f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}.{close}"
+            raise click.UsageError(said)
+        if name == own or name in names[:number]:
+            raise click.UsageError(f"{said} twice, with the model that is fitted; name it once.")
+        if are_classes and name not in _FOR_CLASSES:
+            said += ", which is for many labels a row; with one class a row there are"
+            raise click.UsageError(f"{said} {' and '.join(_FOR_CLASSES)}.")
+    return names
+
+
+def compare_models(request: FitRequest, targets: Targets, model: Any) -> None:
+    """Compare the model with the others that are named, on the same folds, and print what came of it."""
+    others = models_to_compare(request.compare, request.model, targets.are_classes)
+    if others:
+        models = {name_of(request): model} | {name: class_of(name)() for name in others}
+        for table in _comparison_tables(compared(request, targets, models)):
+            console().print(table)
+
+
+def name_of(request: FitRequest) -> str:
+    """Name a model with what decides on its scores."""
+    return ", ".join([request.model, *(_DECIDES[name] for name in request.decisions)])
+
+
+def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -> Comparison:
+    """Compare models on folds of the rows; those of no known class are left out."""
+    X, y, folds = targets.rows.X, targets.y, request.compare_folds
+    if targets.are_classes:
+        known = np.flatnonzero([entry is not None for entry in y])
+        X, y = X[known], y[known]
+    n_rows = X.shape[0]
+    if n_rows < folds:
+        flag = "--compare-folds" if request.compare else "--folds"
+        raise click.UsageError(f"{flag} {folds} needs as many rows, but DATA has {n_rows}.")
+    if "checkpoint" in request.given:  # is of the fit to all rows
+        own = next(iter(models))
+        models = {**models, own: clone(models[own]).set_params(checkpoint=None)}
+    with warnings.catch_warnings(), console(stderr=True).status("comparing") as status:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+
+        def tell(name: str, fold: int) -> None:
+            if not request.quiet:
+                status.update(f"fitting {name}, fold {fold + 1} of {folds}")
+
+        return compare(dict(models), X, y, folds, random_state=request.seed, on_fit=tell)
+
+
+def _comparison_tables(found: Comparison) -> Iterator[Any]:
+    """Lay out a comparison, one row a metric, with as many models beside each other as 79 columns hold."""
+    folds, means = len(next(iter(found.values[found.reference].values()))), found.means()
+
+    def cell(model: str, metric: str) -> str:
+        mean = f"{means[model][metric]:.4g}"
+        if model == found.reference:
+            return mean
+        one = found.difference(model, metric)
+        return f"{mean} ± {(one.high - one.low) / 2:.1g}{'*' if one.is_clear else ' '}"
+
+    columns = {}
+    for model in found.models:
+        heading = model.replace(", ", ",\n")
+        columns[heading] = {metric: cell(model, metric) for metric in found.metrics}
+    parts = list(_that_fit(columns))
+    caption = (
+        f"mean over {folds} folds; ± is the 95 % interval of the difference\n"
+        f"to {found.reference}, * where it leaves out 0"
+    )
+    for number, part in enumerate(parts):
+        yield metric_table(part, caption if number == len(parts) - 1 else None)
+
+
+def _that_fit(columns: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, Mapping[str, str]]]:
+    """Divide columns into tables that fit side by side."""
+    first = max(map(len, next(iter(columns.values()))))
+    part, width = dict[str, Mapping[str, str]](), first
+    for heading, cells in columns.items():
+        own = _GAP + max(map(len, [*heading.split("\n"), *cells.values()]))
+        if part and width + own > _WIDTH:
+            yield part
+            part, width = {}, first
+        part[heading] = cells
+        width += own
+    yield part
