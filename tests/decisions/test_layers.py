@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 
 from labelweave import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    KernelLogisticClassifier,
     LabelMatrix,
     MaxMarginClassifier,
     TunedThresholdClassifier,
+    load,
 )
 from labelweave.datasets import TableVectorizer
-from labelweave.decisions.base import layers, ranking_offsets
+from labelweave.decisions.base import layers
 from labelweave.decisions.layers import (
     guarantee_words,
     innermost,
@@ -22,6 +33,7 @@ from labelweave.decisions.layers import (
     with_probabilities,
 )
 from labelweave.estimators import TableModel
+from labelweave.features import FeatureMatrix
 
 
 @pytest.fixture(scope="module")
@@ -38,24 +50,92 @@ def data(rows):
         ConformalLabelClassifier(TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"), level=0.3),
     ],
 )
-def test_labels_are_ranked_by_scores_before_all_thresholds(data, model):
+def test_labels_and_rows_are_ranked_by_scores_before_all_thresholds(data, model):
     X, Y, X_test = data
     model = model.fit(X, Y)
     inner = innermost(model)
-    plain = inner.decision_function(X_test) + inner.thresholds_
-    ranked = model.decision_function(X_test) + ranking_offsets(model)
-    np.testing.assert_allclose(ranked - ranked.mean(axis=1)[:, None], plain - plain.mean(axis=1)[:, None])
+    away = model.decision_function(X_test) - inner.scorer_.scores(FeatureMatrix(X_test))
+    np.testing.assert_allclose(away, np.full(away.shape, away.mean()), atol=1e-6)
 
 
 def test_probabilities_are_ranked_as_they_are(data):
     X, Y, X_test = data
     inside = CalibratedLabelClassifier(MaxMarginClassifier(threshold="macro_f1"))
-    model = TunedThresholdClassifier(inside, "macro_f1", response_method="predict_proba").fit(X, Y)
-    ranked = model.decision_function(X_test) + ranking_offsets(model)
-    np.testing.assert_array_equal(
-        ranked.argmax(axis=1), model.estimator_.predict_proba(X_test).argmax(axis=1)
-    )
-    assert not ranking_offsets(model.estimator_).any()
+    model = TunedThresholdClassifier(inside, "macro_f1").fit(X, Y)
+    away = model.decision_function(X_test) - model.estimator_.predict_proba(X_test)
+    np.testing.assert_allclose(away, np.full(away.shape, -model.thresholds_.min()), atol=1e-12)
+
+
+def logistic(**parameters):
+    return KernelLogisticClassifier(hyperparameters="fixed", tol=1e-2, **parameters)
+
+
+tuned = partial(TunedThresholdClassifier, objective="macro_f1")
+calibrated = CalibratedLabelClassifier
+
+
+@pytest.mark.parametrize("form", ["table", "two classes"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        logistic(),
+        logistic(threshold=0.3),
+        logistic(threshold="f1"),
+        logistic(threshold="macro_f1"),
+        calibrated(MaxMarginClassifier()),
+        calibrated(MaxMarginClassifier(threshold="macro_f1"), "isotonic"),
+        calibrated(logistic(threshold="macro_f1")),
+        tuned(logistic()),
+        tuned(logistic(threshold="macro_f1"), scope="global"),
+        tuned(calibrated(MaxMarginClassifier())),
+        tuned(calibrated(logistic(), decision="expected_f1")),
+        tuned(tuned(calibrated(MaxMarginClassifier(threshold="macro_f1")))),
+        tuned(tuned(logistic()), response_method="predict_proba"),
+        calibrated(tuned(MaxMarginClassifier())),
+        calibrated(tuned(logistic())),
+        calibrated(calibrated(logistic())),
+        tuned(OneVsRestClassifier(LogisticRegression())),
+        tuned(KNeighborsClassifier()),
+    ],
+    ids=repr,
+)
+def test_predictions_are_probabilities_above_thresholds(data, model, form, tmp_path):
+    X, Y, X_test = data
+    y = Y.to_dense().astype(int)
+    if form == "two classes":
+        if "KNeighbors" in repr(model) or "OneVsRest" in repr(model):
+            pytest.skip("scikit-learn's, where a row of labels is no pair of classes")
+        y = y[:, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = clone(model).fit(X, y)
+    models = [model]
+    if "labelweave" in type(innermost(model)).__module__:
+        model.save(tmp_path / "m.lw")
+        models.append(load(tmp_path / "m.lw"))
+    for one in models:
+        shares = one.predict_proba(X_test)
+        shares = shares[:, 1:] if form == "two classes" else shares
+        predicted = one.predict(X_test)
+        np.testing.assert_array_equal(shares > one.thresholds_, predicted.reshape(shares.shape) == 1)
+        np.testing.assert_array_equal(predicted, model.predict(X_test))
+        assert one.thresholds_.shape == (shares.shape[1],)
+        if form == "two classes":
+            np.testing.assert_array_equal(one.decision_function(X_test) > 0, predicted == 1)
+        order, ranks = (np.argsort(v, axis=0, kind="stable") for v in (shares, one.decision_function(X_test)))
+        np.testing.assert_array_equal(order, ranks.reshape(order.shape))
+
+
+def test_thresholds_of_scores_leave_no_probabilities(data):
+    X, Y, X_test = data
+    model = tuned(calibrated(MaxMarginClassifier()), response_method="decision_function").fit(X, Y)
+    assert not hasattr(model, "predict_proba")
+    limits = model.thresholds_ - model.thresholds_.min()
+    found = model.predict(X_test).toarray() if sp.issparse(model.predict(X_test)) else model.predict(X_test)
+    np.testing.assert_array_equal(found, model.decision_function(X_test) > limits)
+    sets = calibrated(MaxMarginClassifier(), decision="expected_f1").fit(X, Y)
+    assert not hasattr(sets, "thresholds_")
+    np.testing.assert_array_equal(sets.decision_function(X_test), sets.predict_proba(X_test) - 0.5)
 
 
 def test_names_and_probabilities_come_from_inside(data):
@@ -95,7 +175,7 @@ def test_the_best_labels_are_those_before_thresholds(data, wrapper):
     X, Y, X_test = data
     model = wrapper(MaxMarginClassifier()).fit(X, Y)
     labels, scores = model.predict_top(X_test, 3)
-    ranked = model.decision_function(X_test) + ranking_offsets(model)
+    ranked = model.decision_function(X_test)
     np.testing.assert_array_equal(labels, np.argsort(-ranked, axis=1, kind="stable")[:, :3])
     np.testing.assert_array_equal(scores, np.take_along_axis(ranked, labels, axis=1))
     if wrapper is TunedThresholdClassifier:

@@ -100,7 +100,6 @@ def test_models_are_marked_where_they_decide(rows):
         MaxMarginClassifier(),
         TunedThresholdClassifier(MaxMarginClassifier(), scope="global"),
         TunedThresholdClassifier(ones, response_method="predict_proba"),
-        TunedThresholdClassifier(ones, scope="top_k"),
         LowRankClassifier(rank=2),
         ones,
         piped,
@@ -116,11 +115,14 @@ def test_models_are_marked_where_they_decide(rows):
 
 def test_thresholds_on_another_scale_are_not_marked(rows):
     X, Y = rows
-    tuned = TunedThresholdClassifier(OneVsRestClassifier(LogisticRegression())).fit(X, Y)
-    assert (
-        ThresholdCurveDisplay.from_estimator(tuned, X, Y, response_method="predict_proba").curves[0].chosen
-        is None
-    )
+    ones = OneVsRestClassifier(LogisticRegression())
+    tuned = TunedThresholdClassifier(ones).fit(X, Y)
+    for model, response in (
+        (tuned, "decision_function"),
+        (TunedThresholdClassifier(ones, scope="top_k").fit(X, Y), "auto"),
+    ):
+        display = ThresholdCurveDisplay.from_estimator(model, X, Y, response_method=response)
+        assert display.curves[0].chosen is None
     plain = tuned.estimator_
     display = ThresholdCurveDisplay.from_estimator(plain, X, Y, response_method="predict_proba")
     assert display.curves[0].chosen == 0.5

@@ -5,11 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit, logit
+from sklearn.base import clone
 
-from labelweave import LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier, TunedThresholdClassifier
+from labelweave import (
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+)
 from labelweave.baselines import PLST, BinaryRelevance
 from labelweave.datasets import TableVectorizer, make_clique_toy
+from labelweave.decisions.layers import shown_labels, shown_thresholds
 from labelweave.estimators import TableModel
+from labelweave.report.measured import measure
 from labelweave.report.reported_rows import Outcomes, read_rows
 from labelweave.report.row_examples import LinearScores, RowExamples
 
@@ -21,62 +32,88 @@ MODELS = {
     "least squares": BinaryRelevance(),
     "codes": PLST(rank=3),
     "in a wrapper": TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"),
+    "thresholds twice": TunedThresholdClassifier(LowRankClassifier(rank=3, threshold="macro_f1"), "macro_f1"),
+    "calibrated": CalibratedLabelClassifier(MaxMarginClassifier()),
+    "isotonic": CalibratedLabelClassifier(MaxMarginClassifier(threshold="macro_f1"), "isotonic"),
+    "thresholds of probabilities": TunedThresholdClassifier(CalibratedLabelClassifier(MaxMarginClassifier())),
+    "sets of expected F1": CalibratedLabelClassifier(MaxMarginClassifier(), decision="expected_f1"),
+    "guaranteed": ConformalLabelClassifier(MaxMarginClassifier(), level=0.3),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("is_sparse", [True, False])
-def test_parts_add_up_to_the_score(data, name, is_sparse):
+def test_parts_add_up_to_the_decision(data, name, is_sparse):
     X, Y = data
     X = X if is_sparse else X.toarray()
-    model = MODELS[name].fit(X, Y)
+    model = clone(MODELS[name]).fit(X, Y)
     linear = LinearScores(model)
     assert linear.why_not is None
-    scores = linear.classifier.decision_function(X[:20])
+    shown, limits = shown_labels(model, X[:20]), shown_thresholds(model)
+    constants = []
     for row in range(20):
         for label in range(Y.n_labels):
-            found = linear.explain(X[[row]], label)
-            total = found.intercept - found.threshold + sum(part.amount for part in found.contributions)
-            assert total + found.others == pytest.approx(found.score, abs=1e-12)
-            assert found.score == pytest.approx(scores[row, label], abs=1e-5)
+            number, limit = shown.numbers[row, label], None if limits is None else limits[label]
+            found = linear.explain(X[[row]], label, number, limit)
+            total = found.intercept + sum(part.amount for part in found.contributions) + found.others
+            assert total + found.calibration - found.threshold == pytest.approx(found.margin, abs=1e-9)
+            if limit is not None:
+                assert (found.margin > 0) == shown.predicted[row, label]
+            if shown.word == "score":
+                assert found.margin == pytest.approx(number - limit, abs=1e-5)
+                constants.append((label, found.threshold))
+            else:
+                odds = found.margin + found.threshold
+                assert expit(odds) == pytest.approx(number, abs=1e-9)
             assert found.others == 0
             # only features that the row has, each once
             places = [part.feature for part in found.contributions]
             assert len(set(places)) == len(places)
             assert set(places) <= set(np.flatnonzero(np.asarray(abs(X[[row]]).sum(axis=0)).ravel()))
+    for label in range(Y.n_labels if constants else 0):  # a threshold is the same for all rows
+        assert np.ptp([value for which, value in constants if which == label]) < 1e-5
 
 
 def test_of_two_classes_each_has_its_sign(data):
     X, Y = data
     y = np.where(Y.to_dense()[:, 0] == 1, "yes", "no")
     linear = LinearScores(MaxMarginClassifier().fit(X, y))
-    no, yes = (linear.explain(X[[0]], label) for label in (0, 1))
-    assert yes.score == pytest.approx(linear.classifier.decision_function(X[[0]])[0])
-    assert no.score == pytest.approx(-yes.score)
+    score = linear.classifier.decision_function(X[[0]])[0]
+    no, yes = (linear.explain(X[[0]], label, sign * score, None) for label, sign in ((0, -1), (1, 1)))
+    assert yes.margin == pytest.approx(score)
+    assert no.margin == -yes.margin
+    for found in (no, yes):
+        own = found.intercept + sum(part.amount for part in found.contributions)
+        assert own - found.threshold == pytest.approx(found.margin)
+        assert found.threshold == pytest.approx(0, abs=1e-6)
 
 
 def test_a_label_graph_adds_what_other_labels_do():
     data, edges = make_clique_toy(200)
     model = LabelGraphClassifier(graph=edges, tol=1e-2).fit(data.X, data.Y)
     linear, scores = LinearScores(model), model.decision_function(data.X[:5])
-    found = linear.explain(data.X[[0]], 0)
+    found = linear.explain(data.X[[0]], 0, scores[0, 0], 0.0)
     own = found.intercept + sum(part.amount for part in found.contributions)
     assert own == pytest.approx(float(data.X[0] @ model.coef_[0]) + model.intercept_[0])
     assert found.others == pytest.approx(scores[0, 0] - own)
     assert found.others != 0
 
 
-def test_lines_of_an_example_add_up(data):
+@pytest.mark.parametrize("name", ["low rank", "calibrated", "thresholds of probabilities"])
+def test_lines_of_an_example_add_up_to_what_it_says(data, name):
     X, Y = data
-    model = LowRankClassifier(rank=3, threshold="f1").fit(X, Y)
-    scores = model.decision_function(X)
-    outcomes = Outcomes(Y, _sparse(scores > 0), scores, np.arange(len(Y)), np.arange(7))
-    examples = RowExamples(read_rows(model, X, None), outcomes).across(10)
+    model = clone(MODELS[name]).fit(X, Y)
+    rows = read_rows(model, X, None)
+    outcomes = measure(rows, Y, "error", lambda words: None).outcomes
+    examples = RowExamples(rows, outcomes).across(10)
     assert len(examples) == 10
     for row in examples:
         for label in row.labels:
             assert sum(part.amount for part in label.parts) == pytest.approx(label.total)
-            assert label.total == pytest.approx(label.number)
+            away = [v if name == "low rank" else logit(v) for v in (label.number, label.threshold)]
+            assert label.total == pytest.approx(away[0] - away[1])
+            assert (label.total > 0) == (label.verdict in ("found", "wrong"))
+            assert f"{label.number:.3f}" in {f"{v:.3f}" for v in outcomes.scores[int(row.name)]}
 
 
 def _sparse(table):

@@ -78,7 +78,9 @@ def test_the_weakest_come_first_and_frequent_ones_before_rare_ones():
     truth = np.array([[1, 1, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 0, 0]])
     predicted = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
     labels = LabelMatrix.from_any(truth, list("abcd"))
-    outcomes = Outcomes(labels, sp.csr_array(predicted), predicted - 0.5, np.arange(4), np.arange(4))
+    outcomes = Outcomes(
+        labels, sp.csr_array(predicted), predicted - 0.5, np.arange(4), np.arange(4), "score", np.zeros(4)
+    )
     numbers = label_numbers(outcomes)
     assert weakest_labels(numbers, 10) == [0, 1]  # c has no row here, d is right
     assert weakest_labels(numbers, 1) == [0]
@@ -92,7 +94,15 @@ def test_a_threshold_is_blamed_where_scores_rank_well():
     true = np.repeat([1, 0], [20, 80])
     scores = np.where(true == 1, -1.0, -1.6)[:, None]  # positives on top, all below 0
     labels = LabelMatrix.from_any(true[:, None], ["a"])
-    outcomes = Outcomes(labels, sp.csr_array((100, 1), dtype=np.int8), scores, np.arange(100), np.array([0]))
+    outcomes = Outcomes(
+        labels,
+        sp.csr_array((100, 1), dtype=np.int8),
+        scores,
+        np.arange(100),
+        np.array([0]),
+        "score",
+        np.zeros(1),
+    )
     (found,) = weak_labels(outcomes, label_numbers(outcomes), [0], False)
     assert "Its scores rank rows well (AUC 1.00)" in found.reasons[-1]
     assert found.reasons[-1].endswith("with the threshold −1.30, not 0, its F1 here would be 1.00.")

@@ -108,7 +108,7 @@ def test_wrappers_that_decide(report, data):
     model = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1").fit(X, Y)
     page = report(model, X, Y)
     assert "TunedThresholdClassifier around MaxMarginClassifier" in page.text
-    assert "score of the model in the wrapper" in page.text
+    assert "add up exactly to how far a label is above its threshold; it is predicted" in page.text
 
 
 def test_kernels_have_no_contributions(report, data):

@@ -90,6 +90,10 @@ class BaselineClassifier(LabelClassifier):
     def _check_labels(self, labels: LabelMatrix) -> None:
         """Refuse labels that the method cannot learn from."""
 
+    @property
+    def _lowest_threshold(self) -> float:
+        return float(self.threshold_)
+
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         return super()._wide_scores(features) - self.threshold_
 

@@ -14,8 +14,7 @@ from labelweave.cli.answer_files import Columns, Record, chosen_format, write_an
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse, short
 from labelweave.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
-from labelweave.decisions.base import ranking_offsets
-from labelweave.decisions.layers import chosen_classes, guarantee_words, with_probabilities
+from labelweave.decisions.layers import chosen_classes, guarantee_words, shown_labels, with_probabilities
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.inference import rejected
 
@@ -85,10 +84,9 @@ def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
             Columns(["id", "label", "score", "proven", "gap"], []), partial(_certified_sets, classifier)
         )
     if top is not None or threshold is not None or not (wants or one_class):
-        number = "probability" if wants else "score"
-        least = 0.0 if top is None and threshold is None else threshold
-        lists = partial(_label_lists, classifier, top, least, number)
-        return Answers(Columns(["id", "label", number], []), lists, top is None and least == 0 and not wants)
+        number = "probability" if wants or hasattr(classifier, "predict_proba") else "score"
+        lists = partial(_label_lists, classifier, top, threshold, number)
+        return Answers(Columns(["id", "label", number], []), lists, top is None and threshold is None)
     if wants:
         columns = Columns(["id", "class"] if one_class else ["id"], [*map(str, classifier.label_names_)])
         return Answers(columns, partial(_all_probabilities, classifier, reject_below))
@@ -112,15 +110,16 @@ def _label_lists(
 ) -> Iterator[Record]:
     """Give the best labels of every row, best first with ties to the lower number.
 
-    top: the most labels a row.
+    top: the most labels a row; without it and a threshold just those that are predicted.
     threshold: what their scores or probabilities must exceed.
     """
-    names = classifier.label_names_
-    has_offsets = number == "score" and not has_one_class_a_row(classifier)
-    offsets = ranking_offsets(classifier) if has_offsets else np.zeros(1)
-    for name, values in zip(block.ids, _numbers(classifier, number, block), strict=True):
-        candidates = np.arange(len(values)) if threshold is None else np.flatnonzero(values > threshold)
-        chosen = candidates[np.argsort(-(values + offsets)[candidates], kind="stable")][:top]
+    names, numbers = classifier.label_names_, _numbers(classifier, number, block)
+    are_candidates = np.ones(numbers.shape, bool) if threshold is None else numbers > threshold
+    if top is None and threshold is None:
+        are_candidates = shown_labels(classifier, block.X).predicted
+    for name, values, is_candidate in zip(block.ids, numbers, are_candidates, strict=True):
+        candidates = np.flatnonzero(is_candidate)
+        chosen = candidates[np.argsort(-values[candidates], kind="stable")][:top]
         yield {"id": name, "labels": [{"label": str(names[k]), number: short(values[k])} for k in chosen]}
 
 

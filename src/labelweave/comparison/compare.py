@@ -15,12 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import Pipeline
 
 from labelweave.array_types import Array
 from labelweave.arrays import checked_csr
 from labelweave.comparison.outcome import Comparison
-from labelweave.decisions.base import ranking_offsets
 from labelweave.decisions.label_scores import take_rows
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows
@@ -149,11 +147,7 @@ def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: A
         predicted = np.reshape(predicted, (-1, 1))
     if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
         return score_table(truth, Y_pred=predicted)
-    scores = label_scores(estimator, unseen, truth.n_labels)
-    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    if hasattr(last, "label_names_"):  # labels are ranked as before thresholds were taken off
-        scores = scores + ranking_offsets(last)
-    return score_table(truth, scores, Y_pred=predicted)
+    return score_table(truth, label_scores(estimator, unseen, truth.n_labels), Y_pred=predicted)
 
 
 def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import logit
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +18,6 @@ from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import check_sparse
 from labelweave.decisions.label_scores import (
     TrainingRows,
-    decision_level,
     fit_on,
     rows_of,
     score_blocks,
@@ -25,6 +25,7 @@ from labelweave.decisions.label_scores import (
     split_rows,
 )
 from labelweave.estimators.held_out import HeldOutScores
+from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.model_files import save_object
@@ -36,14 +37,18 @@ from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_s
 class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
     """Base of classifiers that turn the scores of another one into decisions.
 
-    ``predict`` gives the labels whose ``decision_function`` is positive.
+    ``decision_function`` ranks labels and rows as the scores do that decisions are made on; ``predict`` gives
+    the decisions.
+
+    _offsets (L,): taken off the scores of the estimator before any decision; only in files of versions whose
+    ``decision_function`` was less all thresholds.
     """
 
     estimator_: Any
     n_features_in_: int
     feature_names_in_: Array
 
-    _ranks_probabilities: ClassVar[bool] = False
+    _offsets: PerLabel | None = None
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "response_method": [StrOptions({"auto", "decision_function", "predict_proba"})],
@@ -135,7 +140,7 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         if isinstance(self.cv, str):
             return self._score_all(data)
         splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
-        held, part = score_held_out(data, splits, self.response_method, partial(fit_on, self.estimator, data))
+        held, part = score_held_out(data, splits, self._response, partial(fit_on, self.estimator, data))
         self._keep_estimator(fit_on(self.estimator, data, part=part))
         return held
 
@@ -144,7 +149,12 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         check_is_fitted(self.estimator)
         self._keep_estimator(self.estimator)
         everything = [(None, np.arange(len(data.labels)))]
-        return score_held_out(data, everything, self.response_method, lambda _: self.estimator)[0]
+        return score_held_out(data, everything, self._response, lambda _: self.estimator)[0]
+
+    @property
+    def _response(self) -> str:
+        """What scores the estimator is asked for."""
+        return str(self.response_method)
 
     def _keep_estimator(self, fitted: Any) -> None:
         self.estimator_ = fitted
@@ -161,16 +171,20 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
     def _n_columns(self) -> int:
         return 1 if self._form.kind == "binary" else len(self.classes_)
 
+    def _ranked(self, scores: Array) -> Array:
+        """Turn scores to what ``decision_function`` gives: shape (n, L)."""
+        raise NotImplementedError
+
     def _inner_blocks(self, X: Any) -> Iterator[Array]:
         check_is_fitted(self)
-        return score_blocks(self.estimator_, X, self._n_columns, self.response_method)
+        blocks = score_blocks(self.estimator_, X, self._n_columns, self._response)
+        return blocks if self._offsets is None else (block - self._offsets for block in blocks)
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
-        return map(self._decisions, self._inner_blocks(X))
+        return map(self._ranked, self._inner_blocks(X))
 
-    def _ranking_blocks(self, X: Any) -> Iterator[Array]:
-        offsets = ranking_offsets(self)[: self._n_columns]
-        return (block + offsets for block in self._score_blocks(X))
+    def _deciding_blocks(self, X: Any) -> Iterator[Array]:
+        return map(self._decisions, self._inner_blocks(X))
 
     def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
         """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
@@ -207,6 +221,7 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
             parameters["cv"] = None  # a splitter has no use after the fit
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
         fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
+        fitted["offsets_"] = np.zeros(0) if self._offsets is None else self._offsets
         state = {"parameters": parameters, "estimator": kept_form(self.estimator_), "fitted": fitted}
         return state | self._form_state()
 
@@ -214,11 +229,24 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
     def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         model = cls(state["estimator"], **state["parameters"])
+        offsets = state["fitted"].pop("offsets_", None)
         for name, value in state["fitted"].items():
             setattr(model, name, value)
         model._keep_estimator(state["estimator"])
         model._set_form(state)
+        if offsets is None:
+            model._decide_as_earlier()
+        elif len(offsets):
+            model._offsets = offsets
         return model
+
+    def _decide_as_earlier(self) -> None:
+        """Make the decisions of a file of a version whose ``decision_function`` was less all thresholds."""
+        thresholds = getattr(self.estimator_, "thresholds_", np.zeros(1))
+        if isinstance(self.estimator_, KernelProbabilities):
+            thresholds = logit(thresholds)
+        if self._response != "predict_proba" and np.ptp(thresholds):
+            self._offsets = thresholds - thresholds.min()
 
 
 def layers(classifier: Any) -> list[Any]:
@@ -227,16 +255,3 @@ def layers(classifier: Any) -> list[Any]:
     while isinstance(found[-1], DecisionClassifier):
         found.append(found[-1].estimator_)
     return found
-
-
-def ranking_offsets(classifier: Any) -> PerLabel:
-    """Give the thresholds that scores have been lessened by, to rank labels; the least of them is 0."""
-    total = np.zeros(len(classifier.label_names_))
-    for layer in layers(classifier):
-        decides = isinstance(layer, DecisionClassifier)
-        if decides and layer._ranks_probabilities:
-            break
-        total = total + getattr(layer, "thresholds_", 0.0)
-        if decides and decision_level(layer.estimator_, layer.response_method):
-            break  # thresholds inside are none of probabilities
-    return np.asarray(total - total.min())

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, PerLabel
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores
@@ -54,6 +54,8 @@ class CalibratedLabelClassifier(DecisionClassifier):
     ----------
     calibration_ : SigmoidCalibration or IsotonicCalibration
         The maps.
+    thresholds_ : ndarray of float64, shape (L,)
+        1/2; only with ``decision="half"``, where ``predict`` is ``predict_proba(X) > thresholds_``.
 
     Examples
     --------
@@ -65,7 +67,6 @@ class CalibratedLabelClassifier(DecisionClassifier):
     """
 
     calibration_: LabelCalibration
-    _ranks_probabilities: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionClassifier._shared_constraints,
@@ -94,7 +95,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
         self.calibration_ = calibrate_labels(held.labels, scores, self.method, **options)
 
     def _calibrated_from(self, scores: Array) -> Array:
-        if decision_level(self.estimator_, self.response_method) == 0:
+        if decision_level(self.estimator_, self._response) == 0:
             return scores
         return np.log(scores + _LEAST_PROBABILITY) - np.log1p(_LEAST_PROBABILITY - scores)
 
@@ -116,6 +117,16 @@ class CalibratedLabelClassifier(DecisionClassifier):
         if self.decision == "expected_f1":
             return scores_above_top_k(table, expected_f1_sizes(table).sizes)
         return table - 0.5
+
+    def _ranked(self, scores: Array) -> Array:
+        return self._probabilities(scores) - 0.5
+
+    @property
+    def thresholds_(self) -> PerLabel:
+        """1/2 for every label; there are none for label sets of the greatest expected F1 score."""
+        if self.decision != "half" or not hasattr(self, "calibration_"):
+            raise AttributeError("Label sets are not made by thresholds, or the model is not fitted.")
+        return np.full(self._n_columns, 0.5)
 
     def predict_proba(self, X: Any) -> Array:
         """Compute calibrated probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""

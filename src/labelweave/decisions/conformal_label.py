@@ -106,7 +106,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         else:
             split = one_split(len(data.labels), self.validation_fraction, self._seed())
             fit = partial(fit_on, self.estimator, data)
-            held, part = score_held_out(data, [split], self.response_method, fit)
+            held, part = score_held_out(data, [split], self._response, fit)
             self._keep_estimator(part.model)
         limits: dict[str, Any] = {
             "level": self.level,
@@ -126,3 +126,6 @@ class ConformalLabelClassifier(DecisionClassifier):
     def _decisions(self, scores: Array) -> Array:
         # in double precision, in which the threshold may lie next to a score
         return scores.astype(np.float64) - self.threshold_
+
+    def _ranked(self, scores: Array) -> Array:
+        return self._decisions(scores)

@@ -46,12 +46,17 @@ def rows_of(table: Any) -> int:
 def score_blocks(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> Iterator[Array]:
     """Score rows, some at a time."""
     check_sparse(X, "X")
+    return (label_scores(estimator, part, n_labels, response) for part in row_blocks(estimator, X, n_labels))
+
+
+def row_blocks(estimator: Any, X: Any, n_labels: int) -> Iterator[Any]:
+    """Hand out rows, so many at a time that their scores fit into memory."""
     n_rows, size = rows_of(X), max(1, _SCORES_AT_ONCE // max(1, n_labels))
     if n_rows <= size or get_tags(estimator).input_tags.pairwise:
-        yield label_scores(estimator, X, n_labels, response)
+        yield X
         return
     for rows in panels(n_rows, size):
-        yield label_scores(estimator, take_rows(X, np.arange(rows.start, rows.stop)), n_labels, response)
+        yield take_rows(X, np.arange(rows.start, rows.stop))
 
 
 @dataclass(frozen=True)

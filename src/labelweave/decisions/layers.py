@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import RowsByClasses
+from labelweave.array_types import PerLabel, RowsByClasses, RowsByLabels
 from labelweave.decisions.base import layers
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
 
@@ -26,6 +26,41 @@ def innermost(classifier: Any) -> Any:
 def with_probabilities(classifier: Any) -> Any | None:
     """Give the outermost layer with probabilities: guaranteed label sets leave them as they are."""
     return next((layer for layer in layers(classifier) if hasattr(layer, "predict_proba")), None)
+
+
+class Shown(NamedTuple):
+    """What is said of labels: a number each, what the number is, and which labels are predicted.
+
+    word: "probability", where the classifier has probabilities, or "score".
+    numbers, predicted (n, L)
+    """
+
+    word: str
+    numbers: RowsByLabels
+    predicted: npt.NDArray[np.bool_]
+
+
+def shown_labels(classifier: Any, X: Any) -> Shown:
+    """Give for the labels of rows the number that lists are sorted by and thresholds are of."""
+    has_probabilities, limits = hasattr(classifier, "predict_proba"), shown_thresholds(classifier)
+    numbers = np.asarray(
+        classifier.predict_proba(X) if has_probabilities else classifier.decision_function(X)
+    )
+    if limits is not None and (has_probabilities or not limits.any()):
+        predicted = numbers > limits
+    else:  # by rules of whole rows, or after a subtraction that rounds
+        predicted = np.concatenate([block > 0 for block in classifier._deciding_blocks(X)])
+    return Shown("probability" if has_probabilities else "score", numbers, predicted)
+
+
+def shown_thresholds(classifier: Any) -> PerLabel | None:
+    """Give the thresholds of these numbers; None where label sets are not made by thresholds."""
+    has_probabilities = hasattr(classifier, "predict_proba")
+    own = getattr(classifier, "thresholds_", None)
+    if own is not None:
+        return np.asarray(own if has_probabilities else own - np.min(own))
+    by_row = has_probabilities or hasattr(classifier, "k_")
+    return None if by_row else np.zeros(len(classifier.label_names_))
 
 
 def chosen_classes(

@@ -6,17 +6,17 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.special import expit, logit
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
-from labelweave.decisions.base import DecisionClassifier
+from labelweave.decisions.base import DecisionClassifier, layers
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, best_thresholds
+from labelweave.estimators.kernel_logistic.probabilities import PROBABILITY_THRESHOLDS, KernelProbabilities
 from labelweave.estimators.parameters import RandomState
 from labelweave.inference import choose_top_k, scores_above_top_k
 from labelweave.inference.thresholds.objective import ObjectiveName
-from labelweave.metrics.responses import label_probabilities
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 
@@ -29,8 +29,8 @@ class TunedThresholdClassifier(DecisionClassifier):
     """Any multi-label classifier with thresholds that are best for a measure of label sets.
 
     A clone is fitted to a part of the rows, thresholds are chosen on its scores of the others, and another
-    clone is fitted to all rows: together less than two fits.  The thresholds are part of
-    ``decision_function``.
+    clone is fitted to all rows: together less than two fits.  Where the estimator has probabilities,
+    thresholds are probabilities, and ``predict`` is ``predict_proba(X) > thresholds_``.
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ class TunedThresholdClassifier(DecisionClassifier):
         "auto" is 50, or 0, 10 or 200 if that is clearly better on halves of the held-out rows, with
         thresholds from the other halves.  Not for a target.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
-        The scores; "auto" prefers the first.
+        What thresholds are of; "auto" takes probabilities where the estimator has them.  With
+        "decision_function" the model has no probabilities.
     cv : int, "prefit", splitter, iterable or None, default=None
         None holds one part of the rows out.  A number of folds, or what scikit-learn takes as ``cv``, fits
         once a fold.  "prefit" takes the estimator as it is, and all rows for held-out ones.
@@ -65,8 +66,8 @@ class TunedThresholdClassifier(DecisionClassifier):
     estimator_ : classifier
         The one that was fitted to all rows.
     thresholds_ : ndarray of float64, shape (L,)
-        Scores above are positive; not with "top_k".  A label without positive held-out rows has the best
-        threshold for all labels; if no label has one, it is the estimator's own.
+        Probabilities or scores above are positive; not with "top_k".  A label without positive held-out
+        rows has the best threshold for all labels; if no label has one, it is the estimator's own.
     pooling_ : float
         The strength of pooling, chosen or given; 0 with one threshold for all or a target.  Not with "top_k".
     k_ : int
@@ -125,7 +126,7 @@ class TunedThresholdClassifier(DecisionClassifier):
             )
             return
         rule = Rule(self.objective, self.scope, self.pooling, self.target)
-        level = decision_level(self.estimator_, self.response_method)
+        level = decision_level(self.estimator_, self._response)
         self.thresholds_, self.objective_value_, self.pooling_ = best_thresholds(held, rule, level)
 
     def _words(self, is_inside: bool) -> str:
@@ -145,9 +146,47 @@ class TunedThresholdClassifier(DecisionClassifier):
             return scores_above_top_k(scores, self.k_)
         return scores - self.thresholds_
 
-    @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
+    def _ranked(self, scores: Array) -> Array:
+        if self.scope == "top_k":
+            return scores - decision_level(self.estimator_, self._response)
+        return scores - np.min(self.thresholds_)
+
+    @property
+    def _response(self) -> str:
+        if self.response_method != "auto":
+            return str(self.response_method)
+        return "predict_proba" if hasattr(self.estimator, "predict_proba") else "decision_function"
+
+    @available_if(lambda self: self._response == "predict_proba")
     def predict_proba(self, X: Any) -> Array:
         """Give the estimator's own probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
-        check_is_fitted(self)
-        table = label_probabilities(self.estimator_, X, self._n_columns)
+        table = np.concatenate(list(self._inner_blocks(X)))
         return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`DecisionClassifier.to_state`."""
+        state = super().to_state()
+        fitted = state["fitted"]
+        if self._response == "predict_proba" and "thresholds_" in fitted:
+            fitted[PROBABILITY_THRESHOLDS] = fitted.pop("thresholds_")
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
+        """Make the object again; see :meth:`DecisionClassifier.from_state`."""
+        fitted = state["fitted"]
+        if PROBABILITY_THRESHOLDS in fitted:
+            fitted["thresholds_"] = fitted.pop(PROBABILITY_THRESHOLDS)
+        return super().from_state(state)
+
+    def _decide_as_earlier(self) -> None:
+        inner = self.estimator_
+        if self._response != "predict_proba":
+            super()._decide_as_earlier()
+        elif self.response_method == "auto" and self.scope != "top_k":  # thresholds were less those inside
+            own: Any = getattr(inner, "thresholds_", np.full(self._n_columns, 0.5))
+            of_odds = isinstance(
+                next(k for k in layers(inner) if not isinstance(k, type(self))), KernelProbabilities
+            )
+            shifted = expit(self.thresholds_ + logit(own)) if of_odds else self.thresholds_ + own
+            self.thresholds_ = shifted

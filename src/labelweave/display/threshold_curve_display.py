@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-from scipy.special import expit
 
 from labelweave.array_types import Array, Floats
 from labelweave.decisions.label_scores import decision_level
@@ -40,9 +39,13 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
     """Score rows as the model compares them with thresholds; these are None if on another scale."""
     model = last_step(estimator)
     own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
+    has_probabilities = hasattr(model, "predict_proba")
+    if own is not None and has_probabilities and response == "auto":
+        response = "predict_proba"
     scores = label_scores(estimator, X, n_labels, response)
-    is_decision = response != "predict_proba" and hasattr(model, "decision_function")
     if own is None:
+        if hasattr(model, "k_"):  # a number of labels decides
+            return scores, None
         return scores, np.full(n_labels, decision_level(model, response))
     thresholds = np.broadcast_to(np.asarray(own, dtype=np.float64), (n_labels,))
     if not np.isfinite(thresholds).all():
@@ -50,13 +53,9 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
             f"A threshold of the {type(model).__name__} is infinite: it predicts a label always or never, "
             "wherever the curve is; draw the scores of the estimator inside it with from_predictions."
         )
-    if is_decision:
-        return scores + thresholds, thresholds
-    inner = getattr(model, "estimator_", None)
-    if inner is None and hasattr(model, "predict_proba"):  # one of the library's: thresholds are log-odds
-        return scores, expit(thresholds)
-    compares = inner is not None and decision_level(inner, getattr(model, "response_method", "auto")) > 0
-    return scores, thresholds if compares else None
+    if has_probabilities:
+        return scores, thresholds if response == "predict_proba" else None
+    return scores + thresholds.min(), thresholds
 
 
 @dataclass(frozen=True)
@@ -167,8 +166,8 @@ class ThresholdCurveDisplay:
         estimator : estimator or Pipeline
             Fitted, with ``decision_function`` or ``predict_proba``.
         response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
-            The scores; "auto" prefers the first.  To scores of models that have ``thresholds_`` these are
-            added back, so that the axis shows what thresholds were chosen from.
+            The scores; "auto" takes those that the model's ``thresholds_`` are of: probabilities where it
+            has them.
         **options : dict
             Further options, ``thresholds`` excepted: see :meth:`from_predictions`.
         """

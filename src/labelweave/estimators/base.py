@@ -137,13 +137,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         """Score every column of the label matrix: shape (n, columns)."""
         return self.scorer_.scores(features)
 
-    def _ranking_scores(self, features: FeatureMatrix) -> Array:
-        """Score every column for comparison with the other columns: shape (n, columns)."""
-        return self._wide_scores(features)
-
-    def _ranking_blocks(self, X: Any) -> Iterator[Array]:
-        return self._score_blocks(X, self._ranking_scores)
-
     def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:
         features = self._read_features(X, reset=False)
         rows = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))

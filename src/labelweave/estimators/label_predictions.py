@@ -24,15 +24,11 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
     classes_: Array
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
-        """Score every column of the label matrix, positive where it is predicted: shape (n, columns)."""
+        """Score every column of the label matrix, comparable within rows and columns: shape (n, columns)."""
         raise NotImplementedError
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         """Score every column for ``predict``, positive where it is predicted: shape (n, columns)."""
-        return self._score_blocks(X)
-
-    def _ranking_blocks(self, X: Any) -> Iterator[Array]:
-        """Score every column for comparison with the other columns: shape (n, columns)."""
         return self._score_blocks(X)
 
     @property
@@ -51,7 +47,7 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         return self._form.decide(scores)
 
     def decision_function(self, X: Any) -> Array:
-        """Score every label; a positive score predicts the label.
+        """Score every label, the higher the more likely, as the model ranks labels and rows.
 
         Parameters
         ----------
@@ -61,7 +57,10 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, L), or (n,) for two classes
-            The scores.
+            The scores.  One number is taken off all of them, the lowest threshold: with one threshold for
+            all labels, as without a choice of thresholds or with two classes, positive scores are predicted.
+            Where labels have thresholds of their own, these spoil no ranking, and ``predict`` compares with
+            ``thresholds_``.
         """
         check_is_fitted(self)
         return self._form.scores(np.concatenate(list(self._score_blocks(X))))
@@ -100,7 +99,7 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         labels : ndarray of int, shape (n, k)
             Label numbers, best first; ties go to the lower number.
         scores : ndarray of shape (n, k)
-            Their scores, without the thresholds of labels.
+            Their scores, as :meth:`decision_function` gives them.
 
         Raises
         ------
@@ -112,7 +111,7 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         if not 1 <= k <= n_scores:
             raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {n_scores}.")
         labels, scores = [], []
-        for block in self._ranking_blocks(X):
+        for block in self._score_blocks(X):
             labels.append(largest_columns(block, k))
             scores.append(np.take_along_axis(block, labels[-1], axis=1))
         return np.concatenate(labels), np.concatenate(scores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 from numbers import Integral, Real
@@ -189,7 +189,7 @@ def fit_after(
 class ThresholdedClassifier(KernelClassifier):
     """Base of classifiers with a kernel that predict a label where its score is above a threshold.
 
-    A fit sets ``thresholds_``, by :meth:`_set_thresholds`.
+    A fit sets ``thresholds_``, by :meth:`_set_thresholds`, on the scale of :meth:`_compared`.
     """
 
     thresholds_: Array
@@ -238,7 +238,8 @@ class ThresholdedClassifier(KernelClassifier):
         truth = labels()
         kept, held = self._parts(truth, weights, seed)
         part = fit_part(kept)
-        blocks = [self._raw_scores(features.rows(held[rows])) for rows in panels(len(held), _ROWS_AT_ONCE)]
+        parts = panels(len(held), _ROWS_AT_ONCE)
+        blocks = [self._compared(self._raw_scores(features.rows(held[rows]))) for rows in parts]
         scores = HeldOutScores(truth[held], np.concatenate(blocks), weights[held])
         self.thresholds_ = best_thresholds(scores, THRESHOLD_RULES[self.threshold], self._level).thresholds
         return part
@@ -259,11 +260,24 @@ class ThresholdedClassifier(KernelClassifier):
         """Score before thresholds: shape (n, columns)."""
         return super()._wide_scores(features)
 
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        return self._raw_scores(features) - self.thresholds_
+    def _compared(self, scores: Array) -> Array:
+        """Turn scores before thresholds to what thresholds are of."""
+        return scores
 
-    def _ranking_scores(self, features: FeatureMatrix) -> Array:
-        return self._raw_scores(features)
+    @property
+    def _lowest_threshold(self) -> float:
+        """The lowest threshold, as a score before thresholds."""
+        return float(np.min(self.thresholds_))
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features) - self._lowest_threshold
+
+    def _deciding_blocks(self, X: Any) -> Iterator[Array]:
+        if self._form.kind == "multiclass":
+            return self._score_blocks(X)
+        return (
+            self._compared(scores) - self.thresholds_ for scores in self._score_blocks(X, self._raw_scores)
+        )
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:

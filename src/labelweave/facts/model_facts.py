@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from labelweave.baselines.baseline_classifier import FactorClassifier
 from labelweave.decisions.base import layers
@@ -108,9 +107,9 @@ def label_thresholds(model: Any) -> LabelThresholds | None:
     for layer in layers(outer):
         found = getattr(layer, "thresholds_", getattr(layer, "threshold_", None))
         if found is not None:
-            is_probability = isinstance(layer, KernelLogisticClassifier)
+            is_probability = hasattr(layer, "predict_proba")
             names = [str(name) for name in layer.label_names_]
-            values = np.broadcast_to(expit(found) if is_probability else found, len(names))
+            values = np.broadcast_to(found, len(names))
             by_label = dict(zip(names, values.tolist(), strict=True))
             return LabelThresholds("probability" if is_probability else "score", by_label)
     return None
@@ -122,8 +121,12 @@ def _thresholds(model: Any) -> Thresholds | None:
     if found is None:
         return None
     is_probability = isinstance(model, KernelLogisticClassifier)
-    low, high = (float(expit(f(found)) if is_probability else f(found)) for f in (np.min, np.max))
-    return Thresholds(low, high, is_probability, getattr(model, "threshold", "auto") != "auto")
+    return Thresholds(
+        float(np.min(found)),
+        float(np.max(found)),
+        is_probability,
+        getattr(model, "threshold", "auto") != "auto",
+    )
 
 
 def _fit(model: Any) -> FitFacts:

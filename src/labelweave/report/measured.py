@@ -12,16 +12,15 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.decisions import ConformalLabelClassifier
-from labelweave.decisions.base import ranking_offsets
 from labelweave.decisions.label_scores import take_rows
-from labelweave.decisions.layers import chosen_classes, with_probabilities
+from labelweave.decisions.layers import chosen_classes, shown_thresholds, with_probabilities
 from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, log_loss, score_table
 from labelweave.metrics._classes import class_codes
 from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
 from labelweave.metrics.responses import label_probabilities
-from labelweave.report.reported_rows import OnProgress, Outcomes, ReportedRows, all_scores
+from labelweave.report.reported_rows import OnProgress, Outcomes, ReportedRows, all_labels, all_scores
 
 _WORDS = {
     "accuracy": ("Accuracy", "share of rows whose class is right"),
@@ -90,15 +89,16 @@ def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgres
 def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
     truth, columns = known_labels(y, rows.label_names, unknown)
     _check_length(rows, len(truth))
-    scores, predicted = all_scores(rows, columns, "auto", on_progress)
+    number, scores, predicted = all_labels(rows, columns, on_progress)
     on_progress("measuring")
-    ranked, source = scores + ranking_offsets(rows.classifier)[columns], with_probabilities(rows.classifier)
-    probabilities = None
-    if source is not None:
+    source, probabilities = with_probabilities(rows.classifier), None
+    if source is rows.classifier:
+        probabilities = scores
+    elif source is not None:
         probabilities = label_probabilities(source, rows.X, len(rows.label_names))[:, columns]
 
     def metrics_of(part: Any) -> dict[str, float]:
-        found = score_table(truth[part], ranked[part], predicted[part])
+        found = score_table(truth[part], scores[part], predicted[part])
         return (
             found
             if probabilities is None
@@ -106,7 +106,9 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
         )
 
     metrics = metrics_of(slice(None))
-    outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns)
+    limits = shown_thresholds(rows.classifier)
+    limits = None if limits is None else limits[columns]
+    outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns, number, limits)
     notes = _label_notes(truth, len(rows.label_names))
     metrics |= _controlled_share(rows.classifier, outcomes)
     return Measured(outcomes, metrics, notes, len(truth), metrics_of)
@@ -151,7 +153,7 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     known = np.flatnonzero(classes != None)  # noqa: E711
     kept = ReportedRows(rows.classifier, take_rows(rows.X, known), [""] * len(known), None)
     has_probabilities = hasattr(rows.classifier, "predict_proba")
-    scores, _ = all_scores(kept, None, "predict_proba" if has_probabilities else "auto", on_progress)
+    scores = all_scores(kept, "predict_proba" if has_probabilities else "auto", on_progress)
     on_progress("measuring")
     chosen = chosen_classes(kept.classifier, scores, lambda: kept.classifier.predict(kept.X))
     true = classes[known]

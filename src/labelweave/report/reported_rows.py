@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import checked_csr
-from labelweave.decisions.label_scores import rows_of, score_blocks
-from labelweave.decisions.layers import innermost
+from labelweave.decisions.label_scores import row_blocks, rows_of, score_blocks
+from labelweave.decisions.layers import Shown, innermost, shown_labels
 from labelweave.estimators import TableModel
 from labelweave.facts.model_facts import feature_names
 from labelweave.features.feature_matrix import filled
@@ -135,7 +135,8 @@ class Outcomes:
     """Truth and prediction of n rows and L labels, or of one class a row as labels.
 
     truth (n, L): named; unobserved entries are neither missed nor wrong.
-    scores: scores, or the probabilities of classes.
+    scores: scores, or probabilities where the model has them.
+    thresholds (L,): what the scores of predicted labels are above; None where that is not what predicts them.
     rows: the numbers of the rows in the data.
     columns: the numbers of the labels in the model.
     Shapes: predicted (n, L).
@@ -147,6 +148,7 @@ class Outcomes:
     rows: PerRow
     columns: PerLabel
     number: str = "score"
+    thresholds: PerLabel | None = None
 
     @property
     def names(self) -> list[str]:
@@ -182,21 +184,23 @@ def _ones(matrix: Any) -> sp.csr_array:
     return found
 
 
-def all_scores(
-    rows: ReportedRows, columns: Array | None, response: str, on_progress: OnProgress
-) -> tuple[Array, sp.csr_array]:
-    """Score rows a block at a time, for some labels or all: scores (n, k) and ones where they are above 0."""
-    blocks, done = list[Array](), 0
-    for block in _blocks(rows, response):
-        blocks.append(block if columns is None else block[:, columns])
-        done += len(block)
-        on_progress(f"scored {done} of {len(rows)} rows")
-    positive = sp.vstack([sp.csr_array((block > 0).astype(np.int8)) for block in blocks], format="csr")
-    return np.concatenate(blocks), sp.csr_array(positive)
+def all_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress) -> Shown:
+    """Score and predict rows of many labels a block at a time, for some labels."""
+    parts, word = list[Shown](), "score"
+    for block in row_blocks(rows.classifier, rows.X, len(rows.label_names)):
+        word, numbers, predicted = shown_labels(rows.classifier, block)
+        parts.append(Shown(word, numbers[:, columns], sp.csr_array(predicted[:, columns].astype(np.int8))))
+        on_progress(f"scored {sum(len(part.numbers) for part in parts)} of {len(rows)} rows")
+    predicted = sp.csr_array(sp.vstack([part.predicted for part in parts]))
+    return Shown(word, np.concatenate([part.numbers for part in parts]), predicted)
 
 
-def _blocks(rows: ReportedRows, response: str) -> Iterator[Array]:
-    is_binary = rows.classifier._form.kind == "binary"
+def all_scores(rows: ReportedRows, response: str, on_progress: OnProgress) -> Array:
+    """Score the classes of rows with one each a block at a time: shape (n, k)."""
+    is_binary, blocks, done = rows.classifier._form.kind == "binary", list[Array](), 0
     n_columns = 2 if is_binary and response == "predict_proba" else 1 if is_binary else len(rows.label_names)
     for block in score_blocks(rows.classifier, rows.X, n_columns, response):
-        yield np.column_stack([-block, block]) if block.shape[1] == 1 and is_binary else block
+        blocks.append(np.column_stack([-block, block]) if block.shape[1] == 1 and is_binary else block)
+        done += len(block)
+        on_progress(f"scored {done} of {len(rows)} rows")
+    return np.concatenate(blocks)

@@ -8,6 +8,7 @@ from types import SimpleNamespace as Shown
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logit
 
 from labelweave.array_types import Array
 from labelweave.decisions.label_scores import take_rows
@@ -17,6 +18,7 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.report.reported_rows import Outcomes, ReportedRows
 
 _ROUNDING = 1e-5  # of models that keep weights in single precision
+_CERTAIN = 1e-12
 _PARTS = 5  # of each sign
 _MOST_LABELS = 6
 _WORD = re.compile(r"(\w\w+)")
@@ -30,29 +32,35 @@ class Contribution(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A score as a sum: ``score = intercept - threshold + sum of contributions + others``.
+    """How far a label is above its threshold, as a sum.
 
-    intercept, threshold: what is the same for all rows.
+    ``margin = intercept + sum of contributions + others + calibration - threshold``
+
+    margin: of probabilities in log-odds; positive where the label is predicted.
+    intercept: what is the same for all rows.
     contributions: of all features that the row has, the largest absolute amounts first.
     others: what comes from other labels, in a model that scores them together; otherwise 0.
+    calibration: log-odds of the probability less the score that it was made of; otherwise 0.
+    threshold: of log-odds or scores; 0 where no threshold decides.
     """
 
-    score: float
+    margin: float
     intercept: float
-    threshold: float
     contributions: list[Contribution]
     others: float
+    calibration: float
+    threshold: float
 
 
 class LinearScores:
-    """The scores of a fitted model, taken apart.
+    """The decisions of a fitted model, taken apart.
 
-    classifier: the model; of a wrapper the classifier in it is looked at.
+    classifier: the model; of a wrapper the classifier in it, whose weights are looked at.
     """
 
     def __init__(self, classifier: Any) -> None:
         self.classifier = innermost(classifier)
-        self.is_wrapped = self.classifier is not classifier
+        self.has_probabilities = hasattr(classifier, "predict_proba")
 
     @property
     def why_not(self) -> str | None:
@@ -85,23 +93,32 @@ class LinearScores:
             terms.append((term, features.data))
         return None if kernel is None else (kernel, terms)
 
-    def explain(self, row: Any, label: int) -> Explanation:
-        """Take the score of a label of one row (1, d) apart."""
+    def explain(self, row: Any, label: int, number: float, threshold: float | None) -> Explanation:
+        """Take the decision about a label of one row (1, d) apart.
+
+        number: the probability or score that the model gives.
+        threshold: of that; None where no threshold decides.
+        """
         column, sign = label, 1.0
         if self.classifier._form.kind == "binary":  # the first class has the second's weights, turned
             column, sign = 0, 1.0 if label == 1 else -1.0
         places, values = self._features(row)
         amounts = sign * values * self._weights(column, places)
         intercept = sign * float(self.classifier.intercept_[column])
-        limit: Any = getattr(self.classifier, "thresholds_", getattr(self.classifier, "threshold_", 0.0))
-        threshold = sign * float(limit if np.ndim(limit) == 0 else limit[column])
-        own = intercept - threshold + float(amounts.sum())
+        limit = self.classifier._lowest_threshold
         scores = np.reshape(self.classifier.decision_function(row), (1, -1))
-        others = sign * float(scores[0, column]) - own
+        own = intercept + float(amounts.sum())
+        others = sign * (float(scores[0, column]) + limit) - own
         others = others if abs(others) > _ROUNDING * (1 + np.abs(amounts).sum()) else 0.0
         order = np.argsort(-np.abs(amounts), kind="stable")
         parts = [Contribution(int(places[k]), float(amounts[k])) for k in order]
-        return Explanation(own + others, intercept, threshold, parts, others)
+        if not self.has_probabilities:
+            margin = number - (threshold or 0.0)
+            return Explanation(margin, intercept, parts, others, 0.0, own + others - margin)
+        taken = 0.0 if threshold is None else _log_odds(threshold)
+        calibration = _log_odds(number) - own - others
+        calibration = calibration if abs(calibration) > _ROUNDING * (1 + abs(own)) else 0.0
+        return Explanation(own + others + calibration - taken, intercept, parts, others, calibration, taken)
 
     def _features(self, row: Any) -> tuple[Array, Array]:
         """Give the numbers and values of the features that a row has."""
@@ -169,7 +186,7 @@ class RowExamples:
         explained: list[Explanation | None] = [None] * len(labels)
         if self.linear.why_not is None:
             features = take_rows(self.rows.X, np.array([number]))
-            explained = [self.linear.explain(features, int(outcomes.columns[label])) for label in labels]
+            explained = [self._explain(features, row, label) for label in labels]
         marks = self._marks(explained[0]) if len(explained) == 1 and explained[0] is not None else {}
         return Shown(
             name=self.rows.names[number],
@@ -179,6 +196,12 @@ class RowExamples:
             labels=[self._label(row, label, found) for label, found in zip(labels, explained, strict=True)],
         )
 
+    def _explain(self, features: Any, row: int, label: int) -> Explanation:
+        outcomes = self.outcomes
+        number, limits = float(outcomes.scores[row, label]), outcomes.thresholds
+        threshold = None if limits is None else float(limits[label])
+        return self.linear.explain(features, int(outcomes.columns[label]), number, threshold)
+
     def _judged(self, row: int, labels: Any, word: str, errors: Any) -> list[tuple[str, str]]:
         """Name labels of a row, those that are errors first."""
         bad = set(errors[[row]].indices.tolist())
@@ -186,12 +209,14 @@ class RowExamples:
         return [(self.outcomes.names[label], word if label in bad else "") for label in every]
 
     def _label(self, row: int, label: int, explained: Explanation | None) -> Shown:
-        """Judge a label of a row, with its score as a sum where that can be taken apart."""
+        """Judge a label of a row, with the sum that decided it where that can be taken apart."""
         words = {"found": self.outcomes.hits, "missed": self.outcomes.missed, "wrong": self.outcomes.wrong}
         verdict = next(word for word, matrix in words.items() if label in matrix[[row]].indices)
-        total, parts = (np.nan, []) if explained is None else (explained.score, self._parts(explained))
+        total, parts = (np.nan, []) if explained is None else (explained.margin, self._parts(explained))
         name, number = self.outcomes.names[label], float(self.outcomes.scores[row, label])
-        return Shown(name=name, verdict=verdict, number=number, total=total, parts=parts)
+        limits = self.outcomes.thresholds
+        limit = np.nan if limits is None else float(limits[label])
+        return Shown(name=name, verdict=verdict, number=number, threshold=limit, total=total, parts=parts)
 
     def _parts(self, explained: Explanation) -> list[Shown]:
         """Write a score as lines: the strongest features for and against, all others, and the constants.
@@ -205,6 +230,8 @@ class RowExamples:
         lines += [(together, sum(rest), False)] if rest else []
         lines += [("the other labels", explained.others, False)] if explained.others else []
         lines += [("intercept", explained.intercept, False)]
+        beyond = "the other classes" if self.rows.has_classes else "calibration"
+        lines += [(beyond, explained.calibration, False)] if explained.calibration else []
         lines += [("less the threshold", -explained.threshold, False)] if explained.threshold else []
         longest = max(abs(amount) for _, amount, _ in lines) or 1.0
         return [
@@ -233,6 +260,11 @@ class RowExamples:
         if column not in self.rows.text_columns or not marks:
             return [(text, "")]
         return [(piece, marks.get(f"{column}:{piece.lower()}", "")) for piece in _WORD.split(text) if piece]
+
+
+def _log_odds(probability: float) -> float:
+    """Give finite log-odds, of probabilities that are 0 or 1 too."""
+    return float(logit(np.clip(probability, _CERTAIN, 1 - _CERTAIN)))
 
 
 def _strongest(explained: Explanation) -> list[Contribution]:

@@ -72,7 +72,8 @@ def weak_labels(
     found = []
     for label, beside, (threshold, f1) in zip(labels, companions(outcomes, labels), best, strict=True):
         reasons = _counts(outcomes, numbers, label, has_classes)
-        reasons += _ranking(numbers, label, threshold, f1)
+        limit = None if outcomes.thresholds is None else float(outcomes.thresholds[label])
+        reasons += _ranking(numbers, label, threshold, f1, limit)
         reasons += _confusions(numbers, label, beside, has_classes)
         name = outcomes.names[label]
         found.append(SimpleNamespace(label=label, name=name, reasons=reasons, companions=beside))
@@ -98,7 +99,8 @@ def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: 
         said.append(f"{rows}, so these numbers are rough.")
     if not predicted:
         highest = outcomes.scores[:, label].max()
-        needed = "" if has_classes else "; it is predicted above 0"
+        limit = None if outcomes.thresholds is None else outcomes.thresholds[label]
+        needed = "" if has_classes or limit is None else f"; it is predicted above {_number(limit)}"
         said.append(f"It is never predicted: its highest {outcomes.number} is {_number(highest)}{needed}.")
     elif not numbers.hits[label]:
         said.append(
@@ -111,15 +113,18 @@ def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: 
     return said
 
 
-def _ranking(numbers: LabelNumbers, label: int, threshold: float, f1: float) -> list[str]:
-    """Say whether its scores or its threshold are to blame."""
+def _ranking(
+    numbers: LabelNumbers, label: int, threshold: float, f1: float, limit: float | None
+) -> list[str]:
+    """Say whether its scores or its threshold, the limit, are to blame."""
     auc = numbers.auc[label]
     if auc < _BADLY_RANKED:
         return [f"Its scores hardly tell its rows from others (AUC {auc:.2f}, 0.5 is chance)."]
     if not f1 > numbers.f1[label] + _WORTH_SAYING:
         return []
     ranked = f"Its scores rank rows well (AUC {auc:.2f})" if auc >= _WELL_RANKED else f"The AUC is {auc:.2f}"
-    return [f"{ranked}; with the threshold {_number(threshold)}, not 0, its F1 here would be {f1:.2f}."]
+    instead = "" if limit is None else f", not {_number(limit)}"
+    return [f"{ranked}; with the threshold {_number(threshold)}{instead}, its F1 here would be {f1:.2f}."]
 
 
 def _confusions(numbers: LabelNumbers, label: int, beside: SimpleNamespace, has_classes: bool) -> list[str]:
@@ -133,4 +138,4 @@ def _confusions(numbers: LabelNumbers, label: int, beside: SimpleNamespace, has_
 
 
 def _number(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+    return f"{value:.2f}".replace("-", "−") if value else "0"

@@ -198,8 +198,8 @@ class KernelLogisticClassifier(KernelProbabilities):
     intercept_ : ndarray of shape (L,)
         The intercepts.
     thresholds_ : ndarray of shape (L,)
-        Scores (logarithms of odds) above are positive; ``decision_function`` gives scores less these, and
-        probabilities do not depend on them.
+        Labels of a higher probability are predicted: ``predict_proba(X) > thresholds_``, of two classes the
+        second.  Not for one of three classes or more a row.
     taxonomy_ : Taxonomy or None
         The tree.
     kernel_products_ : float

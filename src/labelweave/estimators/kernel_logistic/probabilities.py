@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit, log_softmax, logit, softmax
+from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
@@ -20,6 +20,8 @@ from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
 from labelweave.solvers import SolverResult
+
+PROBABILITY_THRESHOLDS = "probability_thresholds_"  # what model files call thresholds that are probabilities
 
 
 @storable("LikelihoodScorer")
@@ -47,7 +49,14 @@ class KernelProbabilities(LearningClassifier):
 
     @property
     def _level(self) -> float:
-        return 0.0 if isinstance(self.threshold, str) else float(logit(self.threshold))
+        return 0.5 if isinstance(self.threshold, str) else float(self.threshold)
+
+    def _compared(self, scores: Array) -> Array:
+        return np.exp(log_expit(scores))
+
+    @property
+    def _lowest_threshold(self) -> float:
+        return float(logit(np.min(self.thresholds_)))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
         scores = self.scorer_.scores(features)
@@ -63,6 +72,21 @@ class KernelProbabilities(LearningClassifier):
         if self.decision == "best_parent":
             return self.classes_[best_parent(probabilities, self.taxonomy_.parents_of(names))]
         return self.classes_[least_expected_loss(probabilities, self.taxonomy_.distances(names))]
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`LearningClassifier.to_state`."""
+        state = super().to_state()
+        state["fitted"][PROBABILITY_THRESHOLDS] = state["fitted"].pop("thresholds_")
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Any:
+        """Make the fitted model again; see :meth:`LearningClassifier.from_state`."""
+        thresholds = state["fitted"].pop(PROBABILITY_THRESHOLDS, None)
+        model: Any = super().from_state(state)
+        # in files of earlier versions they were log-odds
+        model.thresholds_ = expit(model.thresholds_) if thresholds is None else thresholds
+        return model
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> LikelihoodScorer:

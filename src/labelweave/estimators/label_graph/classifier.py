@@ -196,7 +196,7 @@ class LabelGraphClassifier(LabelGraphModel):
     ridge_ : float
         The penalty of the regressions whose scores are inputs; NaN without.
     thresholds_ : ndarray of shape (L,)
-        What is taken off the scores.
+        Scores above are positive; ``decision_function`` gives scores less the lowest of them.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     scaling_ : FeatureScaling or None

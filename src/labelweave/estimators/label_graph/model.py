@@ -167,7 +167,7 @@ class LabelGraphModel(ThresholdedClassifier):
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         """Give the signs of the best labelings; with thresholds, or one class a row, the labels' scores."""
         if self._form.kind == "multiclass" or self.threshold != "auto":
-            return self._score_blocks(X)
+            return super()._deciding_blocks(X)
         return self._score_blocks(X, self._best_labels)
 
     def predict_map(self, X: Any, known: Any = None) -> MapResult:

@@ -149,7 +149,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     label_covariance_ : LabelCovariance or None
         The covariance of the labels' factor; None for independent labels.
     intercept_, thresholds_ : ndarray of shape (L,)
-        What is added to scores, and above what they are positive.
+        What is added to scores, and above what they are positive; ``decision_function`` gives scores less
+        the lowest threshold.
     rank_ : int
         The number of columns of the factors.
     regularization_ : float

@@ -179,7 +179,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     intercept_ : ndarray of shape (L,)
         The intercepts.
     thresholds_ : ndarray of shape (L,)
-        Scores above are positive; ``decision_function`` gives scores less these.
+        Scores above are positive; ``decision_function`` gives scores less the lowest of them.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     scaling_ : FeatureScaling or None
