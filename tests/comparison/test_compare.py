@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import t as student
 from sklearn.dummy import DummyClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.multiclass import OneVsRestClassifier
@@ -180,3 +181,13 @@ def test_a_model_that_cannot_be_written_has_no_size(data):
     Y = data.Y.positives.toarray()
     found = compare({"dummy": Written(strategy="most_frequent")}, data.X.toarray(), Y, cv=2)
     assert np.isnan(found.values["dummy"]["megabytes"]).all()
+
+
+def test_pipelines_of_texts():
+    texts = [f"a {word} thing {k}" for k, word in enumerate(["red", "blue", "red blue"] * 10)]
+    Y = np.array([["red" in text, "blue" in text] for text in texts], int)
+    models = {"texts": make_pipeline(TfidfVectorizer(), lw.MaxMarginClassifier(C=10))}
+    found = compare(models, texts, Y, 3)
+    assert found.means()["texts"]["micro_f1"] == 1.0
+    assert "precision@1" in found.metrics
+    assert found.means()["texts"]["megabytes"] > 0
