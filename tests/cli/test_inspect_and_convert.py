@@ -94,9 +94,11 @@ def test_bad_conversions(run, matrix_files, words, message):
 def test_thresholds_by_label(run, matrix_files):
     fitted = run("fit", matrix_files["mulan"], "--threshold", "macro_f1", "--out", "m.lw")
     model = labelweave.load("m.lw")
-    expected = dict(zip(model.label_names_.tolist(), model.thresholds_.tolist(), strict=True))
+    limits = model.thresholds_ - model.thresholds_.min()  # of scores as predict prints them
+    expected = dict(zip(model.label_names_.tolist(), limits.tolist(), strict=True))
     found = json.loads(run("inspect", "m.lw", "--thresholds", "--json").out)
     assert found["thresholds"] == pytest.approx(expected, rel=1e-4)
+    assert found["number"] == "score"
     shown = run("inspect", "m.lw", "--thresholds").out.splitlines()
     assert len(shown) == 6
     assert shown[1].split() == [f"{expected['l0']:.4g}", "l0"]

@@ -105,8 +105,9 @@ def test_contributions_of_linear_models(model, data):
     X, Y = data
     linear = LinearScores(model.fit(X[:200], Y[np.arange(200)]))
     assert linear.why_not is None
+    outcomes = measured_of(model, X[200:], Y[np.arange(200, 300)]).outcomes
     for label in range(3):
-        found = linear.explain(X[[210]], label)
+        found = linear.explain(X[[210]], label, outcomes.scores[10, label], outcomes.thresholds[label])
         assert found.others == 0.0  # the parts add up without a rest
         assert len(found.contributions) == X[[210]].nnz
 

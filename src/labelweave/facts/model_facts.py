@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelweave.baselines.baseline_classifier import FactorClassifier
-from labelweave.decisions.base import layers
-from labelweave.decisions.layers import guarantee_words, innermost, layer_words
+from labelweave.decisions.layers import guarantee_words, innermost, layer_words, shown_thresholds
 from labelweave.estimators import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
@@ -100,19 +99,14 @@ def _kernels(words: list[str]) -> str:
 
 
 def label_thresholds(model: Any) -> LabelThresholds | None:
-    """Say from where on each label is predicted by the outermost classifier with thresholds; None without."""
+    """Say from which probability, or score as ``predict`` prints it, labels are predicted; None without."""
     outer = model.classifier_ if isinstance(model, TableModel) else model
-    if outer._form.kind != "labels" or getattr(outer, "k_", None) is not None:
+    found = shown_thresholds(outer) if outer._form.kind == "labels" else None
+    if found is None:
         return None
-    for layer in layers(outer):
-        found = getattr(layer, "thresholds_", getattr(layer, "threshold_", None))
-        if found is not None:
-            is_probability = hasattr(layer, "predict_proba")
-            names = [str(name) for name in layer.label_names_]
-            values = np.broadcast_to(found, len(names))
-            by_label = dict(zip(names, values.tolist(), strict=True))
-            return LabelThresholds("probability" if is_probability else "score", by_label)
-    return None
+    names = [str(name) for name in outer.label_names_]
+    by_label = dict(zip(names, np.broadcast_to(found, len(names)).tolist(), strict=True))
+    return LabelThresholds("probability" if hasattr(outer, "predict_proba") else "score", by_label)
 
 
 def _thresholds(model: Any) -> Thresholds | None:
