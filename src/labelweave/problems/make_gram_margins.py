@@ -11,6 +11,7 @@ import numpy.typing as npt
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.arrays.linear_algebra import as_type
+from labelweave.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram import FeatureGram, Gram, StoredGram, StreamedGram
 from labelweave.features.gram.sources import GramSource
@@ -24,6 +25,10 @@ from labelweave.problems.shifted_solves import CholeskySolves, SpectralSolves
 from labelweave.solvers.box_dual import ShiftedSolves
 
 _PRODUCT_STEPS = 20
+_ROUNDS, _ENTRY_WORK = (
+    25,
+    100.0,
+)  # of a usual fit; multiplications that take as long as an entry of the kernel
 
 
 def feature_margins(
@@ -69,6 +74,8 @@ def kernel_margins(
             "'eigenvalues' or 'incomplete_cholesky'."
         )
     plan = plan_gram(source.n_rows, resources, covariance.is_diagonal, box.targets.shape[1])
+    if not plan.is_stored:
+        _warn_of_rounds(box, resources)
     stored = (gram or StoredGram.from_source(source, constant, dtype, workers)) if plan.is_stored else None
     held: Gram = stored or StreamedGram(source, constant, dtype, workers, plan.panel_bytes)
     solves: ShiftedSolves
@@ -122,6 +129,19 @@ def _nearest_product(tables: list[Array], covariances: list[LabelCovariance]) ->
         b = P @ a / (a @ P @ a)
         a = Q @ b / (b @ Q @ b)
     return np.maximum(a, 0.0), np.maximum(b, 0.0)
+
+
+def _warn_of_rounds(box: MarginBox, resources: Resources) -> None:
+    """Warn of a kernel matrix of many rows that is computed anew in every round."""
+    n_rows, n_labels = box.targets.shape
+    work = _ROUNDS * float(n_rows) ** 2 * (_ENTRY_WORK + n_labels)
+    enough = 2e-6 * n_rows**2 * np.dtype(resources.dtype).itemsize
+    warn_of_time(
+        f"The kernel matrix of {n_rows} rows does not fit memory_budget={resources.budget / 1e6:g}, and is "
+        f"computed anew in each of {_ROUNDS} rounds or more, which",
+        work / MULTIPLICATIONS / resources.workers.n_threads,
+        f"give a memory_budget of {enough:.0f} megabytes, or fewer rows.",
+    )
 
 
 def _one_term(gram: Gram, covariance: LabelCovariance, workers: Workers) -> CoupledGram:

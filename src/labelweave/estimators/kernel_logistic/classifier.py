@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.estimators.base import fit_method
 from labelweave.estimators.folds import (
     LearningBlock,
@@ -64,6 +65,7 @@ _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
 # the end of a search, hyper-parameters, and dual variables to start from
 Found = tuple[LearnedParameters | None, Array, Array | None]
+_EXACT_STEPS, _WIDTH_WORK = 10, 3.0  # of a usual fit; products of a pair of rows for a feature's gradient
 _NOTHING: tuple[Array | None, Array | None] = (None, None)
 
 
@@ -321,6 +323,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         arguments, searches = FitArguments(X, y, sample_weight), self.max_learning_iter if blocks else 0
         progress = FitProgress(self, arguments, tol=self.tol, searches=searches, has_part=self._holds_out)
         workers = Workers(effective_n_jobs(self.n_jobs))
+        self._warn_of_costs(data, sum(len(block.rows) ** 2 for block in blocks), workers.n_threads)
         with workers.running():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
             found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
@@ -331,6 +334,26 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._close_journal(journal, is_done=is_done)
         progress.close()
         return self
+
+    def _warn_of_costs(self, data: LikelihoodData, n_pairs: int, n_threads: int) -> None:
+        """Warn of widths of many features that are learned, and of exact solves of many rows.
+
+        n_pairs: of rows that the search learns from together.
+        """
+        speed, (n_rows, n_features) = MULTIPLICATIONS * n_threads, data.features.shape
+        if self.feature_widths:
+            warn_of_time(
+                f"Learning widths of {n_features} features in {self.max_learning_iter} evaluations or fewer",
+                self.max_learning_iter * _WIDTH_WORK * n_pairs * n_features / speed,
+                "give fewer learning_rows, a smaller max_learning_iter, or fewer features.",
+            )
+        if self.solver == "exact":
+            warn_of_time(
+                f"solver='exact' factorises {data.n_labels} matrices of {n_rows} rows in each of about "
+                f"{_EXACT_STEPS} steps, which",
+                _EXACT_STEPS * data.n_labels * float(n_rows) ** 3 / 3 / speed,
+                "use solver='auto', which needs products with the kernel matrix only.",
+            )
 
     def _read_data(
         self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any

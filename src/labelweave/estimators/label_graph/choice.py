@@ -9,7 +9,9 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
+from labelweave.costs import warn_of_memory, warn_of_time
 from labelweave.estimators.label_graph.fit import GraphData
+from labelweave.inference.map.plan import component_orders, expected_seconds
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
 
@@ -19,6 +21,7 @@ _MOST = 2 / 3
 _ROUNDING = 1e-9  # of the sizes of the states' weights
 _VALUES_AT_ONCE = 16_000_000
 _USUAL_SHARE = 1e-3
+_PASSES, _COPIES = 20, 3  # of a fit at least; of its weights, at the same time
 
 
 def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGraph:
@@ -50,6 +53,26 @@ def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGr
             "one whose names are among Y's."
         )
     return graph
+
+
+def warn_of_wide_graph(
+    graph: CliqueGraph, data: GraphData, inference: dict[str, Any], n_threads: int
+) -> None:
+    """Warn of a graph whose labelings take long to find, or whose weights do not fit into memory."""
+    n_rows, n_features = data.features.shape
+    is_searched = inference["method"] == "message_passing"
+    orders = component_orders(graph, -1 if is_searched else inference["exact_width"])
+    of_row = expected_seconds(graph, orders, 1 if is_searched else inference["max_nodes"])
+    labels = max(len(part.labels) for part in orders)
+    sparser = "give a sparser graph ('learn', 'chow-liu')"
+    warn_of_time(
+        f"A fit with {graph.n_cliques} cliques that join {labels} of {graph.n_labels} labels goes through "
+        f"{n_rows} rows some {_PASSES} times at least, which",
+        _PASSES * n_rows * of_row / n_threads,
+        f"{sparser}, fewer labels or rows, or a smaller max_nodes, which leaves labelings unproven.",
+    )
+    n_weights = (graph.n_labels + int(graph.table_starts[-1])) * n_features
+    warn_of_memory(f"A graph of {graph.n_cliques} cliques", _COPIES * 8.0 * n_weights, f"{sparser}.")
 
 
 def usual_regularization(data: GraphData) -> float:

@@ -26,6 +26,7 @@ from labelweave.estimators.label_graph.choice import (
     choose_graph,
     graph_with_strengths,
     usual_regularization,
+    warn_of_wide_graph,
 )
 from labelweave.estimators.label_graph.fit import SOLVERS, FittedGraph, GraphData, GraphFit
 from labelweave.estimators.label_graph.inputs import KernelInputs
@@ -367,6 +368,10 @@ class LabelGraphClassifier(LabelGraphModel):
         seed = journal.recall("seed", lambda: seed)
         values, inputs = self._make_inputs(features, (data.labels, data.weights), kept, seed, workers)
         how = self._how(data._replace(features=self._with_constant(values)), seed, workers, journal)
+        if graph is not None:
+            warn_of_wide_graph(
+                graph, data._replace(features=values), self._inference_options(), workers.n_threads
+            )
 
         def fit(rows: GraphData, how: GraphFit) -> FittedGraph:
             rows = rows._replace(features=self._with_constant(rows.features))

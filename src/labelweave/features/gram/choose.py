@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arrays import Workers
+from labelweave.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.sparse_features import TILE, SparseFeatureGram
@@ -95,7 +96,15 @@ def choose_gram(
             f"memory_budget is {budget_bytes / 1e6:g} MB, too small for the kernel matrix of "
             f"{n_rows} rows; give at least {least:g} MB."
         )
-    return min(fitting, key=lambda form: form.work).make()
+    best = min(fitting, key=lambda form: form.work)
+    if best is forms[1]:
+        warn_of_time(
+            f"The kernel matrix of {n_rows} rows does not fit memory_budget={budget_bytes / 1e6:g}, and is "
+            f"computed anew in each of about {_PRODUCTS} products of a fit, which",
+            best.work / MULTIPLICATIONS / workers.n_threads,
+            f"give a memory_budget of {forms[0].n_bytes / 1e6:.0f} megabytes, a kernel_rank, or fewer rows.",
+        )
+    return best.make()
 
 
 def _work_of_making(n_rows: int, features: FeatureMatrix | None) -> float:

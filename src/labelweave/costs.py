@@ -1,0 +1,38 @@
+"""Warnings, before they start, of choices whose cost explodes, with an estimate."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+from sklearn.exceptions import EfficiencyWarning
+
+MULTIPLICATIONS = 2e10  # a second, in products of dense matrices on one thread
+_LONG = 60.0
+_LARGE = 4e9
+_UNITS = (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+
+
+def warn_of_time(what: str, seconds: float, remedy: str) -> None:
+    """Warn where something is expected to take more than a minute; estimates are right in their order."""
+    if seconds > _LONG:
+        name, size = next((unit for unit in _UNITS if seconds > unit[1]), _UNITS[-1])
+        _warn(f"{what} takes about {seconds / size:.2g} {name}; {remedy}")
+
+
+def warn_of_memory(what: str, n_bytes: float, remedy: str) -> None:
+    """Warn where something takes more than 4 GB."""
+    if n_bytes > _LARGE:
+        _warn(f"{what} takes about {n_bytes / 1e9:.2g} GB of memory; {remedy}")
+
+
+def _warn(message: str) -> None:
+    """Warn at the line that called this library, through scikit-learn or not."""
+    frame, level = sys._getframe(2), 3
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, EfficiencyWarning, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.split(".", maxsplit=1)[0] in ("labelweave", "sklearn", "contextlib")

@@ -1,0 +1,92 @@
+"""Choices whose cost explodes are warned of, with an estimate, before they start."""
+
+from time import perf_counter
+
+import numpy as np
+import pytest
+from sklearn.exceptions import EfficiencyWarning
+
+from labelweave import KernelLogisticClassifier, LabelGraphClassifier, MaxMarginClassifier, costs
+from labelweave.estimators.label_graph.fit import GraphFit
+from labelweave.features.gram import choose
+from labelweave.inference.map import MapInference
+from labelweave.inference.map.plan import component_orders, expected_seconds
+from labelweave.labels import CliqueGraph
+from labelweave.problems import make_gram_margins
+
+
+class BegunError(Exception):
+    """What was warned of would begin here."""
+
+
+def _begin(*_, **__):
+    raise BegunError
+
+
+def _rows(n, d, n_labels, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    return X, (X @ random.normal(size=(d, n_labels)) > 0.5).astype(int)
+
+
+def _warned(model, X, Y, match):
+    with pytest.warns(EfficiencyWarning, match=match) as caught, pytest.raises(BegunError):
+        model.fit(X, Y)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_full_graph_of_many_labels_is_warned_of(monkeypatch):
+    monkeypatch.setattr(GraphFit, "given", _begin)
+    X, Y = _rows(40, 5, 40)
+    said = (
+        r"780 cliques that join 40 of 40 labels .* 40 rows .* takes about \d.* minutes; give a sparser graph"
+    )
+    _warned(LabelGraphClassifier(graph="full"), X, Y, said)
+    for quick in (LabelGraphClassifier(graph="chow-liu"), LabelGraphClassifier(graph="full", max_nodes=1)):
+        with pytest.raises(BegunError):
+            quick.fit(X, Y)
+    with pytest.raises(BegunError):
+        LabelGraphClassifier(graph="full").fit(X, Y[:, :14])
+
+
+def test_the_estimate_is_of_the_order_of_the_search(monkeypatch):
+    graph, random = CliqueGraph.complete(36), np.random.default_rng(0)
+    scores = random.normal(size=(1, 36)), random.normal(size=int(graph.table_starts[-1]))
+    MapInference(graph, max_nodes=10).solve(*scores)
+    begin = perf_counter()
+    MapInference(graph, max_nodes=200).solve(*scores)
+    expected = expected_seconds(graph, component_orders(graph, 12), 200)
+    assert expected / 20 < perf_counter() - begin < expected * 100
+
+
+def test_wide_graphs_of_many_features_are_warned_of(monkeypatch):
+    monkeypatch.setattr(GraphFit, "given", _begin)
+    monkeypatch.setattr(costs, "_LARGE", 1e6)
+    _warned(
+        LabelGraphClassifier(graph="full"), *_rows(40, 200, 12), r"66 cliques takes about 0.0013 GB of memory"
+    )
+
+
+def test_kernel_matrices_beyond_the_memory_budget_are_warned_of(monkeypatch):
+    monkeypatch.setattr(costs, "_LONG", 0.05)
+    X, Y = _rows(1500, 20, 3)
+    monkeypatch.setattr(make_gram_margins, "StreamedGram", _begin)
+    said = r"1500 rows does not fit memory_budget=6, .* seconds; give a memory_budget of 18"
+    _warned(MaxMarginClassifier(kernel="rbf", memory_budget=6.0), X, Y, said)
+    monkeypatch.setattr(choose, "StreamedGram", _begin)
+    said = r"1500 rows does not fit memory_budget=6, .* give a memory_budget of 18 megabytes, a kernel_rank"
+    model = KernelLogisticClassifier(hyperparameters="fixed", memory_budget=6.0)
+    _warned(model, X, Y, said)
+
+
+def test_learned_widths_and_exact_solves_are_warned_of(monkeypatch):
+    monkeypatch.setattr(KernelLogisticClassifier, "_settings", _begin)
+    monkeypatch.setattr(costs, "_LONG", 0.05)
+    X, Y = _rows(300, 200, 2)
+    said = (
+        r"widths of 200 features in 100 evaluations or fewer takes about .* seconds; give fewer learning_rows"
+    )
+    _warned(KernelLogisticClassifier(feature_widths=True), X, Y[:, 0], said)
+    X, Y = _rows(600, 3, 4)
+    said = "factorises 4 matrices of 600 rows .* use solver='auto'"
+    _warned(KernelLogisticClassifier(solver="exact", hyperparameters="fixed"), X, Y, said)
