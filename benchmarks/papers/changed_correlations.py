@@ -151,7 +151,7 @@ def _draw_rows(problem: Problem, rule: str, seed: int) -> Draw:
     drawn, others = np.sort(order[: problem.size]), order[problem.size :]
     powers = problem.strength * ranks[drawn]
     weights = np.exp(np.minimum(powers - powers.min(), _LARGEST_POWER))
-    covariance = LabelCovariance.from_labels(problem.Y[others]).to_dense()
+    covariance = LabelCovariance.from_labels(problem.Y[others], centered=False).to_dense()
     return Draw(problem.X[drawn], problem.Y[drawn], weights, covariance)
 
 

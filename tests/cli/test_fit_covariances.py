@@ -35,7 +35,11 @@ def test_a_table_gives_the_covariance_by_label_name(fit_table, tmp_path):
     (tmp_path / "b.csv").write_text(OTHER)
     fit_table("--covariance-from", "b.csv", "-q")
     signs = np.array([[-1, 1, -1, 1], [1, -1, 1, -1], [-1, 1, -1, -1], [-1, -1, 1, -1]])
-    np.testing.assert_allclose(_covariance().to_dense(), signs.T @ signs / 4)
+    rarer = np.minimum((signs > 0).sum(axis=0), (signs < 0).sum(axis=0))
+    trust = np.sqrt(rarer / (rarer + 5))
+    expected = np.corrcoef(signs.T) * np.outer(trust, trust)
+    np.fill_diagonal(expected, 1)
+    np.testing.assert_allclose(_covariance().to_dense(), expected, atol=1e-12)
     assert list(_covariance().label_names) == ["daemon", "game", "net", "x11"]
 
 

@@ -50,7 +50,8 @@ def test_flags_reach_the_classifier(run, matrix_files, words, parameters):
 
 @pytest.mark.slow
 def test_what_was_chosen_is_said(run, matrix_files):
-    done = run("fit", "d.txt", *LOW_RANK, "--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3)
+    choice = ["--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3, "--scoring", "loss"]
+    done = run("fit", "d.txt", *LOW_RANK, *choice)
     model = labelweave.load("m.lw")
     chosen = f"rank {model.best_rank_}, regularization {model.best_regularization_:.4g}, the best of 4 pairs"
     assert f"rank      {model.best_rank_} (chosen by cross-validation)" in done.err.splitlines()

@@ -86,7 +86,7 @@ def test_scores_are_those_of_fits_alone(scoring, missing):
 def test_exact_ridge_paths_score_every_rank(kernel):
     X, Y = _drawn()
     choice = {"penalty": "ridge", "kernel": kernel, "gamma": 0.2}
-    model = LowRankClassifierCV(**SMALL, **choice).fit(X, Y)
+    model = LowRankClassifierCV(**SMALL, **choice, scoring="loss").fit(X, Y)
     for rank in SMALL["ranks"]:
         for regularization in SMALL["regularizations"]:
             expected = _fold_scores(_minus_loss, X, Y, rank, regularization, **choice)
@@ -98,7 +98,7 @@ def test_exact_ridge_paths_score_every_rank(kernel):
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_other_losses(loss):
     X, Y = _drawn()
-    model = LowRankClassifierCV(**{**SMALL, "ranks": [6]}, **TIGHT, loss=loss).fit(X, Y)
+    model = LowRankClassifierCV(**{**SMALL, "ranks": [6]}, **TIGHT, loss=loss, scoring="loss").fit(X, Y)
     expected = _fold_scores(_minus_loss, X, Y, 6, 1.0, loss=loss)
     np.testing.assert_allclose(_column(model, 6, 1.0), expected, rtol=1e-3)
 
@@ -224,7 +224,7 @@ def test_weights_count_in_fits_and_scores():
     whole = [(np.setdiff1d(np.arange(len(X)), folds[0][1]), folds[0][1])]
     position = np.cumsum(kept) - 1
     part = [(position[folds[0][0]], position[folds[0][1]])]
-    choice = {"ranks": [4], "regularizations": [1.0], **TIGHT}
+    choice = {"ranks": [4], "regularizations": [1.0], "scoring": "loss", **TIGHT}
     weighted = LowRankClassifierCV(cv=whole, **choice).fit(X, Y, sample_weight=weights)
     fewer = LowRankClassifierCV(cv=part, **choice).fit(X[kept], Y[kept])
     assert weighted.best_score_ == pytest.approx(fewer.best_score_, rel=1e-4)

@@ -89,7 +89,9 @@ def test_without_a_prior_all_classes_weigh_the_same():
         np.testing.assert_allclose(
             LabelCovariance.from_signatures(SIGNATURES, prior).to_dense(), equal.to_dense()
         )
-    np.testing.assert_allclose(equal.to_dense(), LabelCovariance.from_labels(SIGNATURES).to_dense())
+    np.testing.assert_allclose(
+        equal.to_dense(), LabelCovariance.from_labels(SIGNATURES, centered=False).to_dense()
+    )
 
 
 def test_a_named_prior_may_come_in_another_order():
@@ -137,7 +139,7 @@ def test_bad_signatures_and_priors_are_refused(signatures, prior, message):
 def test_a_label_set_gives_its_mean_outer_product(Y):
     expected = mean_of_outer_products(Y)
     for same in (Y, sp.csr_array(Y), 2 * Y - 1 if (Y == 0).any() else Y):
-        R = LabelCovariance.from_labels(same)
+        R = LabelCovariance.from_labels(same, centered=False)
         np.testing.assert_allclose(R.to_dense(), expected, atol=1e-14)
         np.testing.assert_array_equal(R.diagonal(), 1)
 
@@ -148,7 +150,7 @@ def test_a_label_set_gives_its_mean_outer_product(Y):
 )
 def test_missing_entries_leave_a_covariance(Y):
     expected = mean_of_outer_products(Y)
-    R = LabelCovariance.from_labels(Y).to_dense()
+    R = LabelCovariance.from_labels(Y, centered=False).to_dense()
     np.testing.assert_array_equal(R.diagonal(), 1)
     np.testing.assert_array_equal(R, R.T)
     assert np.linalg.eigvalsh(R).min() > -1e-12
@@ -163,7 +165,7 @@ def test_missing_entries_leave_a_covariance(Y):
 def test_labels_never_seen_together_are_uncorrelated():
     Y = [[1, np.nan, 1], [0, np.nan, 0], [np.nan, 1, np.nan]]
     np.testing.assert_array_equal(
-        LabelCovariance.from_labels(Y).to_dense(), [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
+        LabelCovariance.from_labels(Y, centered=False).to_dense(), [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
     )
 
 
@@ -173,13 +175,13 @@ def test_products_of_sparse_and_of_full_rows_agree(share):
     rng = np.random.default_rng(3)
     Y = (rng.random((60, 1100)) < share).astype(float)
     np.testing.assert_allclose(
-        LabelCovariance.from_labels(Y).to_dense(), mean_of_outer_products(Y), atol=1e-14
+        LabelCovariance.from_labels(Y, centered=False).to_dense(), mean_of_outer_products(Y), atol=1e-14
     )
 
 
 def test_a_large_sparse_label_set_is_never_written_out():
     positives = sp.random_array((2_000_000, 200), density=1e-4, rng=np.random.default_rng(0), format="csr")
-    R = LabelCovariance.from_labels(LabelMatrix(positives))
+    R = LabelCovariance.from_labels(LabelMatrix(positives), centered=False)
     assert R.to_dense().min() > 0.99
 
 
@@ -194,7 +196,44 @@ def test_a_large_sparse_label_set_is_never_written_out():
 )
 def test_label_sets_of_no_use_are_refused(Y, message):
     with pytest.raises(ValueError, match=message):
-        LabelCovariance.from_labels(Y)
+        LabelCovariance.from_labels(Y, centered=False)
+
+
+def test_rare_labels_do_not_look_alike():
+    rng = np.random.default_rng(0)
+    Y = (rng.random((5000, 40)) < 0.002).astype(float)
+    Y[:, 0] = rng.random(5000) < 0.3
+    Y[:, 1] = np.where(rng.random(5000) < 0.9, Y[:, 0], 1 - Y[:, 0])
+    R = LabelCovariance.from_labels(Y).to_dense()
+    alike = LabelCovariance.from_labels(Y, centered=False).to_dense()
+    rare = ~np.eye(40, dtype=bool)[2:, 2:]
+    assert alike[2:, 2:][rare].min() > 0.9
+    assert abs(R[2:, 2:][rare]).max() < 0.3
+    assert R[0, 1] == pytest.approx(np.corrcoef(Y[:, 0], Y[:, 1])[0, 1], abs=0.01)
+
+
+@small
+@given(
+    arrays(float, st.tuples(st.integers(2, 12), st.integers(1, 6)), elements=st.sampled_from([0, 1, np.nan])),
+    st.sampled_from([0.0, 1.0, 5.0]),
+)
+def test_shrunk_correlations_are_a_covariance(Y, prior_count):
+    R = LabelCovariance.from_labels(Y, prior_count=prior_count).to_dense()
+    np.testing.assert_array_equal(R.diagonal(), 1)
+    np.testing.assert_allclose(R, R.T, atol=1e-15)
+    assert np.linalg.eigvalsh(R).min() > -1e-9
+    if np.isnan(Y).any() or np.isin(Y.mean(axis=0), (0, 1)).any():
+        return
+    rarer = np.minimum(Y.sum(axis=0), (1 - Y).sum(axis=0))
+    trust = np.sqrt(rarer / (rarer + prior_count))
+    expected = np.atleast_2d(np.corrcoef(Y.T)) * np.outer(trust, trust)
+    np.fill_diagonal(expected, 1)
+    np.testing.assert_allclose(R, expected, atol=1e-9)
+
+
+def test_a_negative_prior_count_is_refused():
+    with pytest.raises(ValueError, match=r"prior_count is -1; give a number from 0 on"):
+        LabelCovariance.from_labels(SIGNATURES, prior_count=-1)
 
 
 def test_frames_give_their_names():

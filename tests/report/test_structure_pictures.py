@@ -100,7 +100,7 @@ def test_priors_of_rare_labels_show_what_goes_together(report):
     Y[:, 1] = Y[:, 0]
     labels = LabelMatrix.from_any(Y, [f"l{k}" for k in range(20)])
     X = Y + rng.normal(size=Y.shape)
-    prior = LabelCovariance.from_labels(labels).shrink(0.05)
+    prior = LabelCovariance.from_labels(labels, centered=False).shrink(0.05)
     model = MaxMarginClassifier(label_covariance=prior, tol=0.1).fit(X, labels)
     ties = LabelStructure(model).ties()
     assert {ties[0].first, ties[0].second} == {"l0", "l1"}

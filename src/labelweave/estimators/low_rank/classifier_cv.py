@@ -59,13 +59,14 @@ class LowRankClassifierCV(LowRankClassifier):
 
     Parameters
     ----------
-    ranks : array-like of int or float, default=(0.2, 0.4, 0.6, 0.8, 1.0)
+    ranks : array-like of int or float, default=(100,)
         The ranks to try, as numbers of columns (int) or shares of the number of labels (float, at most 1).
         Ranks that no product can have are lowered to the largest possible one.
-    regularizations : int or array-like of float, default=10
-        The values of lambda to try, or how many of them: they are then found from the data, over four
-        decades. The largest one leaves nothing but scores of 0 (trace norm), or is a hundred times the mean
-        squared length of a row (ridge).
+    regularizations : int or array-like of float, default=(30.0, 10.0, 3.0, 1.0)
+        The values of lambda to try, from strong ones to that of :class:`LowRankClassifier`, weaker ones being
+        slow; or how many of them: they are then found from the data, over four decades. The largest one
+        leaves nothing but scores of 0 (trace norm), or is a hundred times the mean squared length of a row
+        (ridge).
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         The loss of an entry.
     penalty : {"trace_norm", "ridge"}, default="trace_norm"
@@ -97,21 +98,21 @@ class LowRankClassifierCV(LowRankClassifier):
         "learn" first takes the kernel's parameters of the least cross-validated loss of kernel ridge
         regression, whatever the loss and the penalty.  The lambda learned with them is tried too, where
         others are found from the data and it is of the same problem: the squared loss with the ridge penalty.
-    cv : int, splitter, iterable or None, default=5
+    cv : int, splitter, iterable or None, default=2
         The folds, as in :class:`LowRankClassifier`.
     learning_rows : int or None, default=None
         Learn the kernel on so many rows, drawn at random; None for all.
     max_learning_iter : int, default=100
         The largest number of evaluations in learning the kernel.
     scoring : {"loss", "precision_at_1", "precision_at_3", "precision_at_5", "average_auc", "micro_f1"} or \
-            callable, default="loss"
+            callable, default="micro_f1"
         What is best on the observed entries of held-out rows: the least mean loss ("loss", with its sign
         turned) or the greatest metric; "micro_f1" at ``threshold``, or the best ones of the held-out rows.  A
         callable gets a fitted model, X and y of these rows, and gives a number, greater is better.
     rule : {"best", "one_standard_error"}, default="best"
         Which pair is taken: the best mean score, or the smallest rank, and the strongest penalty with it,
         whose mean is at most one standard error below it.
-    path_tol : float, default=1e-3
+    path_tol : float, default=1e-2
         The tolerance of the fits to folds, in the place of ``tol``.
     start : {"svd", "random"}, default="svd"
         The labels' factor to start the path from.
@@ -177,15 +178,15 @@ class LowRankClassifierCV(LowRankClassifier):
     }
 
     def __init__(
-        self, ranks: ArrayLike = (0.2, 0.4, 0.6, 0.8, 1.0), regularizations: ArrayLike = 10, *,
+        self, ranks: ArrayLike = (100,), regularizations: ArrayLike = (30.0, 10.0, 3.0, 1.0), *,
         loss: str = "squared", penalty: Literal["trace_norm", "ridge"] = "trace_norm",
         kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
         scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         negative_weight: float = 1.0, label_covariance: CovarianceLike = None,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0,
-        hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
-        max_learning_iter: int = 100, scoring: str | Callable[..., float] = "loss", rule: str = "best",
-        path_tol: float = 1e-3, start: Literal["svd", "random"] = "svd", threshold: str | float = "auto",
+        hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 2, learning_rows: int | None = None,
+        max_learning_iter: int = 100, scoring: str | Callable[..., float] = "micro_f1", rule: str = "best",
+        path_tol: float = 1e-2, start: Literal["svd", "random"] = "svd", threshold: str | float = "auto",
         validation_fraction: float = 0.1, warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,

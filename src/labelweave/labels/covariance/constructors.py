@@ -9,7 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.labels.covariance.sources import matrix_and_names, mean_outer_product, signature_factor
+from labelweave.labels.covariance.sources import (
+    matrix_and_names,
+    mean_outer_product,
+    shrunk_correlations,
+    signature_factor,
+)
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy import Taxonomy
 
@@ -165,16 +170,20 @@ class CovarianceConstructors:
         return _Kinds.factor(factor, label_names=names)
 
     @staticmethod
-    def from_labels(Y: Any) -> DenseCovariance:
-        """Let labels vary together as they do in a label set: the mean of ``y_i y_i^T`` over its rows.
-
-        The rows are taken in -1/1, as for the benchmarks of the paper's section
-        7.2.2 (Table 3), where rows kept out of training gave R.
+    def from_labels(Y: Any, *, centered: bool = True, prior_count: float = 5.0) -> DenseCovariance:
+        """Let labels vary together as they do in a label set, by correlations, of rare labels shrunk.
 
         Parameters
         ----------
         Y : array-like, DataFrame, sparse matrix or LabelMatrix of shape (n, L)
             Labels 0/1 or -1/1, NaN where unobserved.
+        centered : bool, default=True
+            Whether to take the mean of every label off.  False gives the mean of ``y_i y_i^T`` over rows in
+            -1/1, as in the benchmarks of the paper's section 7.2.2 (Table 3), by which all rare labels look
+            alike: none of them is there in nearly every row.
+        prior_count : float, default=5.0
+            How many rows stand for independence: a label whose rarer value was met in n rows keeps the share
+            ``sqrt(n / (n + prior_count))`` of each of its correlations.  Only where centered.
 
         Returns
         -------
@@ -184,11 +193,11 @@ class CovarianceConstructors:
         Raises
         ------
         ValueError
-            If Y has no rows, no labels, or more than 20,000 labels.
+            If Y has no rows, no labels, or more than 20,000 labels, or ``prior_count`` is negative.
 
         Notes
         -----
-        With missing entries the covariance of two labels is the mean over the rows where both were observed,
+        With missing entries the covariance of two labels is that of the rows where both were observed,
         and 0 if there is no such row.  Such a matrix can have negative eigenvalues.  It is then replaced by
         the nearest positive semi-definite one (negative eigenvalues become 0), scaled so that the variances
         are 1 again; this takes time in proportion to L^3.
@@ -196,13 +205,19 @@ class CovarianceConstructors:
         Examples
         --------
         >>> from labelweave import LabelCovariance
-        >>> LabelCovariance.from_labels([[1, 1, 0], [0, 0, 1], [1, 0, 0], [1, 1, 1]]).to_dense()
+        >>> Y = [[1, 1, 0], [0, 0, 1], [1, 0, 0], [1, 1, 1]]
+        >>> LabelCovariance.from_labels(Y, centered=False).to_dense()
         array([[ 1. ,  0.5, -0.5],
                [ 0.5,  1. ,  0. ],
                [-0.5,  0. ,  1. ]])
+        >>> LabelCovariance.from_labels(Y, prior_count=0).to_dense().round(2)
+        array([[ 1.  ,  0.58, -0.58],
+               [ 0.58,  1.  ,  0.  ],
+               [-0.58,  0.  ,  1.  ]])
         """
         labels = LabelMatrix.from_any(Y)
-        return _Kinds.dense.from_semidefinite(mean_outer_product(labels), labels.names)
+        found = shrunk_correlations(labels, prior_count) if centered else mean_outer_product(labels)
+        return _Kinds.dense.from_semidefinite(found, labels.names)
 
 
 def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:

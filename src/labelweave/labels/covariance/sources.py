@@ -144,12 +144,48 @@ def mean_outer_product(labels: LabelMatrix) -> LabelsByLabels:
 
     The result is positive semi-definite, with ones on the diagonal.
     """
+    _check_size(labels)
+    return _over_shared_rows(labels) if labels.has_missing else _over_all_rows(labels)
+
+
+def _check_size(labels: LabelMatrix) -> None:
     if 0 in labels.shape:
         raise ValueError(
             f"Y has shape {labels.shape}; a covariance from labels needs at least one row and one label."
         )
     check_writable(labels.n_labels, "A covariance from labels")
-    return _over_shared_rows(labels) if labels.has_missing else _over_all_rows(labels)
+
+
+def shrunk_correlations(labels: LabelMatrix, prior_count: float) -> LabelsByLabels:
+    """Correlate labels over rows, rare ones less: ``D S D + I - D^2`` with the correlations S.
+
+    ``D^2 = n / (n + prior_count)``, n (L,) how often the rarer of a label's two values was observed.  A label
+    of one value correlates with none.  The result is positive semi-definite, with ones on the diagonal.
+    """
+    if not (np.isfinite(prior_count) and prior_count >= 0):
+        raise ValueError(f"prior_count is {prior_count}; give a number from 0 on.")
+    _check_size(labels)
+    positives, observed = labels.positive_counts(), labels.observed_counts()
+    if labels.has_missing:
+        signs: Any = labels.observed
+        shared = _gram(abs(signs))
+        moments, means = (
+            np.divide(_gram(signs, other), shared, out=np.zeros_like(shared), where=shared > 0)
+            for other in (signs, abs(signs))
+        )
+    else:
+        moments = _over_all_rows(labels)
+        means = np.broadcast_to((2.0 * positives / len(labels) - 1.0)[:, None], moments.shape)
+    deviations = np.sqrt(np.maximum(1.0 - means**2, 0.0))
+    scales = deviations * deviations.T
+    known = scales > _ROUNDING
+    found = np.divide(moments - means * means.T, scales, out=np.zeros_like(moments), where=known)
+    np.fill_diagonal(found, 1.0)
+    rarer = np.minimum(positives, observed - positives)
+    trust = np.sqrt(rarer / np.maximum(rarer + prior_count, _ROUNDING))
+    found = (_made_semidefinite(found) if labels.has_missing else found) * np.outer(trust, trust)
+    np.fill_diagonal(found, 1.0)
+    return found
 
 
 def _over_all_rows(labels: LabelMatrix) -> Array:
@@ -173,21 +209,23 @@ def _over_shared_rows(labels: LabelMatrix) -> Array:
     return _made_semidefinite(moments)
 
 
-def _gram(table: Any) -> Array:
-    """Multiply the transpose of a table of small whole numbers with the table; exact."""
+def _gram(table: Any, other: Any = None) -> Array:
+    """Multiply the transpose of a table of small whole numbers with the table, or another one; exact."""
+    other = table if other is None else other
     n_rows, n_labels = table.shape
     product = np.zeros((n_labels, n_labels))
     if table.nnz > _DENSE_SHARE * n_rows * n_labels:
         step = max(1, _CELLS_AT_ONCE // n_labels)
         for start in range(0, n_rows, step):
-            rows = table[start : start + step].toarray().astype(np.float32)
-            product += rows.T @ rows
+            rows = slice(start, start + step)
+            left, right = (part[rows].toarray().astype(np.float32) for part in (table, other))
+            product += left.T @ right
         return product
-    table = sp.csr_array(table, dtype=np.float64)
+    table, other = (sp.csr_array(part, dtype=np.float64) for part in (table, other))
     by_label = sp.csc_array(table)
     for start in range(0, n_labels, _COLUMNS_AT_ONCE):
         some = slice(start, start + _COLUMNS_AT_ONCE)
-        product[some] = (by_label[:, some].T @ table).toarray()
+        product[some] = (by_label[:, some].T @ other).toarray()
     return product
 
 
