@@ -64,7 +64,20 @@ def test_what_was_chosen_is_said(run, matrix_files):
         (3, 1.0), (1, 1.0), (3, 0.1), (1, 0.1)
     ]  # fmt: skip
     assert facts["score"] == max(pair["mean_test_score"] for pair in facts["pairs"])
-    run("fit", "d.txt", *LOW_RANK, "--ranks", "1,3", "--rule", "one_standard_error", "-q")
+    run(
+        "fit",
+        "d.txt",
+        *LOW_RANK,
+        "--ranks",
+        "1,3",
+        "--regularizations",
+        10,
+        "--scoring",
+        "loss",
+        "--rule",
+        "one_standard_error",
+        "-q",
+    )
     assert "within a standard error of the best of 20" in " ".join(run("inspect", "m.lw").out.split())
     assert "precision@1" in json.loads(run("evaluate", "m.lw", "d.txt", "--json").out)
 
