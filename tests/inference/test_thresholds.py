@@ -250,3 +250,30 @@ def test_the_strength_of_pooling_is_found_on_some_of_many_labels(monkeypatch):
     monkeypatch.setattr("labelweave.inference.thresholds.choice._MOST_ENTRIES", 400 * 4)
     gaps = np.where(np.random.default_rng(1).random(labels.shape) < 0.2, np.nan, labels)
     assert choose_thresholds(gaps, scores, pooling="auto").pooling == 0
+
+
+@pytest.mark.parametrize("objective", ["micro_f1", "macro_f1", "example_f1"])
+def test_a_floor_bounds_how_often_a_label_is_predicted(objective):
+    generator = np.random.default_rng(0)
+    labels = (generator.random((300, 20)) < np.linspace(0.01, 0.4, 20)).astype(float)
+    labels[generator.random(labels.shape) < 0.1] = np.nan
+    scores = generator.normal(size=labels.shape)  # that tell nothing
+    weights = generator.random(300) + 0.5
+    free, bound = (
+        choose_thresholds(labels, scores, objective, most_predicted=most, sample_weight=weights)
+        for most in (None, 2.0)
+    )
+    observed = ~np.isnan(labels)
+    counts, positives = weights @ ((scores > bound.thresholds) & observed), weights @ (labels == 1)
+    assert (counts <= 2 * positives + weights.mean() + 1e-9).all()
+    wild = weights @ ((scores > free.thresholds) & observed) > 2 * positives + weights.mean()
+    assert wild.any() or objective != "macro_f1"
+    np.testing.assert_array_equal(bound.thresholds[~wild], free.thresholds[~wild])
+    assert (bound.thresholds[wild] > free.thresholds[wild]).all()
+    # no lower threshold would do: the next row would be one too many
+    one_more = np.array(
+        [np.max(s[s <= t], initial=-9) for s, t in zip(scores.T, bound.thresholds, strict=True)]
+    )
+    more = weights @ ((scores >= one_more) & observed)
+    seen = np.array([observed[scores[:, k] == one_more[k], k].all() for k in range(20)])
+    assert (more[wild & seen] > (2 * positives + weights.mean())[wild & seen]).all()

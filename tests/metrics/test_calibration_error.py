@@ -49,3 +49,25 @@ def test_it_equals_a_loop(seed, n_bins):
 def test_nonsense_is_refused_in_one_sentence(arguments, message):
     with pytest.raises(ValueError, match=message):
         expected_calibration_error([[1], [0]], **{"probabilities": [[0.5], [0.5]], **arguments})
+
+
+def test_safe_negatives_can_be_left_out():
+    """A constant is calibrated over all entries of a sparse table, and says nothing of those that matter."""
+    generator = np.random.default_rng(0)
+    truth = (generator.random((500, 40)) < 0.02).astype(int)
+    constant = np.full(truth.shape, truth.mean())
+    assert expected_calibration_error(truth, constant) < 1e-12
+    assert np.isnan(expected_calibration_error(truth, constant, least=0.05))
+    bold = np.where(generator.random(truth.shape) < 0.01, 0.8, 0.001)
+    kept = bold > 0.05
+    assert expected_calibration_error(truth, bold) < 0.04
+    expected = abs(0.8 - truth[kept].mean())
+    assert expected_calibration_error(truth, bold, least=0.05) == pytest.approx(expected)
+    hidden = np.where(kept, truth, np.nan)
+    for average in ("macro", None):
+        np.testing.assert_allclose(
+            expected_calibration_error(truth, bold, least=0.05, average=average),
+            expected_calibration_error(hidden, bold, average=average),
+        )
+    with pytest.raises(ValueError, match="least is 1"):
+        expected_calibration_error(truth, bold, least=1)

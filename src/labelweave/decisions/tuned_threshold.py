@@ -38,8 +38,9 @@ class TunedThresholdClassifier(DecisionClassifier):
         Any with ``decision_function`` or ``predict_proba`` for many labels a row.
     objective : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"}, \
             default="micro_f1"
-        What is to be best.  With "precision" the target is to be reached with as many hits as can be, with
-        "recall" with as few predictions.
+        What is to be best.  For F1 scores with a threshold a label none is predicted for more than twice
+        the held-out rows that have it, and one more.  With "precision" the target is to be reached with as
+        many hits as can be, with "recall" with as few predictions.
     scope : {"label", "global", "top_k"}, default="label"
         A threshold a label, one for all, or the same number of labels for every row.
     target : float or None, default=None

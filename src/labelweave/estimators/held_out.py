@@ -14,6 +14,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
 _LOOSER, _LOOSEST = 30, 3e-2
+_MOST_PREDICTED = 2.0  # times the held-out rows that have a label
 
 
 class Rule(NamedTuple):
@@ -23,6 +24,7 @@ class Rule(NamedTuple):
     scope: Literal["label", "global"] = "label"
     pooling: float | Literal["auto"] = "auto"
     target: float | None = None
+    most_predicted: float | None = _MOST_PREDICTED
 
 
 THRESHOLD_RULES = {

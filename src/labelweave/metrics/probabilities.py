@@ -137,8 +137,9 @@ def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
 
 
 def expected_calibration_error(
-    Y_true: Any, probabilities: Any, *, n_bins: Any = 15, average: Literal["micro", "macro"] | None = "micro"
-) -> float | Floats:
+    Y_true: Any, probabilities: Any, *, n_bins: Any = 15, average: Literal["micro", "macro"] | None = "micro",
+    least: float = 0.0,
+) -> float | Floats:  # fmt: skip
     """Compute the mean distance between probabilities and the frequencies of what they announce.
 
     Observed entries are sorted into bins of equal width by their probability.  The distances between the mean
@@ -151,7 +152,10 @@ def expected_calibration_error(
         The number of bins.
     average : {"micro", "macro"} or None, default="micro"
         Over all entries together, the mean over labels, or one value a label.  Where most entries are
-        negative and safely so, as with hundreds of labels, all of them are small.
+        negative and safely so, as with hundreds of labels, all of them are small; see ``least``.
+    least : float, default=0.0
+        Only entries of a higher probability are counted, from 0 to 1.  With 0.05 a table of few positives is
+        not good at calibration for what hardly any model gets wrong; NaN where no probability is higher.
 
     Returns
     -------
@@ -166,13 +170,15 @@ def expected_calibration_error(
     """
     if average not in ("micro", "macro", None):
         raise ValueError(f"average is {average!r}; it must be 'micro', 'macro' or None.")
+    if not 0 <= least < 1:
+        raise ValueError(f"least is {least!r}; it must be a number from 0 to below 1.")
     if not isinstance(n_bins, Integral) or n_bins < 1:
         raise ValueError(f"n_bins is {n_bins!r}; it must be a whole number of at least 1.")
     targets = read_targets(Y_true)
     if sp.issparse(probabilities):
         probabilities = checked_csr(probabilities, "The table of probabilities").toarray()
     table = _read_label_probabilities(probabilities, targets)
-    sums = calibration_bins(targets, table, int(n_bins))
+    sums = calibration_bins(targets, table, int(n_bins), least)
     if average == "micro":
         sums = sums.sum(axis=1, keepdims=True)
     counts, announced, positives = sums
@@ -180,11 +186,17 @@ def expected_calibration_error(
     return errors if average is None else mean_of_defined(errors)
 
 
-def calibration_bins(targets: LabelMatrix, table: Floats, n_bins: int) -> Floats:
-    """Add up entries, probabilities and positives in bins of probability: shape (3, L, n_bins)."""
+def calibration_bins(targets: LabelMatrix, table: Floats, n_bins: int, least: float = 0.0) -> Floats:
+    """Add up entries, probabilities and positives in bins of probability: shape (3, L, n_bins).
+
+    least: entries that are not above it are left out; 0 leaves none out.
+    """
     sums = np.zeros((3, targets.n_labels, n_bins))
     for rows in row_blocks(table):
-        _add_to_bins(sums, table[rows].astype(np.float64), targets[rows].to_signs())
+        signs = targets[rows].to_signs()
+        if least > 0:
+            signs[table[rows] <= least] = 0
+        _add_to_bins(sums, table[rows].astype(np.float64), signs)
     return sums
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
+from labelweave.inference.thresholds.floor import above_floor
 from labelweave.inference.thresholds.objective import (
     Objective,
     ObjectiveName,
@@ -60,7 +61,7 @@ class TopKChoice(NamedTuple):
     value: float
 
 
-def choose_thresholds(
+def choose_thresholds(  # noqa: PLR0913
     labels: Any,
     scores: Any,
     objective: ObjectiveName = "micro_f1",
@@ -68,6 +69,7 @@ def choose_thresholds(
     scope: Literal["label", "global"] = "label",
     target: float | None = None,
     pooling: float | Literal["auto"] = 0.0,
+    most_predicted: float | None = None,
     sample_weight: Any = None,
 ) -> ThresholdChoice:
     """Choose the thresholds that are best for a measure of label sets.
@@ -89,6 +91,9 @@ def choose_thresholds(
         With p positive rows a label's own threshold has the weight p / (p + pooling), the best one for all
         labels the rest.  "auto" is 50, or 0, 10 or 200 if that is clearly better on halves of the rows, with
         thresholds from the other halves.  Not for a target.
+    most_predicted : float or None, default=None
+        With a threshold a label and an F1 score: thresholds are raised until a label is predicted for at most
+        so many times the rows that have it, and one more; a floor in the manner of FBR (Lewis et al. 2004).
     sample_weight : array-like of shape (n,) or None, default=None
         Weights of the rows.
 
@@ -131,6 +136,8 @@ def choose_thresholds(
         thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
     else:
         thresholds = find_label_thresholds(table, wanted).pooled(strength)
+        if most_predicted is not None and wanted.name.endswith("f1"):
+            thresholds = above_floor(table, thresholds, most_predicted)
     return ThresholdChoice(thresholds, _counts_above(table, thresholds).measure(wanted.name), strength)
 
 
