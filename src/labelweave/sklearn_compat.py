@@ -12,7 +12,14 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection._split import _validate_shuffle_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils._missing import is_pandas_na
-from sklearn.utils._param_validation import HasMethods, Hidden, Interval, InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Hidden,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
@@ -31,6 +38,7 @@ __all__ = [
     "_safe_split",
     "_validate_shuffle_split",
     "is_pandas_na",
+    "validate_parameter_constraints",
     "with_callbacks",
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
+from labelweave.model_files.schema import Field, Number
 
 _GOOD = ("converged", "complete")
 
@@ -32,6 +33,8 @@ class BaselineClassifier(LabelClassifier):
     """
 
     threshold_: float
+
+    _stored: ClassVar[dict[str, Field]] = {"threshold_": Number()}
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -28,6 +28,7 @@ from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Field, count
 from labelweave.sklearn_compat import StrOptions
 
 _LABELS_AT_ONCE = 256
@@ -91,6 +92,7 @@ class BinaryRelevance(BaselineClassifier):
            [1, 0]])
     """
 
+    _stored: ClassVar[dict[str, Field]] = {"labels_fitted_": count()}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "loss": [StrOptions({"squared", "logistic", "squared_hinge"})],

@@ -20,10 +20,40 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names
 from labelweave.frames import as_pandas
+from labelweave.model_files.schema import FLAG, TEXT, Items, Number, Numbers, OneOf, count
 from labelweave.model_files.storable import storable
 
 
-@storable("TableVectorizer")
+def _has_own_words(state: dict[str, Any]) -> bool:
+    lists = [
+        *zip(state["words"], state["idf"], strict=True),
+        *((names, names) for names in state["categories"]),
+    ]
+    return all(len(set(names)) == len(numbers) == len(names) for names, numbers in lists)
+
+
+_NAMES = Items(TEXT, least=1)
+
+
+@storable(
+    "TableVectorizer",
+    {
+        **{kind: Items(TEXT, kind) for kind in ("text", "categorical", "numeric")},
+        "ngram_range": Items(count(least=1), "2"),
+        "min_df": Number(0),
+        "sublinear_tf": FLAG,
+        "missing_numeric": OneOf(("error", "mean")),
+        "words": Items(_NAMES, "text"),
+        "idf": Items(Numbers("_"), "text"),
+        "categories": Items(_NAMES, "categorical"),
+        "means": Numbers("numeric"),
+        "scales": Numbers("numeric", least=1e-100),
+    },
+    {
+        "words and values of a column are distinct, and words have a weight each": _has_own_words,
+        "ngram_range rises": lambda state: state["ngram_range"][0] <= state["ngram_range"][1],
+    },
+)
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Features from text, categorical and numeric columns.
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import logit
 from sklearn.base import MetaEstimatorMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,9 +28,12 @@ from labelweave.decisions.label_scores import (
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.targets import check_lengths, read_targets
-from labelweave.model_files import save_object
+from labelweave.estimators.parameters import Parameters
+from labelweave.estimators.table_model import TableModel
+from labelweave.estimators.targets import FORM, check_columns, check_lengths, read_targets
+from labelweave.model_files import ModelFileError, save_object
 from labelweave.model_files.pipelines import kept_form
+from labelweave.model_files.schema import Field, Made, Numbers, Optional, Record, Sizes, count, stored_fields
 from labelweave.model_files.storable import storable_name
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight, _fit_context
 
@@ -56,6 +60,12 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state"],
     }
+
+    _stored: ClassVar[dict[str, Field]] = {
+        "n_features_in_": Optional(count("d", 1)),
+        "offsets_": Optional(Numbers("o")),
+    }
+    """What model files have of fitted attributes; subclasses add theirs."""
 
     def __init__(
         self, estimator: Any, response_method: str, cv: Any, validation_fraction: float, random_state: Any
@@ -226,12 +236,31 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         return state | self._form_state()
 
     @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        """Refuse a state that this class cannot have."""
+        sizes: Sizes = {}
+        fields: dict[str, Field] = {
+            "parameters": Parameters(cls),
+            "estimator": Made((LabelPredictions, TableModel, Pipeline)),
+        }
+        Record(fields | {"fitted": Record(stored_fields(cls))} | FORM).check(state, cls.__name__, sizes)
+        check_columns(state["form"]["kind"], sizes)
+        inner, response = state["estimator"], state["parameters"].get("response_method", "auto")
+        form = _scores_of(inner)._form
+        kinds = form.kind, len(form.classes), getattr(inner, "n_features_in_", None)
+        own = state["form"]["kind"], sizes["C"], state["fitted"].get("n_features_in_")
+        if sizes.get("o", 0) not in (0, 1 if form.kind == "binary" else sizes["C"]):
+            raise ModelFileError(f"its {cls.__name__} has {sizes['o']} offsets.")
+        if kinds != own or not (response == "auto" or hasattr(inner, response)):
+            raise ModelFileError(f"its {cls.__name__} does not fit to the classifier inside.")
+
+    @classmethod
     def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        cls._check_state(state)
         model = cls(state["estimator"], **state["parameters"])
         offsets = state["fitted"].pop("offsets_", None)
-        for name, value in state["fitted"].items():
-            setattr(model, name, value)
+        model.__dict__.update(state["fitted"])
         model._keep_estimator(state["estimator"])
         model._set_form(state)
         if offsets is None:
@@ -247,6 +276,13 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
             thresholds = logit(thresholds)
         if self._response != "predict_proba" and np.ptp(thresholds):
             self._offsets = thresholds - thresholds.min()
+
+
+def _scores_of(model: Any) -> Any:
+    """Give what scores in a pipeline, or in a model of frames."""
+    if isinstance(model, Pipeline):
+        return _scores_of(model[-1])
+    return _scores_of(model.classifier_) if isinstance(model, TableModel) else model
 
 
 def layers(classifier: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from labelweave.inference import (
     scores_above_top_k,
 )
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Field, Made
 from labelweave.sklearn_compat import Interval, StrOptions
 
 _LEAST_PROBABILITY = 1e-3  # of a forest, say, in which no tree votes for a label
@@ -68,6 +69,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
 
     calibration_: LabelCalibration
 
+    _stored: ClassVar[dict[str, Field]] = {"calibration_": Made(LabelCalibration, {"K": "n_labels"})}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionClassifier._shared_constraints,
         "method": [StrOptions({"auto", "sigmoid", "isotonic"})],

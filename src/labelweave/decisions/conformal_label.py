@@ -14,6 +14,7 @@ from labelweave.decisions.label_scores import fit_on, one_split, score_held_out
 from labelweave.estimators.parameters import RandomState
 from labelweave.inference import control_mistakes
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Field, Number, count
 from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
 
 
@@ -70,6 +71,11 @@ class ConformalLabelClassifier(DecisionClassifier):
     True
     """
 
+    _stored: ClassVar[dict[str, Field]] = {
+        "threshold_": Number(),
+        "calibration_risk_": Number(),
+        "n_calibration_rows_": count(),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionClassifier._shared_constraints,
         "control": [StrOptions({"false_negatives", "false_discoveries"})],

@@ -17,7 +17,8 @@ from labelweave.estimators.kernel_logistic.probabilities import PROBABILITY_THRE
 from labelweave.estimators.parameters import RandomState
 from labelweave.inference import choose_top_k, scores_above_top_k
 from labelweave.inference.thresholds.objective import ObjectiveName
-from labelweave.model_files import storable
+from labelweave.model_files import ModelFileError, storable
+from labelweave.model_files.schema import MEASURED, Field, Number, Numbers, Optional, count
 from labelweave.sklearn_compat import Interval, StrOptions
 
 _AIMS = {"precision": "with precision {:g} and as many hits as can be",
@@ -96,6 +97,12 @@ class TunedThresholdClassifier(DecisionClassifier):
     [0.6, 0.8]
     """
 
+    _stored: ClassVar[dict[str, Field]] = {
+        "thresholds_": Optional(Numbers("K")),
+        "pooling_": Optional(Number(0)),
+        "k_": Optional(count(least=1)),
+        "objective_value_": MEASURED,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionClassifier._shared_constraints,
         "objective": [
@@ -117,6 +124,13 @@ class TunedThresholdClassifier(DecisionClassifier):
         self.scope = scope
         self.target = target
         self.pooling = pooling
+
+    @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        super()._check_state(state)
+        name = "k_" if state["parameters"].get("scope") == "top_k" else "thresholds_"
+        if name not in state["fitted"] or state["fitted"].get("k_", 1) > len(state["classes"]):
+            raise ModelFileError(f"its {cls.__name__} has no {name} that fits its scope.")
 
     def _choose(self, held: HeldOutScores) -> None:
         for name in ("thresholds_", "pooling_", "k_"):

@@ -16,10 +16,30 @@ from labelweave.array_types import Array, Floats
 from labelweave.arrays import Workers, checked_csr, unmasked
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.estimators.parameters import Parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
+from labelweave.estimators.targets import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
 from labelweave.interrupts import goes_into_interrupt, raised_at_the_end
+from labelweave.model_files import ModelFileError
+from labelweave.model_files.schema import (
+    FLAG,
+    MEASURED,
+    TEXT,
+    Field,
+    Items,
+    Made,
+    Maybe,
+    Named,
+    Optional,
+    Record,
+    Sizes,
+    Texts,
+    count,
+    stored_fields,
+)
+from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
     CallbackSupportMixin,
     _check_sample_weight,
@@ -69,6 +89,18 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
 
     _earlier_records: ClassVar[dict[int, tuple[str, ...]]] = {6: TraceRecord._fields[:6]}
     """The fields of trace records in earlier model files, by their number."""
+
+    _stored: ClassVar[dict[str, Field]] = {
+        "scorer_": Made(Scorer, {"L": "n_labels"}),
+        "n_features_in_": count("d", 1),
+        "scaling_": Optional(Maybe(Made(FeatureScaling))),
+        "trace_": Named(Items(MEASURED, "t")),
+        "status_": TEXT,
+        **dict.fromkeys(("converged_",), Optional(FLAG)),
+        **dict.fromkeys(("n_iter_", "rank_"), Optional(count())),
+        **dict.fromkeys(("duality_gap_", "objective_", "regularization_"), Optional(MEASURED)),
+    }
+    """What model files have of fitted attributes; subclasses add theirs."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,8 +185,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         """
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         names = fitted.pop("feature_names_in_", None)
-        columns = zip(TraceRecord._fields, zip(*self.trace_, strict=True), strict=False)
-        fitted["trace_"] = {name: list(column) for name, column in columns if not np.isnan(column).all()}
+        fitted["trace_"] = _columns_of_trace(self.trace_)
         fitted.pop("classes_")
         return {
             "parameters": self._storable_parameters(),
@@ -169,12 +200,37 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         return None
 
     @classmethod
-    def _read_trace(cls, trace: Any) -> list[TraceRecord]:
-        if isinstance(trace, dict):
-            rows = zip(*trace.values(), strict=True)
-            return [TraceRecord(**dict(zip(trace, row, strict=True))) for row in rows]
-        forms = cls._earlier_records
-        return [TraceRecord(**dict(zip(forms[len(row)], row, strict=True))) for row in trace]
+    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Bring what earlier versions wrote into the form that this one writes."""
+        fitted = state["fitted"]
+        if "scorer_" not in fitted:
+            fitted["scorer_"] = made_again(cls._scorer_of_earlier_file(state))
+        if isinstance(fitted["trace_"], list):
+            forms = cls._earlier_records
+            records = [
+                TraceRecord(**dict(zip(forms[len(row)], row, strict=True))) for row in fitted["trace_"]
+            ]
+            fitted["trace_"] = _columns_of_trace(records)
+        return state
+
+    @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        """Refuse a state that this class cannot have."""
+        sizes: Sizes = {}
+        fitted = stored_fields(cls)
+        fields: dict[str, Field] = {
+            "parameters": Parameters(cls),
+            "fitted": Record(fitted),
+            "feature_names": Maybe(Texts("d")),
+        }
+        Record(fields | FORM).check(state, cls.__name__, sizes)
+        check_columns(state["form"]["kind"], sizes)
+        names = state["feature_names"]
+        if names is not None and len(set(names.tolist())) < len(names):
+            raise ModelFileError(f"its {cls.__name__}.feature_names are not distinct.")
+        parts = (state["fitted"].get(name) for name in ("scorer_", "scaling_"))
+        if not all(part is None or part.takes(sizes["d"]) for part in parts):
+            raise ModelFileError(f"its {cls.__name__} has weights for others than {sizes['d']} features.")
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelClassifier:
@@ -190,15 +246,20 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         LabelClassifier
             The model; its arrays are read-only.
         """
+        state = cls._state_of_today(state)
+        cls._check_state(state)
         model = cls(**state["parameters"])
-        if "scorer_" not in state["fitted"]:
-            scorer = cls._scorer_of_earlier_file(state)
-            if scorer is not None:
-                model.scorer_ = scorer
-        for name, value in state["fitted"].items():
-            setattr(model, name, value)
-        model.trace_ = cls._read_trace(state["fitted"]["trace_"])
+        fitted = state["fitted"]
+        rows = zip(*fitted["trace_"].values(), strict=True)
+        trace = [TraceRecord(**dict(zip(fitted["trace_"], row, strict=True))) for row in rows]
+        model.__dict__.update(fitted | {"trace_": trace})
         if state["feature_names"] is not None:
             model.feature_names_in_ = state["feature_names"].astype(object)
         model._set_form(state)
         return model
+
+
+def _columns_of_trace(trace: list[TraceRecord]) -> dict[str, list[Any]]:
+    """Give the numbers of a trace by their names, without those that a solver does not have."""
+    columns = zip(TraceRecord._fields, zip(*trace, strict=True), strict=False)
+    return {name: list(column) for name, column in columns if not np.isnan(column).all()}

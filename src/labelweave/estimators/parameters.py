@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, TypeAlias
@@ -13,7 +15,15 @@ from numpy.typing import ArrayLike
 from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.features import Kernel
 from labelweave.labels import LabelCovariance, Taxonomy
-from labelweave.sklearn_compat import Hidden, Interval, StrOptions
+from labelweave.model_files import ModelFileError
+from labelweave.model_files.schema import Made, Sizes, refuse
+from labelweave.sklearn_compat import (
+    Hidden,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
 CovarianceLike: TypeAlias = LabelCovariance | Taxonomy | ArrayLike | None
@@ -65,3 +75,24 @@ def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
     """
     own = ("self", "__class__")
     vars(estimator).update({name: value for name, value in given.items() if name not in own})
+
+
+COVARIANCE = Made(LabelCovariance, {"L": "n_labels"})
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The field of the parameters of an estimator: those of its constructor, as fits allow."""
+
+    estimator: Any
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`labelweave.model_files.schema.Field.check`."""
+        names, constraints = signature(self.estimator).parameters, self.estimator._parameter_constraints
+        if type(value) is not dict or not value.keys() <= names.keys():
+            refuse(where, f"a dictionary of parameters of {self.estimator.__name__}")
+        own = {name: constraints[name] for name in value if name in constraints}
+        try:
+            validate_parameter_constraints(own, value, self.estimator.__name__)
+        except InvalidParameterError as error:
+            raise ModelFileError(f"its {where} are not allowed ({error}).") from None

@@ -13,6 +13,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
@@ -21,6 +22,7 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import LowRankGram
 from labelweave.features.gram.sources import is_known_semidefinite
 from labelweave.model_files import StoredParameters, save_object, storable
+from labelweave.model_files.schema import LARGEST, Field, Items, Made, Maybe, Numbers, places, reads_numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
 _KERNEL_VALUES_AT_ONCE = 2_000_000  # held in memory by each thread, 16 MB and as much to compute them
@@ -45,6 +47,15 @@ class Scorer(StoredParameters, ABC):
             name for kind in cls.__mro__ for name, value in vars(kind).items() if isinstance(value, property)
         }
         return frozenset(name for name in own | {field.name for field in fields(cls)} if name.endswith("_"))
+
+    @property
+    def n_labels(self) -> int:
+        """The number of scores of a row."""
+        return len(self.intercept_)
+
+    def takes(self, n_features: int) -> bool:
+        """Say whether rows of so many features can be scored."""
+        raise NotImplementedError
 
 
 class HasScorer:
@@ -79,7 +90,11 @@ class HasScorer:
         save_object(path, self, key=key)
 
 
-@storable("LinearScorer")
+KERNEL = Maybe(Made(Kernel))
+ROWS = Maybe(Numbers("m d", "fiu", sparse=True))
+
+
+@storable("LinearScorer", {"intercept_": Numbers("L"), "coef_": Numbers("L d"), "kernel": KERNEL})
 @dataclass(frozen=True)
 class LinearScorer(Scorer):
     """Weights of the features, or of the explicit features of a kernel.
@@ -90,6 +105,9 @@ class LinearScorer(Scorer):
     coef_: Array
     kernel: Kernel | None = None
 
+    def takes(self, n_features: int) -> bool:
+        return explicit_width(self.kernel, n_features) == self.coef_.shape[1]
+
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         def score(rows: FeatureMatrix) -> Array:
             return _explicit(self.kernel, rows).matmul(self.coef_.T) + self.intercept_
@@ -97,7 +115,17 @@ class LinearScorer(Scorer):
         return _in_panels(features, _PRODUCTS_AT_ONCE // max(1, _products(features, self.coef_)), score)
 
 
-@storable("FactorScorer")
+@storable(
+    "FactorScorer",
+    {
+        "intercept_": Numbers("L"),
+        "feature_factors_": Numbers("m k"),
+        "label_factors_": Numbers("L k"),
+        "kernel": KERNEL,
+        "support": Maybe(places("m")),
+        "support_vectors": ROWS,
+    },
+)
 @dataclass(frozen=True)
 class FactorScorer(Scorer):
     """Two factors: scores are ``phi(x) W H^T`` plus intercepts.
@@ -145,6 +173,11 @@ class FactorScorer(Scorer):
             raise AttributeError("A model of a kernel has coefficients of support rows, feature_factors_.")
         return np.asarray(self.label_factors_ @ self.feature_factors_.T)
 
+    def takes(self, n_features: int) -> bool:
+        if self.support is None:
+            return explicit_width(self.kernel, n_features) == len(self.feature_factors_)
+        return takes_support(self.kernel, self.support, self.support_vectors, n_features)
+
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         return self.products(features) + self.intercept_
 
@@ -172,7 +205,10 @@ class FactorScorer(Scorer):
         return latent
 
 
-@storable("KernelExpansion")
+@storable(
+    "KernelExpansion",
+    {"kernel": KERNEL, "rows": places("m"), "labels": places("k"), "coefficients": Numbers("m k")},
+)
 @dataclass(frozen=True)
 class KernelExpansion(StoredParameters):
     """One term of the scores: ``scores[:, labels] += k(x, rows) @ coefficients``.
@@ -197,7 +233,15 @@ class KernelExpansion(StoredParameters):
             scores[:, self.labels] += block @ self.coefficients
 
 
-@storable("KernelScorer")
+SUPPORT: dict[str, Field] = {
+    "intercept_": Numbers("L"),
+    "terms": Items(Made(KernelExpansion), kind=tuple),
+    "support_": places("m"),
+    "support_vectors": ROWS,
+}
+
+
+@storable("KernelScorer", SUPPORT)
 @dataclass(frozen=True)
 class KernelScorer(Scorer):
     """Sums of kernels to training rows.
@@ -210,6 +254,14 @@ class KernelScorer(Scorer):
     terms: tuple[KernelExpansion, ...]
     support_: Array
     support_vectors: Any
+
+    def takes(self, n_features: int) -> bool:
+        return all(
+            all_below(term.rows, len(self.support_))
+            and all_below(term.labels, self.n_labels)
+            and takes_support(term.kernel, self.support_[term.rows], self.support_vectors, n_features)
+            for term in self.terms
+        )
 
     @property
     def dual_coef_(self) -> Array:
@@ -240,6 +292,29 @@ class KernelScorer(Scorer):
         widest = max((len(term.rows) for term in self.terms), default=1)
         kernels = (term.kernel for term in self.terms)
         return _in_panels(features, _KERNEL_VALUES_AT_ONCE // max(1, widest), score, *kernels)
+
+
+def all_below(places_: Array, length: int) -> bool:
+    """Say whether all places lie in an array of a length."""
+    return not len(places_) or int(places_.max()) < length
+
+
+def explicit_width(kernel: Kernel | None, n_features: int) -> int:
+    """Count the explicit features of a kernel."""
+    return _explicit(kernel, FeatureMatrix(sp.csr_array((1, n_features)))).shape[1]
+
+
+def takes_support(kernel: Kernel | None, support: Array, vectors: Any, n_features: int) -> bool:
+    """Say whether kernel values between rows of so many features and support rows can be had."""
+    if kernel is None or vectors is None:
+        return kernel is None and vectors is None and all_below(support, n_features)
+    if vectors.shape[1] != n_features:
+        return False
+    first = FeatureMatrix(vectors[:1])
+    kernel.block(first, first)  # parameters are known and fit to the width
+    if not reads_numbers() or not vectors.shape[0]:
+        return True
+    return bool(kernel.diagonal(FeatureMatrix(vectors)).max() <= LARGEST)
 
 
 def _explicit(kernel: Kernel | None, features: FeatureMatrix) -> FeatureMatrix:

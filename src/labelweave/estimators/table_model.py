@@ -17,6 +17,7 @@ from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.frames import as_pandas, is_frame
 from labelweave.model_files import save_object, storable
+from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
 from labelweave.sklearn_compat import HasMethods, _fit_context
 from labelweave.views import FactsInHTML
 
@@ -26,7 +27,23 @@ def _classifier_has(name: str) -> Any:
     return lambda self: hasattr(getattr(self, "classifier_", self.classifier), name)
 
 
-@storable("TableModel")
+_COLUMNS = Maybe(TEXT, Items(TEXT))
+
+
+@storable(
+    "TableModel",
+    {
+        "vectorizer": Made(TableVectorizer),
+        "classifier": Made(ClassifierMixin),
+        "columns": Record(
+            {
+                **dict.fromkeys(("labels", "text", "categorical", "numeric", "drop"), _COLUMNS),
+                **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
+                "empty_labels": Optional(OneOf(("none", "unknown"))),
+            }
+        ),
+    },
+)
 class TableModel(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Any classifier of labels on the text, categories and numbers of a data frame, in one file.
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from labelweave.features.gram.sources import (
 )
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
+from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
 from labelweave.solvers import SolverResult, Status
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class KernelClassifier(LabelClassifier):
     """
 
     kernel_: Kernel
+
+    _stored: ClassVar[dict[str, Field]] = {"kernel_": Optional(Maybe(Made(Kernel), Items(Made(Kernel))))}
 
     @property
     def _is_precomputed(self) -> bool:
@@ -194,6 +197,8 @@ class ThresholdedClassifier(KernelClassifier):
 
     thresholds_: Array
 
+    _stored: ClassVar[dict[str, Field]] = {"thresholds_": Numbers("K")}
+
     @property
     def _holds_out(self) -> bool:
         return isinstance(self.threshold, str) and self.threshold in THRESHOLD_RULES
@@ -280,18 +285,25 @@ class ThresholdedClassifier(KernelClassifier):
         )
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Any:
-        """Make the fitted model again; see :meth:`KernelClassifier.from_state`."""
-        model: Any = super().from_state(state)
-        if not hasattr(model, "thresholds_"):  # files of versions that had none
-            model.thresholds_ = np.zeros(model._n_columns)
-        return model
+    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
+        state = super()._state_of_today(state)
+        if "thresholds_" not in state["fitted"]:  # files of versions that had none
+            n_columns = 1 if state["form"]["kind"] == "binary" else len(state["classes"])
+            state["fitted"]["thresholds_"] = np.zeros(n_columns)
+        return state
 
 
 class LearningClassifier(ThresholdedClassifier):
     """Base of such classifiers that may learn hyper-parameters, on kernel matrices of low rank too."""
 
     learning_trace_: list[SearchRecord]
+
+    _stored: ClassVar[dict[str, Field]] = {
+        "hyperparameters_": Optional(Named(MEASURED)),
+        "cross_validation_loss_": Optional(MEASURED),
+        "learning_status_": Optional(TEXT),
+        "learning_trace_": Optional(Items(Items(MEASURED))),
+    }
 
     @property
     def _kernel_rank(self) -> int | None:
@@ -335,13 +347,17 @@ class LearningClassifier(ThresholdedClassifier):
         return state
 
     @classmethod
+    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
+        if "low_rank" in state["parameters"]:  # files of versions that called it so
+            state["parameters"]["kernel_rank"] = state["parameters"].pop("low_rank")
+        return super()._state_of_today(state)
+
+    @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:
         """Make the fitted model again; see :meth:`ThresholdedClassifier.from_state`."""
         from labelweave.hyperparameters.search import SearchRecord
 
-        parameters = state["parameters"]
-        if "low_rank" in parameters:  # files of versions that called it so
-            parameters["kernel_rank"] = parameters.pop("low_rank")
         model: Any = super().from_state(state)
-        model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
+        if "learning_trace_" in vars(model):
+            model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
         return model

@@ -9,14 +9,33 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.model_files import storable
+from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import Maybe, Numbers, OneOf
 
 _MOST_QUANTILES = 1000
 
 
-@storable("FeatureScaling")
+def _has_its_parts(state: dict[str, Any]) -> bool:
+    has = {name for name in ("center", "factor", "quantiles") if state[name] is not None}
+    quantiles = state["quantiles"]
+    if quantiles is not None and (len(quantiles) < 1 or (np.diff(quantiles, axis=0) < 0).any()):
+        return False
+    parts = {"unit": set(), "standard": {"center", "factor"}, "quantile": {"center", "factor", "quantiles"}}
+    return has == parts[state["kind"]]
+
+
+@storable(
+    "FeatureScaling",
+    {
+        "kind": OneOf(("standard", "quantile", "unit")),
+        "center": Maybe(Numbers("d")),
+        "factor": Maybe(Numbers("d")),
+        "quantiles": Maybe(Numbers("q d")),
+    },
+    {"it has the parts of its kind, quantiles rising": _has_its_parts},
+)
 @dataclass(frozen=True)
-class FeatureScaling:
+class FeatureScaling(StoredParameters):
     """What is done to every row before a model sees it.
 
     "standard": columns less their mean, divided by their standard deviation (sparse ones: not moved, divided
@@ -81,14 +100,9 @@ class FeatureScaling:
             scaled = ((table - self.center) * factor).astype(data.dtype)
         return FeatureMatrix(scaled, names)
 
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make it again."""
-        return cls(**state)
+    def takes(self, n_features: int) -> bool:
+        """Say whether rows of so many features can be scaled."""
+        return self.factor is None or len(self.factor) == n_features
 
 
 def _spread(table: FeatureMatrix, center: Array) -> Array:

@@ -9,12 +9,14 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from labelweave.model_files.container import map_container, write_container
 from labelweave.model_files.packed_arrays import pack_arrays, unpack_arrays
 from labelweave.model_files.safe_file import ModelFileError, naming_file
+from labelweave.model_files.schema import unread_numbers
 from labelweave.model_files.state import decode, encode, from_json, to_json
 from labelweave.model_files.storable import checked_state, storable_name
 
@@ -75,10 +77,18 @@ def read_model_file(
 
 
 def save_object(path: str | os.PathLike[str], value: Any, *, key: bytes | None = None) -> None:
-    """Save an object of a registered class, for example a fitted estimator; see :func:`write_model_file`."""
+    """Save an object of a registered class, for example a fitted estimator; see :func:`write_model_file`.
+
+    Raises ValueError if the object is one that :func:`load_object` would refuse.
+    """
     arrays: dict[str, Any] = {}
     kind = storable_name(value)
-    write_model_file(path, ModelContent(kind, encode(checked_state(value), arrays), arrays), key=key)
+    state = encode(checked_state(value), arrays)
+    try:
+        decode({"__object__": kind, "state": state}, arrays)
+    except ModelFileError as error:
+        raise ValueError(f"The {type(value).__name__} cannot be saved: {error}") from error
+    write_model_file(path, ModelContent(kind, state, arrays), key=key)
 
 
 def load_object(
@@ -91,7 +101,7 @@ def load_object(
     path : str or path-like
         The file.
     verify : bool, default=True
-        Whether to read the whole file once and compare its checksum.
+        Whether to read the whole file once, compare its checksum and see that all numbers are finite.
     key : bytes or None, default=None
         The key that the file must have been saved with; the signature is compared, whatever ``verify`` says.
         None takes files with any signature or none.
@@ -113,7 +123,7 @@ def load_object(
         If there is no file to read.
     """
     content = read_model_file(path, verify=verify, key=key, mmap=mmap)
-    with naming_file(path):
+    with naming_file(path), nullcontext() if verify else unread_numbers():
         return decode({"__object__": content.kind, "state": content.state}, content.arrays)
 
 

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from labelweave.model_files.container import is_stored
 from labelweave.model_files.safe_file import ModelFileError
+from labelweave.model_files.schema import MULTIPLE, is_bounded
 
 _SPARSE_CLASSES: dict[str, Any] = {
     kind.__name__: kind for kind in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix)
@@ -57,6 +58,12 @@ def pack_arrays(arrays: Mapping[str, Any]) -> tuple[Layout, Tensors]:
     for name in sorted(arrays):
         layout[name], parts = _pack(name, arrays[name])
         tensors.update(parts)
+    stored = sum(tensor.nbytes for tensor in tensors.values())
+    if not is_bounded(size, stored):
+        raise ValueError(
+            f"The text arrays fill {size:,} bytes, each text padded to the longest, which is more than "
+            f"{MULTIPLE:,} times the {stored:,} bytes of all arrays. Shorten the longest texts."
+        )
     return layout, tensors
 
 
@@ -110,8 +117,12 @@ def unpack_arrays(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, An
         for name, entry in layout.items():
             _check_entry(name, entry)
         texts = [entry for entry in layout.values() if entry["type"] == "text"]
-        if sum(4 * entry["width"] * math.prod(entry["shape"]) for entry in texts) > _TEXT_LIMIT:
-            raise ModelFileError(f"its text arrays would fill more than {_TEXT_LIMIT:,} bytes.")
+        padded = sum(4 * entry["width"] * math.prod(entry["shape"]) for entry in texts)
+        if padded > _TEXT_LIMIT or not is_bounded(padded, sum(tensor.nbytes for tensor in tensors.values())):
+            raise ModelFileError(
+                f"its text arrays would fill {padded:,} bytes, each text padded to the longest, which is too "
+                "much for its size."
+            )
         arrays = {name: _unpack(name, entry, left) for name, entry in layout.items()}
     except KeyError as error:
         raise ModelFileError(f"its list of arrays is damaged: {error} is missing.") from None
@@ -164,7 +175,7 @@ def _unpack_text(name: str, entry: Layout, text: Tensor, offsets: Tensor) -> npt
 
 def _unpack_sparse(name: str, entry: Layout, parts: list[Tensor]) -> Any:
     shape = tuple(entry["shape"])
-    if not _is_compressed(entry["type"][:3], shape, *parts):
+    if parts[0].dtype == np.float16 or not _is_compressed(entry["type"][:3], shape, *parts):
         raise ModelFileError(f"its sparse array {name!r} is damaged: it has indices out of range or order.")
     # the usual constructor would copy, and narrow 64-bit indices
     matrix = _SPARSE_CLASSES[entry["type"]](shape, dtype=parts[0].dtype)

@@ -12,14 +12,16 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelweave.model_files.packed_arrays import is_array_name
 from labelweave.model_files.safe_file import ModelFileError
-from labelweave.model_files.storable import checked_state, registered_class, storable_name
+from labelweave.model_files.storable import checked_state, made_of_state, registered_class, storable_name
+
+T = TypeVar("T")
 
 _KEYS = {
     "__array__": {"__array__"},
@@ -162,11 +164,18 @@ def _decoded_object(name: str, state: Any) -> Any:
             "or install the labelweave the model was saved with."
         )
     try:
-        return cls.from_state(state)
+        return made_of_state(name, cls, state)
     except ModelFileError:
         raise
     except Exception as error:  # any class may be here, and a file may hold any state
         raise ModelFileError(f"{name} cannot be made from it ({type(error).__name__}: {error}).") from error
+
+
+def made_again(value: T) -> T:
+    """Make an object anew from its state, with all checks; for those made of parts of earlier files."""
+    arrays: dict[str, Any] = {}
+    again: T = decode(encode(value, arrays), arrays)
+    return again
 
 
 def to_json(value: Any, where: str = "state") -> str:

@@ -7,8 +7,10 @@ imported: only code that already runs can be reached from a file.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self, TypeVar
+
+from labelweave.model_files.schema import Field, Record, Relations
 
 
 class Storable(Protocol):
@@ -41,12 +43,17 @@ Class = TypeVar("Class", bound=type[Storable])
 
 _CLASSES: dict[str, type[Storable]] = {}
 _NAMES: dict[type, str] = {}
+_SCHEMAS: dict[str, Record] = {}
 
 
-def storable(name: str) -> Callable[[Class], Class]:
+def storable(
+    name: str, fields: Mapping[str, Field] | None = None, relations: Relations | None = None
+) -> Callable[[Class], Class]:
     """Register a class under a name, as a decorator.
 
     name: the name written into model files; keep it when the class is renamed.
+    fields: what its state has under each name; None where ``from_state`` checks that itself.
+    relations: what must hold between them, see :class:`~labelweave.model_files.schema.Record`.
     """
 
     def register(cls: Class) -> Class:
@@ -59,6 +66,8 @@ def storable(name: str) -> Callable[[Class], Class]:
             raise ValueError(f"The name {name!r} is taken by {'.'.join(_address(other))}; choose another.")
         _CLASSES[name] = cls
         _NAMES[cls] = name
+        if fields is not None:
+            _SCHEMAS[name] = Record(fields, relations)
         return cls
 
     return register
@@ -81,6 +90,13 @@ def storable_name(value: Any) -> str:
 def registered_class(name: str) -> type[Storable] | None:
     """Look a class up by its registered name; None if the name is unknown."""
     return _CLASSES.get(name)
+
+
+def made_of_state(name: str, cls: type[Storable], state: Any) -> Any:
+    """Make an object of a registered class, once its state is what the class allows."""
+    if name in _SCHEMAS:
+        _SCHEMAS[name].check(state, name, {})
+    return cls.from_state(state)
 
 
 def checked_state(value: Any) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from labelweave.features import Kernel
 from labelweave.features.gram import Gram
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Items, Made, Maybe, Number
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,14 @@ class PriorTerm:
     covariance: LabelCovariance
 
 
-@storable("ScorePrior")
+@storable(
+    "ScorePrior",
+    {
+        "kernels": Items(Maybe(Made(Kernel)), "g", least=1),
+        "covariances": Items(Made(LabelCovariance, {"L": "n_labels"}), "g"),
+        "intercept_variance": Number(0),
+    },
+)
 @dataclass(frozen=True)
 class ScorePrior:
     """The prior as a model keeps it: ``sum_g K_g ⊗ R_g`` and intercepts, of variance 0 for none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, logit, softmax
@@ -11,20 +11,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
-from labelweave.estimators.scorers import KernelExpansion, KernelScorer
+from labelweave.estimators.scorers import SUPPORT, KernelExpansion, KernelScorer
 from labelweave.estimators.targets import node_name
 from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import Taxonomy
-from labelweave.model_files import storable
+from labelweave.model_files import ModelFileError, storable
+from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers
+from labelweave.problems.coupled_gram import ScorePrior
 from labelweave.solvers import SolverResult
 
 PROBABILITY_THRESHOLDS = "probability_thresholds_"  # what model files call thresholds that are probabilities
 
 
-@storable("LikelihoodScorer")
+@storable("LikelihoodScorer", SUPPORT | {"dual": Numbers("m _")})
 @dataclass(frozen=True)
 class LikelihoodScorer(KernelScorer):
     """Sums of kernels, with the dual variables of the support rows, of shape (m, L), they are made of."""
@@ -46,6 +48,13 @@ class KernelProbabilities(LearningClassifier):
     """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
 
     taxonomy_: Taxonomy | None
+
+    _stored: ClassVar[dict[str, Field]] = {
+        "thresholds_": Numbers("K", least=0, most=1),
+        "taxonomy_": Maybe(Made(Taxonomy)),
+        "prior_": Made(ScorePrior),
+        "kernel_products_": MEASURED,
+    }
 
     @property
     def _level(self) -> float:
@@ -80,13 +89,26 @@ class KernelProbabilities(LearningClassifier):
         return state
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Any:
-        """Make the fitted model again; see :meth:`LearningClassifier.from_state`."""
+    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
         thresholds = state["fitted"].pop(PROBABILITY_THRESHOLDS, None)
-        model: Any = super().from_state(state)
+        state = super()._state_of_today(state)
         # in files of earlier versions they were log-odds
-        model.thresholds_ = expit(model.thresholds_) if thresholds is None else thresholds
-        return model
+        state["fitted"]["thresholds_"] = (
+            expit(state["fitted"]["thresholds_"]) if thresholds is None else thresholds
+        )
+        return state
+
+    @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        super()._check_state(state)
+        if not 0 < state["fitted"]["thresholds_"].min(initial=0.5) < 1:
+            raise ModelFileError("its thresholds are no probabilities between 0 and 1.")
+        decision = state["parameters"].get("decision", "most_probable")
+        if state["form"]["kind"] == "multiclass" and decision != "most_probable":
+            taxonomy = state["fitted"]["taxonomy_"]
+            if taxonomy is None:
+                raise ModelFileError(f"its decision {decision!r} needs a taxonomy, and it has none.")
+            taxonomy.parents_of([node_name(name) for name in state["classes"]])
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> LikelihoodScorer:

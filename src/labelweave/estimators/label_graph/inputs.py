@@ -19,12 +19,14 @@ from sklearn.base import clone
 
 from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
+from labelweave.estimators.scorers import KERNEL, ROWS, takes_support
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource
 from labelweave.features.kernels.distances import GammaKernel
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import Numbers, places
 
 _MOST_PIVOTS = 4000
 _RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row
@@ -34,7 +36,16 @@ _NUMBERS_AT_ONCE = 8_000_000  # kernel values held in memory, 64 MB
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue
 
 
-@storable("KernelInputs")
+@storable(
+    "KernelInputs",
+    {
+        "kernel": KERNEL,
+        "pivots": places("m"),
+        "pivot_rows": ROWS,
+        "table": Numbers("m p"),
+        "constant": Numbers("p"),
+    },
+)
 @dataclass(frozen=True)
 class KernelInputs(StoredParameters):
     """Makes the graph's inputs of new rows: ``K(x, pivots) table + constant``.
@@ -50,6 +61,10 @@ class KernelInputs(StoredParameters):
     pivot_rows: Any
     table: Floats
     constant: PerLabel
+
+    def takes(self, n_features: int) -> bool:
+        """Say whether inputs can be made of rows of so many features."""
+        return takes_support(self.kernel, self.pivots, self.pivot_rows, n_features)
 
     def of(self, features: FeatureMatrix) -> FeatureMatrix:
         """Make the inputs of some rows, in bounded memory."""

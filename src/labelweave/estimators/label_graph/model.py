@@ -27,6 +27,17 @@ from labelweave.inference.map import MapInference, MapResult
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import storable
+from labelweave.model_files.schema import (
+    MEASURED,
+    TEXT,
+    Field,
+    Items,
+    Made,
+    Maybe,
+    Numbers,
+    Optional,
+    count,
+)
 from labelweave.solvers.clique_generation import GraphRecord
 from labelweave.solvers.frame import TraceRecord
 
@@ -35,7 +46,22 @@ _LEAST = np.finfo(np.float64).tiny  # the score of a label that is on by a tie
 _USUAL_SHARE = 0.1  # of the rows, that are held out
 
 
-@storable("CliqueScorer")
+def _has_all_states(state: dict[str, Any]) -> bool:
+    return sum(2 ** len(clique) for clique in state["label_graph"].cliques) == len(state["clique_coef_"])
+
+
+@storable(
+    "CliqueScorer",
+    {
+        "intercept_": Numbers("L"),
+        "coef_": Numbers("L d"),
+        "clique_coef_": Numbers("s d"),
+        "clique_intercept_": Numbers("s"),
+        "label_graph": Made(CliqueGraph, {"L": "n_labels"}),
+        "inputs_": Maybe(Made(KernelInputs)),
+    },
+    {"there is a weight for every state of every clique": _has_all_states},
+)
 @dataclass(frozen=True)
 class CliqueScorer(Scorer):
     """Weights of labels and of the states of cliques.
@@ -50,6 +76,12 @@ class CliqueScorer(Scorer):
     clique_intercept_: Floats
     label_graph: CliqueGraph
     inputs_: KernelInputs | None = None
+
+    def takes(self, n_features: int) -> bool:
+        width = self.coef_.shape[1]
+        if self.inputs_ is None:
+            return n_features == width
+        return len(self.inputs_.constant) == width and self.inputs_.takes(n_features)
 
     def potentials(self, features: FeatureMatrix) -> tuple[Floats, Floats]:
         """Score the labels on their own (n, L), and the states of all cliques (n, states)."""
@@ -78,6 +110,9 @@ class CliqueScorer(Scorer):
         return scores
 
 
+_ROUND = Maybe(MEASURED, Items(Items(count())), none=False)  # a part of the record of a round
+
+
 class LabelGraphModel(ThresholdedClassifier):
     """Base of models whose labelings score ``sum_k h_k^T x y_k + sum_c v_c(state of clique c)^T x``.
 
@@ -88,6 +123,13 @@ class LabelGraphModel(ThresholdedClassifier):
     scorer_: CliqueScorer
     label_graph_: CliqueGraph
     graph_trace_: list[GraphRecord]
+
+    _stored: ClassVar[dict[str, Field]] = {
+        "label_graph_": Made(CliqueGraph, {"L": "n_labels"}),
+        "graph_trace_": Items(Items(_ROUND)),
+        "graph_reason_": TEXT,
+        **dict.fromkeys(("ridge_", "relaxation_gap_"), Optional(MEASURED)),
+    }
 
     def _inference_options(self) -> dict[str, Any]:
         return {"method": self.inference, "exact_width": self.exact_width, "max_nodes": self.max_nodes}

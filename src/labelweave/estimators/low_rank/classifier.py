@@ -24,6 +24,7 @@ from labelweave.estimators.low_rank.fit import (
 from labelweave.estimators.low_rank.model import End, LowRankModel
 from labelweave.estimators.low_rank.starts import Start
 from labelweave.estimators.parameters import (
+    COVARIANCE,
     NON_NEGATIVE,
     POSITIVE,
     SHARED,
@@ -39,6 +40,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.interrupts import note_interrupt
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Field, Maybe, Optional
 from labelweave.sklearn_compat import (
     StrOptions,
 )
@@ -204,6 +206,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         6: (*TraceRecord._fields[:3], *TraceRecord._fields[-3:]),
         8: (*TraceRecord._fields[:5], *TraceRecord._fields[-3:]),
     }
+    _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE))}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "loss": [StrOptions(set(ENTRY_LOSSES))],

@@ -42,6 +42,7 @@ from labelweave.estimators.parameters import (
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
+from labelweave.model_files.schema import MEASURED, TEXT, Field, Named, Numbers, count
 from labelweave.sklearn_compat import StrOptions, _safe_indexing
 from labelweave.solvers import Status
 
@@ -168,6 +169,14 @@ class LowRankClassifierCV(LowRankClassifier):
     ['rank', 'regularization', 'mean_test_score']
     """
 
+    _stored: ClassVar[dict[str, Field]] = {
+        "n_splits_": count(),
+        "best_rank_": count(),
+        "best_regularization_": MEASURED,
+        "best_score_": MEASURED,
+        "cv_results_": Named(Numbers("v", "iuf", infinite=True)),
+        "search_status_": TEXT,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LowRankClassifier._parameter_constraints,
         "ranks": ["array-like"],

@@ -28,6 +28,7 @@ from labelweave.estimators.max_margin.fit import (
 )
 from labelweave.estimators.max_margin.learning import learn_margins
 from labelweave.estimators.parameters import (
+    COVARIANCE,
     POSITIVE,
     SHARED,
     Costs,
@@ -52,6 +53,7 @@ from labelweave.features.gram.sources import KernelSource
 from labelweave.interrupts import was_interrupted
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.model_files import storable
+from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Optional
 from labelweave.problems import MarginData
 from labelweave.sklearn_compat import (
     StrOptions,
@@ -216,6 +218,10 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     _end: DualVariables | None = None
     _is_part = False
 
+    _stored: ClassVar[dict[str, Field]] = {
+        "label_covariance_": Maybe(COVARIANCE, Items(COVARIANCE), none=False),
+        "C_": Optional(MEASURED),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "C": [POSITIVE],

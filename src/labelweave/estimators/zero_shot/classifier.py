@@ -28,10 +28,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, check_sparse
+from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
-from labelweave.estimators.parameters import keep_parameters
+from labelweave.estimators.parameters import Parameters, keep_parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
-from labelweave.estimators.targets import TargetForm, has_many_labels, read_targets
+from labelweave.estimators.targets import FORM, TargetForm, has_many_labels, read_targets
 from labelweave.estimators.zero_shot.held_out_classes import (
     ClassFold,
     best_penalty,
@@ -47,7 +48,21 @@ from labelweave.estimators.zero_shot.signature_table import (
     read_signatures,
 )
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.model_files import storable
+from labelweave.model_files import ModelFileError, storable
+from labelweave.model_files.schema import (
+    FLAG,
+    MEASURED,
+    Field,
+    Made,
+    Maybe,
+    Number,
+    Numbers,
+    Record,
+    Sizes,
+    Texts,
+    refuse,
+)
+from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
     HasMethods,
     Interval,
@@ -58,7 +73,17 @@ from labelweave.sklearn_compat import (
 )
 
 
-@storable("SignatureScorer")
+@storable(
+    "SignatureScorer",
+    {
+        "intercept_": Numbers("c", infinite=True),
+        "estimator_": Made(LabelPredictions),
+        "mean_scores_": Numbers("a"),
+        "signs": Numbers("c a", "fi", -1, 1),
+        "temperature_": Number(),
+    },
+    {"some class is possible": lambda state: np.isfinite(state["intercept_"].max())},
+)
 @dataclass(frozen=True)
 class SignatureScorer(Scorer):
     """Scores of classes, up to what all of them share: log prior plus evidence of attributes.
@@ -73,6 +98,11 @@ class SignatureScorer(Scorer):
     mean_scores_: Array
     signs: Array
     temperature_: float
+
+    def takes(self, n_features: int) -> bool:
+        form = self.estimator_._form
+        columns = 1 if form.kind == "binary" else len(form.classes)
+        return bool(self.estimator_.n_features_in_ == n_features and columns == len(self.mean_scores_))
 
     def scores(self, features: Any) -> Array:
         """Score every class of every row.
@@ -362,13 +392,40 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         }
 
     @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        """Refuse a state that this class cannot have."""
+        sizes: Sizes = {}
+        fields: dict[str, Field] = {
+            "settings": Parameters(cls),
+            "fitted": Record(
+                {
+                    "held_out_log_loss_": MEASURED,
+                    "scorer_": Made(SignatureScorer),
+                    "seen_": Numbers("c", "b"),
+                    "seen_penalty_": Number(),
+                }
+            ),
+            "form": FORM["form"],
+            "names": Record({"classes": _Stored("c"), "attributes": _Stored("a")}),
+        }
+        Record(fields).check(state, cls.__name__, sizes)
+        scorer = state["fitted"]["scorer_"]
+        if scorer.signs.shape != (sizes["c"], sizes["a"]) or not scorer.takes(
+            scorer.estimator_.n_features_in_
+        ):
+            raise ModelFileError("its ZeroShotClassifier has signatures of other classes or attributes.")
+
+    @classmethod
     def from_state(cls, state: dict[str, Any]) -> ZeroShotClassifier:
         """Make the fitted model again; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
         fitted = state["fitted"]
-        parts = ("_log_prior", "estimator_", "mean_scores_", "_signs", "temperature_")  # of earlier files
-        scorer = fitted["scorer_"] if "scorer_" in fitted else SignatureScorer(*(fitted[n] for n in parts))
-        seen = fitted.get("seen_", np.zeros(len(scorer.intercept_), bool))
-        penalty = fitted.get("seen_penalty_", 0.0)
+        if "scorer_" not in fitted:  # files of earlier versions
+            parts = ("_log_prior", "estimator_", "mean_scores_", "_signs", "temperature_")
+            fitted["scorer_"] = made_again(SignatureScorer(*(fitted.pop(name) for name in parts)))
+        if "seen_" not in fitted:
+            fitted |= {"seen_": np.zeros(len(fitted["scorer_"].intercept_), bool), "seen_penalty_": 0.0}
+        cls._check_state(state)
+        scorer, seen, penalty = fitted["scorer_"], fitted["seen_"], fitted["seen_penalty_"]
         prior = np.exp(scorer.intercept_ + penalty * seen)
         model = cls(clone(scorer.estimator_), scorer.signs, class_prior=prior, **state["settings"])
         model.scorer_, model.held_out_log_loss_ = scorer, fitted["held_out_log_loss_"]
@@ -397,6 +454,19 @@ def _covariance_parameter(estimator: Any) -> str:
             "label_covariance; one is needed."
         )
     return names[0]
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The field of names: an array, and whether they were objects."""
+
+    letter: str
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if type(value) is not tuple or len(value) != 2:
+            refuse(where, "names")
+        Maybe(Texts(self.letter), Numbers(self.letter, "iufb"), none=False).check(value[0], where, sizes)
+        FLAG.check(value[1], where, sizes)
 
 
 def _storable_names(names: Array) -> tuple[Array, bool]:

@@ -14,9 +14,10 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.distances import RBFKernel, are_same
 from labelweave.features.kernels.kernel import Kernel
 from labelweave.model_files import storable
+from labelweave.model_files.schema import LEAST_WIDTH, WIDTH, Maybe, Numbers
 
 
-@storable("ARDKernel")
+@storable("ARDKernel", {"gamma": WIDTH, "weights": Maybe(Numbers("d", least=LEAST_WIDTH))})
 class ARDKernel(Kernel):
     """``exp(-gamma sum_f weights_f (x_f - x'_f)^2)``: features of little weight matter little.
 

@@ -17,6 +17,7 @@ from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, is_number, number_of, value_type
 from labelweave.model_files import storable
+from labelweave.model_files.schema import WIDTH
 
 _CACHE_ENTRIES = 2**15  # with one array of the same size beside them, within a core's cache
 _MEMORY_ENTRIES = 2**20  # 8 MiB in float64, small enough to be allocated again without page faults
@@ -180,7 +181,7 @@ def _derivative(exponents: Array) -> None:
     exponents *= np.exp(exponents)
 
 
-@storable("RBFKernel")
+@storable("RBFKernel", {"gamma": WIDTH})
 class RBFKernel(_ExponentialKernel):
     """``exp(-gamma |x - x'|^2)``, with the Euclidean distance.
 
@@ -275,7 +276,7 @@ class _Pair:
             function(part)
 
 
-@storable("LaplacianKernel")
+@storable("LaplacianKernel", {"gamma": WIDTH})
 class LaplacianKernel(_ExponentialKernel):
     """``exp(-gamma |x - x'|_1)``, with the sum of absolute differences.
 

@@ -13,9 +13,10 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.distances import GammaKernel, are_same, cache_slices, dot_products
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
 from labelweave.model_files import storable
+from labelweave.model_files.schema import WIDTH, Number, count
 
 
-@storable("LinearKernel")
+@storable("LinearKernel", {})
 class LinearKernel(Kernel):
     """The dot product ``<x, x'>``."""
 
@@ -29,7 +30,7 @@ class LinearKernel(Kernel):
         return features
 
 
-@storable("CosineKernel")
+@storable("CosineKernel", {})
 class CosineKernel(Kernel):
     """The cosine of the angle between two rows; 0 where one of them is zero.
 
@@ -75,7 +76,7 @@ def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
     return FeatureMatrix(sp.csr_array(parts, shape=csr.shape), names)
 
 
-@storable("PolynomialKernel")
+@storable("PolynomialKernel", {"degree": count(least=1, most=100), "gamma": WIDTH, "coef0": Number(0)})
 class PolynomialKernel(GammaKernel):
     """``(gamma <x, x'> + coef0)^degree``.
 

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Made, Number
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
@@ -360,7 +361,7 @@ class _TwoKernels(_Composed):
         return np.asarray(self._join(self.left._diagonal(rows), self.right._diagonal(rows)))
 
 
-@storable("SumKernel")
+@storable("SumKernel", {"left": Made(Kernel), "right": Made(Kernel)})
 class SumKernel(_TwoKernels):
     """``k1(x, x') + k2(x, x')``.
 
@@ -373,7 +374,7 @@ class SumKernel(_TwoKernels):
     _join = np.add
 
 
-@storable("ProductKernel")
+@storable("ProductKernel", {"left": Made(Kernel), "right": Made(Kernel)})
 class ProductKernel(_TwoKernels):
     """``k1(x, x') k2(x, x')``.
 
@@ -395,7 +396,7 @@ class ProductKernel(_TwoKernels):
         return found
 
 
-@storable("ScaledKernel")
+@storable("ScaledKernel", {"kernel": Made(Kernel), "scale": Number(0)})
 class ScaledKernel(_Composed):
     """``scale k(x, x')``.
 
@@ -442,7 +443,7 @@ class ScaledKernel(_Composed):
         return FeatureMatrix(found.data * float(np.sqrt(self.scale)), names)
 
 
-@storable("ConstantKernel")
+@storable("ConstantKernel", {"value": Number(0)})
 class ConstantKernel(Kernel):
     """The same value for all rows, as a constant feature ``sqrt(value)`` has.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from labelweave.array_types import Array
@@ -9,11 +11,34 @@ from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import SigmoidCalibration, fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Made, Numbers, places
 
 _LOG_ODDS_BINS = np.linspace(-20.0, 20.0, 4001)
 
 
-@storable("IsotonicCalibration")
+def _is_divided(state: dict[str, Any]) -> bool:
+    """Say whether every label has knots, of its own or shared ones, in the order of scores."""
+    starts, scores = state["starts"], state["scores"]
+    if len(starts) != state["curves"].n_labels + 2 or starts[0] != 0 or starts[-1] != len(scores):
+        return False
+    counts = np.diff(starts.astype(np.int64))
+    within = np.ones(max(0, len(scores) - 1), bool)
+    within[starts[(starts > 0) & (starts < len(scores))].astype(np.int64) - 1] = False
+    return bool(
+        (counts >= 0).all() and (counts[:-1].all() or counts[-1]) and (np.diff(scores)[within] >= 0).all()
+    )
+
+
+@storable(
+    "IsotonicCalibration",
+    {
+        "starts": places("s"),
+        "scores": Numbers("k"),
+        "values": Numbers("k", least=0, most=1),
+        "curves": Made(SigmoidCalibration),
+    },
+    {"every label has knots with rising scores": _is_divided},
+)
 class IsotonicCalibration(LabelCalibration):
     """Rising maps from scores to probabilities, linear between knots and constant outside them.
 
@@ -31,6 +56,11 @@ class IsotonicCalibration(LabelCalibration):
 
     def __init__(self, starts: Array, scores: Array, values: Array, curves: SigmoidCalibration) -> None:
         self.starts, self.scores, self.values, self.curves = starts, scores, values, curves
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+        return self.curves.n_labels
 
     @property
     def is_shared(self) -> Array:

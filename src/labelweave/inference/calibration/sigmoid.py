@@ -19,6 +19,7 @@ from labelweave.array_types import Array, PerRow
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Numbers
 
 _MOST_STEPS = 60
 _MOST_HALVINGS = 25
@@ -31,7 +32,7 @@ _CONVERGED = 1e-2
 _LEAST_VARIANCE = 1e-4
 
 
-@storable("SigmoidCalibration")
+@storable("SigmoidCalibration", {"slopes": Numbers("L"), "intercepts": Numbers("L")})
 class SigmoidCalibration(LabelCalibration):
     """A curve ``p = 1 / (1 + exp(-(slope s + intercept)))`` for the scores s of every label.
 
@@ -45,6 +46,11 @@ class SigmoidCalibration(LabelCalibration):
 
     def __init__(self, slopes: Array, intercepts: Array) -> None:
         self.slopes, self.intercepts = slopes, intercepts
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+        return len(self.slopes)
 
     def probabilities(self, scores: Array) -> Array:
         """Compute the probability of every label; see :meth:`LabelCalibration.probabilities`."""

@@ -23,9 +23,21 @@ from labelweave.labels.clique_graph.checks import (
 )
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
+from labelweave.model_files.schema import MOST_LABELS, Maybe, Names, Numbers, count, places
 
 
-@storable("CliqueGraph")
+@storable(
+    "CliqueGraph",
+    {
+        "n_labels": count("L", 1, MOST_LABELS),
+        "sizes": Numbers("c", "iu", 2, 30),
+        "members": places("m"),
+        "label_names": Maybe(Names("L")),
+        "weights": Maybe(Numbers("c")),
+        "signs": Maybe(Numbers("c", "i", -1, 1)),
+    },
+    {"the cliques have as many members as their sizes say": lambda s: s["sizes"].sum() == len(s["members"])},
+)
 class CliqueGraph:
     """Labels and the cliques of them that a structured model scores together.
 

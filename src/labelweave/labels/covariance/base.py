@@ -15,6 +15,7 @@ from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.covariance.spectra import check_amount, check_writable
 from labelweave.labels.label_matrix import checked_names, shown_name
 from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import MOST_LABELS, Names, Optional, count
 from labelweave.views import view
 
 
@@ -275,7 +276,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return {} if self.label_names is None else {"label_names": self.label_names.tolist()}
 
 
-@storable("IdentityCovariance")
+@storable("IdentityCovariance", {"n_labels": count("L", 1, MOST_LABELS), "label_names": Optional(Names("L"))})
 class IdentityCovariance(LabelCovariance):
     """Independent labels, one-versus-all."""
 

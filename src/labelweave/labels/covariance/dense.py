@@ -14,9 +14,10 @@ from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import check_amount, dense_spectrum
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Names, Numbers, Optional
 
 
-@storable("DenseCovariance")
+@storable("DenseCovariance", {"matrix": Numbers("L L"), "label_names": Optional(Names("L"))})
 class DenseCovariance(LabelCovariance):
     """Any positive semi-definite matrix.
 

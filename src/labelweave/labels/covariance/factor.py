@@ -16,11 +16,19 @@ from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import check_amount, check_writable, dense_spectrum, factor_spectrum
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
+from labelweave.model_files.schema import Names, Numbers, Optional
 
 _SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matrix
 
 
-@storable("FactorCovariance")
+@storable(
+    "FactorCovariance",
+    {
+        "factor": Numbers("L r", sparse=True),
+        "diagonal": Numbers("L", least=0),
+        "label_names": Optional(Names("L")),
+    },
+)
 class FactorCovariance(LabelCovariance):
     """A diagonal plus a factor times its transpose; the factor may be sparse.
 

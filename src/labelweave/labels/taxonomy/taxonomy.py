@@ -17,11 +17,12 @@ from labelweave.labels.taxonomy.constructors import TaxonomyConstructors
 from labelweave.labels.taxonomy.forest import Forest, Names
 from labelweave.labels.taxonomy.node_matrices import NodeMatrices
 from labelweave.model_files import storable
+from labelweave.model_files.schema import TEXT, Items, Optional
 
 _LINES = 30
 
 
-@storable("Taxonomy")
+@storable("Taxonomy", {"pairs": Items(Items(TEXT, "2")), "roots": Optional(Items(TEXT, kind=(list, tuple)))})
 class Taxonomy(TaxonomyConstructors, NodeMatrices):
     """A tree over label names, or several trees.
 

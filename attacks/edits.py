@@ -1,0 +1,391 @@
+"""Model files taken apart, edited at random and put together again with a checksum that fits."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labelweave.model_files.container import CHECKSUM_PLACE, Header, Seals, TensorShape, parse_header
+from labelweave.model_files.storable import _CLASSES
+
+_TYPES = {
+    np.dtype(text).str: name
+    for name, text in {
+        "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4",
+        "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
+    }.items()
+}  # fmt: skip
+_NUMBERS = [
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    2**31,
+    -(2**31),
+    2**63,
+    10**30,
+    10**1000,
+    0.0,
+    -0.0,
+    0.5,
+    -0.5,
+    1e-300,
+    1e300,
+    -1e300,
+]
+_FLOATS = [{"__float__": text} for text in ("nan", "inf", "-inf")]
+_TEXTS = [
+    "",
+    "x",
+    "é",
+    "a" * 1000,
+    "nan",
+    "linear",
+    "rbf",
+    "precomputed",
+    "labels",
+    "multiclass",
+    "auto",
+    "\ud800",
+]
+_NAMES = [
+    "predict",
+    "__class__",
+    "__dict__",
+    "_form",
+    "coef_",
+    "scorer_",
+    "classes_",
+    "fit",
+    "x",
+    "",
+    "_states",
+]
+_OTHERS = [
+    None,
+    True,
+    False,
+    [],
+    [0],
+    [[]],
+    {},
+    {"x": 1},
+    {"__tuple__": []},
+    {"__scalar__": "<f8", "value": 1e300},
+]
+_EXTREMES = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    1e300,
+    -1e300,
+    1e38,
+    -1e38,
+    1e18,
+    -1.0,
+    0.0,
+    0.5,
+    2.0,
+    255.0,
+    2.0**31,
+    2.0**62,
+]
+
+Random = np.random.Generator
+Place = tuple[Any, Any]  # a list or dict of the state, and an index or key
+
+
+@dataclass
+class Parts:
+    """A model file taken apart."""
+
+    fields: dict[str, Any]  # kind as text, the others as JSON
+    tensors: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, data: bytes) -> Parts:
+        """Take the bytes of a file apart."""
+        start = 8 + int.from_bytes(data[:8], "little")
+        header, _ = parse_header(data[:start])
+        tensors = {
+            name: np.frombuffer(data, np.uint8, end - begin, start + begin)
+            .view(header.tensors[name].dtype)
+            .reshape(header.tensors[name].shape)
+            for name, (begin, end) in header.places().items()
+        }
+        fields = {name: text if name == "kind" else json.loads(text) for name, text in header.fields.items()}
+        return cls(fields, tensors)
+
+    def to_bytes(self) -> bytes:
+        """Put the parts together, with a checksum that fits."""
+        fields = {
+            name: value if name == "kind" else json.dumps(value, separators=(",", ":"))
+            for name, value in self.fields.items()
+        }
+        header = Header(
+            fields,
+            {
+                name: TensorShape(_TYPES[tensor.dtype.str], tensor.shape)
+                for name, tensor in self.tensors.items()
+            },
+        )
+        rest = b"".join(self.tensors[name].tobytes() for name in header.places())
+        digest = hashlib.sha256(header.to_bytes() + rest).hexdigest()
+        return header.to_bytes(Seals(digest)) + rest
+
+    @property
+    def state(self) -> Any:
+        """The state, as JSON."""
+        return self.fields["state"]
+
+    def places(self) -> list[Place]:
+        """List all places of the state."""
+        return list(_places(self.state))
+
+
+def _places(value: Any) -> Iterator[Place]:
+    keys: Any = value.keys() if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from _places(value[key])
+
+
+def one_of(random: Random, values: Any) -> Any:
+    """Choose one at random."""
+    return values[int(random.integers(len(values)))]
+
+
+def _hostile(random: Random, parts: Parts, old: Any) -> Any:
+    """Make a value to stand in the place of another one."""
+    if type(old) in (int, float) and random.random() < 0.4:
+        factor = one_of(random, [2, -1, 1000, 10**9, 0.001])
+        return one_of(random, [old + 1, old - 1, old * factor, float(old), int(old)])
+    choices: list[Callable[[], Any]] = [
+        lambda: one_of(random, _NUMBERS),
+        lambda: one_of(random, _FLOATS),
+        lambda: one_of(random, _TEXTS),
+        lambda: copy.deepcopy(one_of(random, _OTHERS)),
+        lambda: {"__array__": one_of(random, list(parts.fields["arrays"]) or ["x"])},
+        lambda: {"__object__": one_of(random, list(_CLASSES)), "state": {}},
+        lambda: copy.deepcopy(_value(one_of(random, parts.places()))),
+    ]
+    return one_of(random, choices)()
+
+
+def _value(place: Place) -> Any:
+    return place[0][place[1]]
+
+
+def _set_value(random: Random, parts: Parts, other: Parts) -> None:
+    holder, key = one_of(random, parts.places())
+    holder[key] = _hostile(random, parts, holder[key])
+
+
+def _drop(random: Random, parts: Parts, other: Parts) -> None:
+    holder, key = one_of(random, parts.places())
+    del holder[key]
+
+
+def _rename(random: Random, parts: Parts, other: Parts) -> None:
+    holder, key = one_of(random, parts.places())
+    if isinstance(holder, dict):
+        holder[one_of(random, _NAMES)] = holder.pop(key)
+    else:
+        holder.reverse()
+
+
+def _add(random: Random, parts: Parts, other: Parts) -> None:
+    holder, key = one_of(random, parts.places())
+    value = copy.deepcopy(_hostile(random, parts, holder[key]))
+    if isinstance(holder, dict):
+        keys = [key for place, key in other.places() if isinstance(place, dict)]
+        holder[one_of(random, _NAMES + keys)] = value
+    else:
+        holder.insert(key, value)
+
+
+def _swap(random: Random, parts: Parts, other: Parts) -> None:
+    (a, i), (b, j) = one_of(random, parts.places()), one_of(random, parts.places())
+    a[i], b[j] = copy.deepcopy(b[j]), copy.deepcopy(a[i])
+
+
+def _transplant(random: Random, parts: Parts, other: Parts) -> None:
+    """Put a part of another file in, under the same key where there is one."""
+    holder, key = one_of(random, parts.places())
+    same = [place for place in other.places() if place[1] == key]
+    holder[key] = copy.deepcopy(_value(one_of(random, same or other.places())))
+    for name in other.tensors.keys() - parts.tensors.keys():
+        parts.tensors[name] = other.tensors[name]
+    parts.fields["arrays"] = other.fields["arrays"] | parts.fields["arrays"]
+
+
+def _nest(random: Random, parts: Parts, other: Parts) -> None:
+    holder, key = one_of(random, parts.places())
+    for _ in range(int(one_of(random, [1, 2, 5, 28, 40, 99]))):
+        inner = holder[key]
+        holder[key] = one_of(
+            random, [[inner], {"x": inner}, {"__tuple__": [inner]}, {"__dict__": {"x": inner}}]
+        )
+
+
+def _change_kind(random: Random, parts: Parts, other: Parts) -> None:
+    objects = [place[0] for place in parts.places() if place[1] == "__object__"]
+    name = one_of(random, [*list(_CLASSES), "", "object", "os.system"])
+    if objects and random.random() < 0.5:
+        one_of(random, objects)["__object__"] = name
+    else:
+        parts.fields["kind"] = name
+
+
+def _change_layout(random: Random, parts: Parts, other: Parts) -> None:
+    layout = parts.fields["arrays"]
+    if not layout:
+        return
+    entry = layout[one_of(random, list(layout))]
+    if random.random() < 0.3:
+        entry["type"] = one_of(
+            random, ["dense", "text", "csr_array", "csc_array", "csr_matrix", "csc_matrix"]
+        )
+        entry.setdefault("shape", [2, 2])
+    elif "width" in entry and random.random() < 0.4:
+        entry["width"] = one_of(random, [0, 1, 10**6, 2**27, 2**40, entry["width"] + 1])
+    elif entry.get("shape"):
+        shape = entry["shape"]
+        shape[int(random.integers(len(shape)))] = one_of(random, [0, 1, 10**5, 10**9, 2**31, 2**40, 2**59])
+
+
+def _change_numbers(random: Random, parts: Parts, other: Parts) -> None:
+    name, tensor = _some_tensor(random, parts)
+    if not tensor.size:
+        return
+    changed = tensor.copy()
+    flat = changed.reshape(-1)
+    with np.errstate(all="ignore"):
+        kind = random.integers(6)
+        if kind == 0:
+            flat[:] = _as_type(one_of(random, _EXTREMES), flat.dtype)
+        elif kind == 1:
+            flat[:] = random.permutation(flat)
+        elif kind == 2 and flat.dtype.kind == "f":
+            flat *= flat.dtype.type(10.0 ** random.integers(-5, 5) * one_of(random, [-1.0, 1.0]))
+        elif kind == 3:
+            bytes_ = flat.view(np.uint8)
+            bytes_[int(random.integers(bytes_.size))] = int(random.integers(256))
+        else:
+            value = _as_type(one_of(random, [*_EXTREMES, float(flat.size), float(flat.size - 1)]), flat.dtype)
+            flat[int(random.integers(flat.size))] = value
+    if changed.dtype.kind != "b" or changed.view(np.uint8).max() <= 1:
+        parts.tensors[name] = changed
+
+
+def _as_type(value: float, dtype: np.dtype) -> Any:
+    if dtype.kind == "f":
+        return dtype.type(value)
+    if dtype.kind == "b":
+        return value > 0
+    limits = np.iinfo(dtype)
+    return dtype.type(min(max(int(value) if math.isfinite(value) else limits.max, limits.min), limits.max))
+
+
+def _change_type(random: Random, parts: Parts, other: Parts) -> None:
+    name, tensor = _some_tensor(random, parts)
+    with np.errstate(all="ignore"):
+        parts.tensors[name] = tensor.astype(one_of(random, list(_TYPES)))
+
+
+def _change_shape(random: Random, parts: Parts, other: Parts) -> None:
+    name, tensor = _some_tensor(random, parts)
+    shapes: list[Callable[[], np.ndarray]] = [
+        lambda: tensor.T,
+        lambda: tensor.reshape(-1),
+        lambda: tensor[None],
+        lambda: tensor[..., None],
+        lambda: np.empty((0, *tensor.shape[1:]), tensor.dtype),
+        lambda: np.empty((*tensor.shape[:-1], 0), tensor.dtype),
+        lambda: tensor[:-1] if tensor.ndim else tensor,
+        lambda: tensor[1:] if tensor.ndim else tensor,
+        lambda: tensor[..., 1:] if tensor.ndim else tensor,
+        lambda: np.concatenate([tensor, tensor[-1:]]) if tensor.ndim else tensor,
+        lambda: np.concatenate([tensor, tensor[..., -1:]], axis=-1) if tensor.ndim else tensor,
+        lambda: tensor.reshape(-1)[0] if tensor.size else tensor,
+        lambda: np.broadcast_to(tensor.reshape(-1)[:1], (3, 3)) if tensor.size else tensor,
+        lambda: np.empty((0, 2**40), tensor.dtype),
+    ]
+    parts.tensors[name] = np.ascontiguousarray(one_of(random, shapes)())
+
+
+def _swap_tensors(random: Random, parts: Parts, other: Parts) -> None:
+    (a, first), (b, second) = _some_tensor(random, parts), _some_tensor(random, parts)
+    parts.tensors[a], parts.tensors[b] = second, first
+
+
+def _drop_tensor(random: Random, parts: Parts, other: Parts) -> None:
+    name, tensor = _some_tensor(random, parts)
+    if random.random() < 0.5:
+        del parts.tensors[name]
+    else:
+        parts.tensors[one_of(random, ["x", "x:data", name + "2"])] = tensor
+
+
+def _some_tensor(random: Random, parts: Parts) -> tuple[str, np.ndarray]:
+    if not parts.tensors:
+        parts.tensors["x"] = np.zeros(3)
+    name = one_of(random, list(parts.tensors))
+    return name, parts.tensors[name]
+
+
+_EDITS = [
+    *(
+        _set_value,
+        _set_value,
+        _set_value,
+        _drop,
+        _rename,
+        _add,
+        _add,
+        _swap,
+        _transplant,
+        _nest,
+        _change_kind,
+    ),
+    *(
+        _change_layout,
+        _change_numbers,
+        _change_numbers,
+        _change_type,
+        _change_shape,
+        _swap_tensors,
+        _drop_tensor,
+    ),
+]
+
+
+def edited(random: Random, data: bytes, other: bytes) -> bytes:
+    """Edit a file in one to three places; take parts from another one."""
+    parts, source = Parts.of(data), Parts.of(other)
+    for _ in range(int(random.choice([1, 1, 1, 2, 3]))):
+        if parts.state:
+            one_of(random, _EDITS)(random, parts, source)
+    whole = parts.to_bytes()
+    if random.random() < 0.02:  # anything else, mostly in the header
+        place = int(random.integers(200, len(whole)))
+        whole = whole[:place] + bytes([int(random.integers(32, 127))]) + whole[place + 1 :]
+        whole = _sealed(whole)
+    return whole
+
+
+def _sealed(data: bytes) -> bytes:
+    """Put in the checksum that fits."""
+    before, after = data[: CHECKSUM_PLACE.start], data[CHECKSUM_PLACE.stop :]
+    digits = hashlib.sha256(before + b"0" * 64 + after).hexdigest()
+    return before + digits.encode() + after

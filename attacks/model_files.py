@@ -1,0 +1,297 @@
+"""Edited model files: each is refused in one sentence, or predicts finite scores of the right shape.
+
+The model files of every class, as this version and earlier ones write them, are edited in their structure:
+values, types, shapes, names, keys added and dropped, parts of other files, classes, nesting.  The checksum is
+made right again.  Each file is loaded and predicts a few rows in a process that is watched: a violation is
+
+crash   the process died;
+hang    it took more than 10 seconds;
+memory  it grew by more than MULTIPLE times the file's size beyond FREE;
+bare    loading raised something else than ModelFileError;
+late    a file was accepted, and predicting raised an error;
+nan     scores are not finite;
+shape   scores or predictions have another shape than rows and labels say.
+
+    python -m attacks.model_files --files 1000000
+    python -m attacks.model_files --seed 4711 --files 1 --keep file.lw      # one of them again
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import multiprocessing
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+import labelweave
+from attacks.edits import edited, one_of
+from labelweave.estimators import TableModel
+from labelweave.model_files import ModelFileError
+from labelweave.model_files.schema import MULTIPLE
+
+FREE = 64 * 2**20  # of Python and the libraries, in turn
+_SECONDS = 10.0
+_ROOM = 2**31  # address space that a worker may still ask for, bytes
+_N_ROWS = 3
+_WIDEST = 10_000
+_FILES = Path(__file__).parents[1] / "tests" / "model_files"
+_METHODS = (
+    *("decision_function", "predict", "predict_proba", "predict_log_proba", "predict_top", "predict_map"),
+    "expected_attributes",
+)
+
+
+@cache
+def base_files() -> dict[str, bytes]:
+    """Give the files that are edited: those of earlier versions, and the same models saved by this one."""
+    found = {path.stem: path.read_bytes() for path in sorted(_FILES.glob("written_by_*/*.lw"))}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in list(found):
+            path = Path(folder) / "again.lw"
+            path.write_bytes(found[name])
+            labelweave.load(path).save(path)
+            found[f"{name}, again"] = path.read_bytes()
+    return found
+
+
+def rows_for(model: Any) -> Any:
+    """Make rows that a model says it takes."""
+    if isinstance(model, TableModel):
+        vectorizer = model.vectorizer_
+        columns = {name: ["red rose", "blue sea", ""] for name in (*vectorizer.text, *vectorizer.categorical)}
+        return pd.DataFrame(columns | {name: [0.0, 1.0, 3.0] for name in vectorizer.numeric})
+    inner = model if hasattr(model, "n_features_in_") else model.scorer_.estimator_
+    width = inner.n_features_in_
+    if width > _WIDEST:
+        return sp.csr_array((_N_ROWS, width))
+    rows = (np.arange(_N_ROWS * width).reshape(_N_ROWS, width) * 7 % 5 - 2).astype(float)
+    names = getattr(inner, "feature_names_in_", None)
+    return rows if names is None else pd.DataFrame(rows, columns=names)
+
+
+def violations(model: Any) -> Iterator[str]:
+    """Predict with a model that was accepted, and say what is wrong."""
+    if not hasattr(model, "predict"):
+        return
+    rows = rows_for(model)
+    n_labels = len(model.classes_)
+    for method in (name for name in _METHODS if hasattr(model, name)):
+        found = getattr(model, method)(rows, *([1] if method == "predict_top" else []))
+        if method in ("predict", "predict_map"):
+            found = found if method == "predict" else found.labels
+            if found.shape[0] != _N_ROWS:
+                yield f"shape: {method} gives {found.shape}"
+            continue
+        scores = np.asarray(found[1] if method == "predict_top" else found)
+        width = 1 if method == "predict_top" else n_labels
+        allowed = [(_N_ROWS, width), *([(_N_ROWS,)] if n_labels == 2 else [])]
+        if scores.shape not in allowed and method != "expected_attributes":
+            yield f"shape: {method} gives {scores.shape} for {n_labels} labels"
+        is_log = method == "predict_log_proba"
+        if not (np.isfinite(scores) | (is_log & np.isneginf(scores))).all():
+            yield f"nan: {method} gives {scores.ravel()[~np.isfinite(scores).ravel()][0]}"
+
+
+@dataclass
+class Outcome:
+    """What came of some files."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    found: list[tuple[int, str]] = field(default_factory=list)  # seeds and violations
+    refusals: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Outcome) -> None:
+        """Put the outcome of other files to this one."""
+        self.counts += other.counts
+        self.found += other.found
+        self.refusals += other.refusals
+
+
+def make_file(seed: int) -> tuple[str, bytes]:
+    """Make the edited file of a seed; give the name of what was edited too."""
+    random, files = np.random.default_rng(seed), base_files()
+    name = one_of(random, list(files))
+    return name, edited(random, files[name], files[one_of(random, list(files))])
+
+
+def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
+    """Load and use the file of a seed."""
+    name, data = make_file(seed)
+    path.write_bytes(data)
+    before = _reset_peak()
+    outcome.counts["files"] += 1
+    stage = "bare"
+    try:
+        model = labelweave.load(path)
+        stage = "late"
+        problems = list(violations(model))
+        outcome.counts["accepted"] += 1
+    except ModelFileError as error:
+        problems = [f"memory: {error}"] if "MemoryError" in str(error) else []
+        if stage == "late":
+            problems = [f"late: {error}"]
+        outcome.counts["refused"] += 1
+        outcome.refusals[re.sub(r"[\d'\"].*", "", str(error).partition(": ")[2])[:60]] += 1
+    except Exception as error:
+        where = _where(error)
+        problems = [f"{stage}: {type(error).__name__} in {where}: {' '.join(str(error).split())[:100]}"]
+    grown = _peak() - before
+    if grown > MULTIPLE * len(data) + FREE:
+        problems.append(f"memory: {grown:,} bytes for a file of {len(data):,}")
+    outcome.found += [(seed, f"{name}: {problem}") for problem in problems]
+    for kind in {problem.partition(":")[0] for problem in problems}:
+        outcome.counts[kind] += 1
+
+
+def _where(error: BaseException) -> str:
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if "labelweave" in code.co_filename:
+            place = f"{Path(code.co_filename).name}:{code.co_name}"
+        trace = trace.tb_next
+    return place
+
+
+def _reset_peak() -> int:
+    Path("/proc/self/clear_refs").write_text("5")
+    return _peak()
+
+
+def _peak() -> int:
+    with open("/proc/self/status") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
+def _work(seeds: range, progress: Any, results: Any, path: Path) -> None:
+    """Attack with some seeds; say in shared memory which one it is and since when."""
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM, used + _ROOM))
+    faulthandler.register(signal.SIGUSR1)
+    threadpool_limits(1)  # OpenMP's threads do not live through a fork
+    outcome = Outcome()
+    for seed in seeds:
+        progress[0], progress[1] = seed, time.monotonic()
+        attack_one(seed, path, outcome)
+        if seed % 500 == 499:
+            results.send(outcome)
+            outcome = Outcome()
+    results.send(outcome)
+    results.close()
+
+
+def attack(seeds: range, tell: Callable[[int, Outcome], None] = lambda done, outcome: None) -> Outcome:
+    """Attack with the seeds in a worker process; start another one after a crash or a hang."""
+    _warm()
+    total, first = Outcome(), seeds.start
+    context = multiprocessing.get_context("fork")
+    folder = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        while first < seeds.stop:
+            progress = context.Array("d", [float(first), time.monotonic()], lock=False)
+            results, sender = context.Pipe(duplex=False)
+            arguments = (range(first, seeds.stop), progress, sender, Path(place) / "edited.lw")
+            worker = context.Process(target=_work, args=arguments)
+            worker.start()
+            sender.close()
+            first = _watch(worker, progress, results, total, tell)
+    return total
+
+
+def _watch(worker: Any, progress: Any, results: Any, total: Outcome, tell: Any) -> int:
+    """Wait for a worker; give the first seed that is left for the next one."""
+    verdict, last_sent = "crash", int(progress[0])
+    while True:
+        try:
+            if results.poll(0.5):
+                outcome = results.recv()
+                total.add(outcome)
+                last_sent += outcome.counts["files"]
+                tell(last_sent, total)
+                continue
+        except EOFError:
+            break
+        if time.monotonic() - progress[1] > _SECONDS:
+            verdict = "hang"
+            os.kill(worker.pid, signal.SIGUSR1)  # says where on stderr
+            time.sleep(0.5)
+            worker.kill()
+            break
+    worker.join()
+    if verdict == "crash" and worker.exitcode == 0:
+        return sys.maxsize
+    seed = int(progress[0])
+    total.counts["files"] += seed + 1 - last_sent  # those before it since the last message left no record
+    total.counts["without record"] += seed - last_sent
+    total.counts[verdict] += 1
+    total.found.append((seed, f"{make_file(seed)[0]}: {verdict}: exit code {worker.exitcode}"))
+    return seed + 1
+
+
+@cache
+def _warm() -> None:
+    """Compile all loops before workers are made."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, data in base_files().items():
+            path = Path(folder) / "base.lw"
+            path.write_bytes(data)
+            wrong = list(violations(labelweave.load(path)))
+            if wrong:
+                raise AssertionError(f"{name} as it is: {wrong}")
+
+
+def main() -> None:
+    """Attack, and count."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first file")
+    parser.add_argument("--keep", metavar="PATH", help="write the first file here")
+    parser.add_argument("--refusals", action="store_true", help="count the reasons of refusals")
+    chosen = parser.parse_args()
+    if chosen.keep:
+        Path(chosen.keep).write_bytes(make_file(chosen.seed)[1])
+    started = time.monotonic()
+
+    told = 0
+
+    def tell(done: int, outcome: Outcome) -> None:
+        nonlocal told
+        for seed, what in outcome.found[told:]:
+            print(f"seed {seed}: {what}", flush=True)
+        told = len(outcome.found)
+        if outcome.counts["files"] % 20_000 == 0:
+            print(f"{time.monotonic() - started:.0f} s: {dict(outcome.counts)}", flush=True)
+
+    outcome = attack(range(chosen.seed, chosen.seed + chosen.files), tell)
+    tell(chosen.files, outcome)
+    if chosen.refusals:
+        for reason, count in outcome.refusals.most_common(60):
+            print(f"{count:7} {reason}")
+    print(f"{time.monotonic() - started:.0f} s: {dict(outcome.counts)}, {len(outcome.found)} violations")
+    raise SystemExit(bool(outcome.found))
+
+
+if __name__ == "__main__":
+    main()

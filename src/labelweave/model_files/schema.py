@@ -1,0 +1,335 @@
+"""What a model file may hold of a class: a table of names and fields, checked before an object is made of it.
+
+A class is registered with the fields of its state::
+
+    @storable("LinearScorer", {"intercept_": Numbers("L"), "coef_": Numbers("L d"), "kernel": KERNEL})
+
+A letter in a shape is a length that must be the same wherever it stands in the table, ``_`` any length.
+Names that the table does not have are refused, and numbers that are not finite or too large for products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.model_files.safe_file import ModelFileError
+
+MULTIPLE, FREE = 1024, 2**25  # memory that a file can ask for, times its bytes or 32 MB at least
+LARGEST = 1e100  # so that products of three are finite
+_LARGEST_SINGLE = 4e18  # in float32; above nanoseconds since 1970
+_MOST = 2**31
+MOST_LABELS = 2**22
+_AT_ONCE = 2**20  # numbers looked at together
+
+Sizes = dict[str, int]
+Relations = Mapping[str, Callable[[Any], bool]]
+
+_checks_numbers: ContextVar[bool] = ContextVar("_checks_numbers", default=True)
+
+
+@contextmanager
+def unread_numbers() -> Iterator[None]:
+    """Leave the numbers of float arrays unread inside; types and shapes are checked."""
+    token = _checks_numbers.set(False)
+    try:
+        yield
+    finally:
+        _checks_numbers.reset(token)
+
+
+def reads_numbers() -> bool:
+    """Say whether the numbers of float arrays are to be looked at."""
+    return _checks_numbers.get()
+
+
+class Field(Protocol):
+    """What may stand under a name."""
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """Refuse a value with a ModelFileError; note and compare lengths by their letters."""
+        ...
+
+
+def refuse(where: str, allowed: str) -> NoReturn:
+    """Refuse what stands somewhere."""
+    raise ModelFileError(f"its {where} is not {allowed}.")
+
+
+def is_bounded(needed: int, stored: int) -> bool:
+    """Say whether bytes of memory are few against those that are stored: see ``MULTIPLE`` and ``FREE``."""
+    return needed <= max(FREE, MULTIPLE * stored)
+
+
+def same_length(letter: str, length: int, where: str, sizes: Sizes) -> None:
+    """Note the length that a letter stands for, or compare; ``_`` stands for any."""
+    if letter == "_":
+        return
+    known = int(letter) if letter.isdigit() else sizes.setdefault(letter, length)
+    if known != length:
+        raise ModelFileError(f"its {where} has {length} where {known} are expected.")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An array of finite numbers.
+
+    shape: the letters of its lengths, with spaces between.
+    kinds: what NumPy calls the kinds of its type.
+    infinite: whether infinities are allowed, NaN not.
+    sparse: whether it may be a CSR or CSC array too.
+    """
+
+    shape: str
+    kinds: str = "f"
+    least: float = -LARGEST
+    most: float = LARGEST
+    infinite: bool = False
+    sparse: bool = False
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        is_sparse = self.sparse and sp.issparse(value)
+        numbers = value.data if is_sparse else value
+        if not is_sparse and type(value) is not np.ndarray:
+            refuse(where, "an array")
+        if numbers.dtype.kind not in self.kinds or numbers.dtype.str == "<f2":
+            refuse(where, f"an array of a type that is allowed there ({numbers.dtype})")
+        letters = self.shape.split()
+        if len(value.shape) != len(letters):
+            refuse(where, f"an array of {len(letters)} dimension(s)")
+        for letter, length in zip(letters, value.shape, strict=True):
+            same_length(letter, length, where, sizes)
+        if numbers.dtype.kind != "f" or reads_numbers():
+            self._check_range(numbers.reshape(-1), where)
+
+    def _check_range(self, numbers: Any, where: str) -> None:
+        largest = _LARGEST_SINGLE if numbers.dtype.str == "<f4" else np.inf
+        least, most = max(self.least, -largest), min(self.most, largest)
+        if self.infinite:
+            least, most = -np.inf, np.inf
+        for start in range(0, numbers.size, _AT_ONCE):
+            block = numbers[start : start + _AT_ONCE]
+            if not (block.min() >= least and block.max() <= most):  # false for NaN
+                refuse(where, f"all numbers from {least:g} to {most:g}")
+
+
+def places(shape: str) -> Numbers:
+    """Make the field of an array of places in other arrays, from 0."""
+    return Numbers(shape, "iu", 0, 2.0**62)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """An array of text."""
+
+    shape: str
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if type(value) is not np.ndarray or value.dtype.kind != "U" or value.ndim != 1:
+            refuse(where, "a list of texts")
+        same_length(self.shape, len(value), where, sizes)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number; a whole one, and the length that a letter stands for, if that is said."""
+
+    least: float = -LARGEST
+    most: float = LARGEST
+    is_whole: bool = False
+    letter: str = ""
+    may_be_nan: bool = False
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        is_number = isinstance(value, Integral if self.is_whole else Real) and not isinstance(value, bool)
+        if not is_number:
+            refuse(where, "a whole number" if self.is_whole else "a number")
+        if not (self.least <= value <= self.most or (self.may_be_nan and np.isnan(value))):
+            refuse(where, f"a number from {self.least:g} to {self.most:g}")
+        if self.letter:
+            same_length(self.letter, int(value), where, sizes)
+
+
+def count(letter: str = "", least: int = 0, most: float = _MOST) -> Number:
+    """Make the field of a count."""
+    return Number(least, most, is_whole=True, letter=letter)
+
+
+MEASURED = Number(-np.inf, np.inf, may_be_nan=True)
+"""A number that is told and not computed with."""
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of some values, of the same type."""
+
+    values: tuple[Any, ...]
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if not any(type(value) is type(one) and value == one for one in self.values):
+            refuse(where, f"one of {', '.join(map(repr, self.values))}")
+
+
+FLAG = OneOf((True, False))
+
+
+@dataclass(frozen=True)
+class Made:
+    """An object of a class that was made before.
+
+    lengths: attributes of the object that are lengths, by their letters.
+    """
+
+    kind: type | tuple[type, ...]
+    lengths: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if not isinstance(value, self.kind):
+            kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
+            refuse(where, f"an object of {' or '.join(kind.__name__ for kind in kinds)}")
+        for letter, name in self.lengths.items():
+            same_length(letter, getattr(value, name), where, sizes)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text."""
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if type(value) is not str:
+            refuse(where, "a text")
+
+
+TEXT = Text()
+
+
+class Maybe:
+    """None, or what one of some other fields allows."""
+
+    def __init__(self, *fields: Field, none: bool = True) -> None:
+        self.fields, self.none = fields, none
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if value is None and self.none:
+            return
+        for one in self.fields[:-1]:
+            found = dict(sizes)
+            try:
+                one.check(value, where, found)
+            except ModelFileError:
+                continue
+            sizes.update(found)
+            return
+        self.fields[-1].check(value, where, sizes)
+
+
+LEAST_WIDTH = 1e-100
+WIDTH = Maybe(Number(LEAST_WIDTH), OneOf(("scale", "auto")), none=False)
+"""The width of a kernel, or how it is found from data."""
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list, or tuple, of what a field allows; the length by a letter, if one is given."""
+
+    item: Field
+    letter: str = ""
+    kind: type | tuple[type, ...] = list
+    least: int = 0
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if not isinstance(value, self.kind):
+            refuse(where, "a list")
+        items: Any = value
+        if len(items) < self.least:
+            refuse(where, f"a list of {self.least} or more")
+        if self.letter:
+            same_length(self.letter, len(items), where, sizes)
+        for number, one in enumerate(items):
+            self.item.check(one, f"{where}[{number}]", sizes)
+
+
+@dataclass(frozen=True)
+class Names:
+    """A list of texts that become an array, in which each is as wide as the longest."""
+
+    letter: str
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        Items(TEXT, self.letter).check(value, where, sizes)
+        lengths = [len(text) for text in value]
+        if not is_bounded(4 * len(lengths) * max(lengths, default=0), sum(lengths) + len(lengths)):
+            refuse(where, "a list of texts of about the same length")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A dictionary of any names with what a field allows under each."""
+
+    item: Field
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if type(value) is not dict:
+            refuse(where, "a dictionary")
+        for name, one in value.items():
+            self.item.check(one, f"{where}.{name}", sizes)
+
+
+@dataclass(frozen=True)
+class Optional:
+    """A field of a record whose name may be missing."""
+
+    item: Field
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        self.item.check(value, where, sizes)
+
+
+class Record:
+    """A dictionary with exactly the names of some fields.
+
+    relations: functions that get the dictionary and give whether its parts fit together, by what they ask.
+    """
+
+    def __init__(self, fields: Mapping[str, Field], relations: Relations | None = None) -> None:
+        self.fields, self.relations = fields, relations or {}
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if type(value) is not dict:
+            refuse(where, "a dictionary")
+        unknown = next((name for name in value if name not in self.fields), None)
+        if unknown is not None:
+            raise ModelFileError(f"its {where} has {unknown!r}, which nothing there is called.")
+        for name, one in self.fields.items():
+            if name in value:
+                one.check(value[name], f"{where}.{name}", sizes)
+            elif not isinstance(one, Optional):
+                raise ModelFileError(f"its {where} has no {name!r}.")
+        for said, holds in self.relations.items():
+            if not holds(value):
+                raise ModelFileError(f"its {where} does not fit together: {said}.")
+
+
+def stored_fields(cls: type) -> dict[str, Field]:
+    """Put together the tables ``_stored`` of a class and its bases."""
+    tables = [vars(base).get("_stored", {}) for base in reversed(cls.__mro__)]
+    return {name: one for table in tables for name, one in table.items()}

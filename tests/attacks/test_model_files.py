@@ -1,0 +1,72 @@
+"""Edited model files are refused in one sentence, or predict finite scores of the right shape."""
+
+import os
+
+import numpy as np
+import pytest
+
+from attacks import edits, model_files
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux's /proc")
+
+
+@pytest.mark.parametrize(
+    "files", [range(2_000), pytest.param(range(2_000, 12_000), marks=pytest.mark.slow)], ids=len
+)
+def test_no_edited_file_does_harm(files):
+    outcome = model_files.attack(files)
+    assert outcome.found == []
+    assert outcome.counts["files"] == len(files)
+    assert outcome.counts["refused"] > len(files) / 2
+    assert outcome.counts["accepted"] > len(files) / 10
+
+
+def test_a_file_taken_apart_is_put_together_again():
+    for data in model_files.base_files().values():
+        assert edits.Parts.of(data).to_bytes() == data
+
+
+def test_the_same_seed_gives_the_same_file():
+    assert model_files.make_file(5) == model_files.make_file(5)
+    assert model_files.make_file(5) != model_files.make_file(6)
+
+
+class _Bad:
+    n_features_in_ = 2
+    classes_ = np.arange(3)
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def decision_function(self, X):
+        return self.scores
+
+    def predict(self, X):
+        return self.scores
+
+
+@pytest.mark.parametrize(
+    ("scores", "found"),
+    [(np.zeros((3, 3)), 0), (np.full((3, 3), np.nan), 1), (np.zeros((3, 4)), 1), (np.zeros((2, 3)), 2)],
+)
+def test_violations_are_found(scores, found):
+    assert len(list(model_files.violations(_Bad(scores)))) == found
+
+
+def _attack_with(monkeypatch, harm):
+    def harmful(seed, path, outcome):
+        outcome.counts["files"] += 1
+        if seed == 3:
+            harm(outcome)
+
+    monkeypatch.setattr(model_files, "attack_one", harmful)
+    return model_files.attack(range(6))
+
+
+def test_crashes_and_hangs_are_counted(monkeypatch):
+    monkeypatch.setattr(model_files, "_SECONDS", 0.2)
+    crash = _attack_with(monkeypatch, lambda outcome: os.abort())
+    assert [(seed, what.split(": ")[1]) for seed, what in crash.found] == [(3, "crash")]
+    hang = _attack_with(monkeypatch, lambda outcome: os.read(os.pipe()[0], 1))
+    assert [(seed, what.split(": ")[1]) for seed, what in hang.found] == [(3, "hang")]
+    assert crash.counts["files"] == hang.counts["files"] == 6

@@ -1,0 +1,236 @@
+"""What a class does not allow is refused before an object is made of it, and files ask for little memory."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import labelweave
+from labelweave import MaxMarginClassifier, decisions
+from labelweave.baselines import BinaryRelevance
+from labelweave.features import FeatureMatrix
+from labelweave.features.kernels import PolynomialKernel, RBFKernel
+from labelweave.labels import CliqueGraph, LabelCovariance, Taxonomy
+from labelweave.model_files import ModelContent, ModelFileError, load_object, save_object, write_model_file
+from labelweave.model_files.schema import (
+    FLAG,
+    MEASURED,
+    TEXT,
+    Items,
+    Made,
+    Maybe,
+    Named,
+    Names,
+    Number,
+    Numbers,
+    OneOf,
+    Optional,
+    Record,
+    Texts,
+    count,
+    places,
+    unread_numbers,
+)
+from labelweave.model_files.storable import _SCHEMAS, registered_class
+
+ONES = np.ones((2, 3))
+WRONG = [
+    (Numbers("a"), ONES, "1 dimension"),
+    (Numbers("a b"), [[1.0]], "an array"),
+    (Numbers("a b"), sp.csr_array(ONES), "an array"),
+    (Numbers("a b"), ONES.astype(int), "int64"),
+    (Numbers("a b"), ONES.astype(np.float16), "float16"),
+    (Numbers("a a"), ONES, "3 where 2"),
+    (Numbers("a 4"), ONES, "3 where 4"),
+    (Numbers("a"), np.array([1.0, np.nan]), "all numbers"),
+    (Numbers("a"), np.array([1.0, np.inf]), "all numbers"),
+    (Numbers("a"), np.array([1e200]), "all numbers"),
+    (Numbers("a"), np.array([1e30], np.float32), "all numbers"),
+    (Numbers("a", infinite=True), np.array([np.nan]), "all numbers"),
+    (Numbers("a b", sparse=True), sp.csr_array(ONES * np.nan), "all numbers"),
+    (Numbers("a", least=0), np.array([-1.0]), "all numbers from 0"),
+    (places("a"), np.array([0, -1]), "all numbers from 0"),
+    (Texts("a"), np.array([1]), "texts"),
+    (Number(), "1", "a number"),
+    (Number(), True, "a number"),
+    (Number(), np.inf, "a number from"),
+    (Number(0, 1), 2, "from 0 to 1"),
+    (Number(), np.nan, "a number from"),
+    (count(), 1.0, "a whole number"),
+    (count(), 2**40, "from 0 to"),
+    (MEASURED, None, "a number"),
+    (OneOf((0, -1)), False, "one of 0, -1"),
+    (FLAG, 1, "True, False"),
+    (TEXT, None, "a text"),
+    (Made(RBFKernel), PolynomialKernel(), "RBFKernel"),
+    (Made(FeatureMatrix, {"n": "__len__"}), 3, "FeatureMatrix"),
+    (Maybe(TEXT), 3, "a text"),
+    (Maybe(TEXT, FLAG, none=False), None, "True, False"),
+    (Items(TEXT), ("a",), "a list"),
+    (Items(TEXT, least=2), ["a"], "2 or more"),
+    (Items(TEXT), ["a", 3], r"\[1\] is not a text"),
+    (Names("a"), ["a"] * 5000 + ["b" * 5_000_000], "the same length"),
+    (Named(TEXT), {"a": 3}, r"\.a is not"),
+    (Named(TEXT), ["a"], "a dictionary"),
+    (Record({"a": TEXT}), ["a"], "a dictionary"),
+    (Record({"a": TEXT}), {"a": "b", "c": 3}, "'c', which nothing there is called"),
+    (Record({"a": TEXT}), {}, "no 'a'"),
+    (Record({"a": Optional(TEXT)}), {"a": 3}, "a text"),
+    (Record({"a": TEXT}, {"a is b": lambda state: state["a"] == "b"}), {"a": "c"}, "fit together: a is b"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "said"), WRONG)
+def test_what_a_field_does_not_allow(field, value, said):
+    with pytest.raises(ModelFileError, match=f"^its x.*{said}"):
+        field.check(value, "x", {})
+
+
+def test_what_fields_allow():
+    sizes = {}
+    Record({"a": Numbers("n k"), "b": Maybe(Texts("n"), Numbers("n")), "c": Optional(TEXT)}).check(
+        {"a": ONES, "b": np.zeros(2)}, "x", sizes
+    )
+    assert sizes == {"n": 2, "k": 3}
+    Numbers("_ _").check(ONES, "x", sizes)
+    MEASURED.check(np.nan, "x", sizes)
+    OneOf((0, -1)).check(-1, "x", sizes)
+    with unread_numbers():
+        Numbers("n").check(np.full(2, np.nan), "x", sizes)
+
+
+def test_every_class_that_labelweave_registers_has_a_schema():
+    own = [name for name, cls in _registered().items() if cls.__module__.startswith("labelweave.")]
+    states = {"MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier", "LowRankClassifierCV"}
+    states |= {"LabelGraphClassifier", "BinaryRelevance", "PLST", "CPLST", "WSABIE", "ZeroShotClassifier"}
+    states |= {"TunedThresholdClassifier", "CalibratedLabelClassifier", "ConformalLabelClassifier"}
+    without = set(own) - _SCHEMAS.keys() - {"CallableKernel"}
+    assert decisions.load is load_object
+    assert without == states | {"ScikitLearn"}  # these check theirs, by the tables _stored
+    assert all(callable(registered_class(name)._check_state) for name in states)
+
+
+def _registered():
+    from labelweave.model_files.storable import _CLASSES
+
+    return _CLASSES
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "m.lw"
+    BinaryRelevance().fit(np.eye(4)[[0, 1, 2, 3, 0]], np.eye(4, dtype=int)[[0, 1, 2, 3, 1]]).save(path)
+    return path
+
+
+def edit_state(forged, path, change):
+    def edit(entries):
+        state = json.loads(entries["__metadata__"]["state"])
+        change(state)
+        entries["__metadata__"]["state"] = json.dumps(state, separators=(",", ":"))
+
+    path.write_bytes(forged(path.read_bytes(), edit))
+
+
+EDITS = {
+    "a name of a method": (lambda s: s["fitted"].update(predict=3), "'predict', which nothing there"),
+    "a private name": (lambda s: s["fitted"].update(_form=3), "'_form', which nothing there"),
+    "another number of features": (lambda s: s["fitted"].update(n_features_in_=5), "others than 5 features"),
+    "no threshold": (lambda s: s["fitted"].pop("threshold_"), "no 'threshold_'"),
+    "a parameter of another class": (lambda s: s["parameters"].update(rank=3), "dictionary of parameters"),
+    "a parameter that fits refuse": (lambda s: s["parameters"].update(max_iter=-1), "'max_iter' parameter"),
+    "fewer classes": (lambda s: s["form"].update(kind="binary"), "4 binary, 4 scores"),
+    "another form": (lambda s: s["form"].update(kind="ranking"), "'labels', 'binary', 'multiclass'"),
+    "no scorer": (lambda s: s["fitted"].update(scorer_=None), "an object of Scorer"),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), EDITS.values(), ids=EDITS.keys())
+def test_a_state_that_a_model_cannot_have(saved, forged, change, said):
+    edit_state(forged, saved, change)
+    with pytest.raises(ModelFileError, match=said):
+        labelweave.load(saved)
+
+
+def test_numbers_are_looked_at_with_the_checksum_only(saved):
+    content = labelweave.model_files.read_model_file(saved)
+    arrays = dict(content.arrays)
+    name = next(name for name in arrays if name.endswith("coef_"))
+    arrays[name] = np.full_like(arrays[name], np.nan)
+    write_model_file(saved, ModelContent(content.kind, content.state, arrays))
+    with pytest.raises(ModelFileError, match=r"LinearScorer.coef_ is not all numbers"):
+        labelweave.load(saved)
+    assert np.isnan(labelweave.load(saved, verify=False).coef_).all()
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    model = MaxMarginClassifier().fit(np.eye(3), np.eye(3, dtype=int))
+    model.surprise_ = 3
+    with pytest.raises(ValueError, match=r"The MaxMarginClassifier cannot be saved: .*'surprise_'"):
+        model.save(tmp_path / "m.lw")
+    assert list(tmp_path.iterdir()) == []
+
+
+HUNGRY = {
+    "labels of a covariance": ("IdentityCovariance", {"n_labels": 10**9}, {}),
+    "labels of a graph": (
+        "CliqueGraph",
+        {
+            "n_labels": 10**9,
+            "sizes": {"__array__": "none"},
+            "members": {"__array__": "none"},
+            "label_names": None,
+            "weights": None,
+            "signs": None,
+        },
+        {"none": np.zeros(0, np.int64)},
+    ),
+    "a wide text": (
+        "Taxonomy",
+        {},
+        {"names": np.array(["a" * 40_000] + ["b"] * 30_000, dtype="<U40000")[:1]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "state", "arrays"), HUNGRY.values(), ids=HUNGRY.keys())
+def test_memory_that_a_file_can_ask_for(tmp_path, kind, state, arrays):
+    write_model_file(tmp_path / "m.lw", ModelContent(kind, state, arrays))
+    tracemalloc.start()
+    with pytest.raises(ModelFileError):
+        load_object(tmp_path / "m.lw")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+def test_texts_that_would_be_padded_to_much_more_are_neither_written_nor_read(tmp_path, forged):
+    wide = np.array(["a"] * 2000, dtype="<U50000")
+    with pytest.raises(ValueError, match="more than 1,024 times"):
+        write_model_file(tmp_path / "m", ModelContent("Demo", {}, {"names": wide}))
+    write_model_file(tmp_path / "m", ModelContent("Demo", {}, {"names": wide.astype("<U2")}))
+
+    def widen(entries):
+        said = entries["__metadata__"]["arrays"].replace('"width":2', '"width":50000')
+        entries["__metadata__"]["arrays"] = said
+
+    (tmp_path / "m").write_bytes(forged((tmp_path / "m").read_bytes(), widen))
+    with pytest.raises(ModelFileError, match="too much for its size"):
+        load_object(tmp_path / "m")
+
+
+OBJECTS = [
+    LabelCovariance.identity(3),
+    LabelCovariance.dense(np.eye(2)),
+    CliqueGraph(3, [(0, 1)], ["a", "b", "c"]),
+    Taxonomy([("a", "b")]),
+    RBFKernel("scale") + 2.0 * PolynomialKernel(2, 1.0),
+]
+
+
+@pytest.mark.parametrize("value", OBJECTS, ids=lambda value: type(value).__name__)
+def test_objects_alone(tmp_path, value):
+    save_object(tmp_path / "m", value)
+    assert type(load_object(tmp_path / "m")) is type(value)
