@@ -29,8 +29,9 @@ from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters
+from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
-from labelweave.estimators.targets import FORM, check_columns, check_lengths, read_targets
+from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.model_files import ModelFileError, save_object
 from labelweave.model_files.pipelines import kept_form
 from labelweave.model_files.schema import Field, Made, Numbers, Optional, Record, Sizes, count, stored_fields

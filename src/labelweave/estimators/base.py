@@ -18,7 +18,7 @@ from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
-from labelweave.estimators.targets import FORM, check_columns
+from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
 from labelweave.interrupts import goes_into_interrupt, raised_at_the_end

@@ -32,7 +32,8 @@ from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import Parameters, keep_parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
-from labelweave.estimators.targets import FORM, TargetForm, has_many_labels, read_targets
+from labelweave.estimators.stored_form import FORM
+from labelweave.estimators.targets import TargetForm, has_many_labels, read_targets
 from labelweave.estimators.zero_shot.held_out_classes import (
     ClassFold,
     best_penalty,
