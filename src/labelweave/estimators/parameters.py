@@ -91,6 +91,8 @@ class Parameters:
         names, constraints = signature(self.estimator).parameters, self.estimator._parameter_constraints
         if type(value) is not dict or not value.keys() <= names.keys():
             refuse(where, f"a dictionary of parameters of {self.estimator.__name__}")
+        if value.get("n_jobs") == 0:
+            refuse(f"{where}.n_jobs", "a number of threads")
         own = {name: constraints[name] for name in value if name in constraints}
         try:
             validate_parameter_constraints(own, value, self.estimator.__name__)
