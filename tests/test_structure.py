@@ -11,8 +11,8 @@ from source_size import measure
 
 SIZE = measure()
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 52_400
-CODE = 28_800  # without imports and docstrings; 25,441 before what people bring and schemas were added
+LINES = 52_700
+CODE = 29_000  # without imports and docstrings; 25,441 before what people bring and schemas were added
 FILES_ENTERED = {
     "max-margin, RBF": 25,
     "kernel logistic, learned": 35,
