@@ -32,6 +32,7 @@ from labelweave.model_files.schema import (
     Made,
     Maybe,
     Named,
+    Numbers,
     Optional,
     Record,
     Sizes,
@@ -93,6 +94,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     _stored: ClassVar[dict[str, Field]] = {
         "scorer_": Made(Scorer, {"L": "n_labels"}),
         "n_features_in_": count("d", 1),
+        "feature_means_": Optional(Maybe(Numbers("d"))),
         "scaling_": Optional(Maybe(Made(FeatureScaling))),
         "trace_": Named(Items(MEASURED, "t")),
         "status_": TEXT,
