@@ -14,10 +14,10 @@ LONGEST_FUNCTION, LONGEST_FILE = 60, 500
 LINES = 52_700
 CODE = 29_000  # without imports and docstrings; 25,441 before what people bring and schemas were added
 FILES_ENTERED = {
-    "max-margin, RBF": 25,
+    "max-margin, RBF": 24,
     "kernel logistic, learned": 35,
-    "kernel logistic, learned, tree": 37,
-    "low rank": 29,
+    "kernel logistic, learned, tree": 36,
+    "low rank": 28,
     "label graph, learned": 28,
 }
 # imports inside functions that go back; none in the end

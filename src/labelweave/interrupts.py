@@ -16,7 +16,7 @@ _CHOICES = ("raise", "keep")
 
 
 @dataclass
-class _Fit:
+class FitUnderWay:
     """A fit that is under way: whether it raises interrupts, met one, and what is to be said of its end."""
 
     raises: bool
@@ -24,8 +24,8 @@ class _Fit:
     message: str = ""
 
 
-_on_interrupt: ContextVar[str] = ContextVar("on_interrupt", default="raise")
-_under_way: ContextVar[_Fit | None] = ContextVar("fit", default=None)
+ON_INTERRUPT: ContextVar[str] = ContextVar("on_interrupt", default="raise")
+UNDER_WAY: ContextVar[FitUnderWay | None] = ContextVar("fit", default=None)
 
 
 class PartInterrupted(KeyboardInterrupt):
@@ -53,7 +53,7 @@ def set_config(*, on_interrupt: str) -> None:
     """
     if on_interrupt not in _CHOICES:
         raise ValueError(f"on_interrupt is {on_interrupt!r}; give 'raise' or 'keep'.")
-    _on_interrupt.set(on_interrupt)
+    ON_INTERRUPT.set(on_interrupt)
 
 
 @contextmanager
@@ -81,52 +81,31 @@ def config_context(*, on_interrupt: str) -> Iterator[None]:
     >>> with labelweave.config_context(on_interrupt="keep"):
     ...     model = labelweave.MaxMarginClassifier().fit([[0.0], [1.0]], [[0], [1]])
     """
-    before = _on_interrupt.get()
+    before = ON_INTERRUPT.get()
     set_config(on_interrupt=on_interrupt)
     try:
         yield
     finally:
-        _on_interrupt.set(before)
+        ON_INTERRUPT.set(before)
 
 
 def note_interrupt(caught: KeyboardInterrupt) -> None:
     """Note what was caught to keep the best model so far."""
-    fit = _under_way.get()
+    fit = UNDER_WAY.get()
     if fit is not None and not isinstance(caught, PartInterrupted):
         fit.was_interrupted = True
 
 
 def was_interrupted() -> bool:
     """Tell whether Ctrl-C was met in the fit that is under way."""
-    fit = _under_way.get()
+    fit = UNDER_WAY.get()
     return fit is not None and fit.was_interrupted
 
 
 def goes_into_interrupt(message: str) -> bool:
     """Tell whether KeyboardInterrupt will come at the end of this fit; it then says the message."""
-    fit = _under_way.get()
+    fit = UNDER_WAY.get()
     if fit is None or not (fit.raises and fit.was_interrupted):
         return False
     fit.message = message
     return True
-
-
-@contextmanager
-def raised_at_the_end(*, is_part: bool) -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end of a fit that noted one.
-
-    A fit within another one leaves that to the outer one.
-
-    is_part: whether a search called the fit, which is to end in any case.
-    """
-    if _under_way.get() is not None:
-        yield
-        return
-    fit = _Fit(raises=is_part or _on_interrupt.get() == "raise")
-    _under_way.set(fit)
-    try:
-        yield
-    finally:
-        _under_way.set(None)
-    if fit.raises and fit.was_interrupted:
-        raise KeyboardInterrupt(fit.message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -21,7 +22,7 @@ from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
-from labelweave.interrupts import goes_into_interrupt, raised_at_the_end
+from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import (
     FLAG,
@@ -71,10 +72,29 @@ def fit_method(fit: _Method) -> _Method:
     @wraps(fit)
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
         is_part = hasattr(self, "_parent_callback_ctx")  # of a search of scikit-learn's
-        with raised_at_the_end(is_part=is_part), Workers().running():
+        with _raised_at_the_end(is_part=is_part), Workers().running():
             return checked(self, *arguments, **options)
 
     return cast(_Method, fit_and_raise)
+
+
+@contextmanager
+def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of a fit that noted one; a fit within another leaves that to it.
+
+    is_part: whether a search called the fit, which is to end in any case.
+    """
+    if UNDER_WAY.get() is not None:
+        yield
+        return
+    fit = FitUnderWay(raises=is_part or ON_INTERRUPT.get() == "raise")
+    UNDER_WAY.set(fit)
+    try:
+        yield
+    finally:
+        UNDER_WAY.set(None)
+    if fit.raises and fit.was_interrupted:
+        raise KeyboardInterrupt(fit.message)
 
 
 class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):

@@ -285,7 +285,8 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
             self.kernel_ = learned.kernel
         dual = None if before is None else before.carried(labels.shape, self._form, C)
         progress = FitProgress(self, arguments, tol=self.tol, has_part=self._holds_out)
-        ended = was_interrupted()  # a search that goes on finds other hyper-parameters, and needs no such fit
+        # a search that goes on finds other hyper-parameters, and needs no such fit
+        ended = learned is not None and was_interrupted()
         result = self._solve(data, rows.weights, progress, Journal() if ended else journal, dual)
         self._keep_result(result)
         self._close_journal(journal, is_done=not ended and result.status is not Status.INTERRUPTED)
