@@ -179,7 +179,7 @@ def _hostile(random: Random, parts: Parts, old: Any) -> Any:
         lambda: {"__object__": one_of(random, list(_CLASSES)), "state": {}},
         lambda: copy.deepcopy(_value(one_of(random, parts.places()))),
     ]
-    return one_of(random, choices)()
+    return copy.deepcopy(one_of(random, choices)())  # later edits change it in place
 
 
 def _value(place: Place) -> Any:
