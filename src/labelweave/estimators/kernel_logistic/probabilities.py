@@ -101,7 +101,7 @@ class KernelProbabilities(LearningClassifier):
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
-        if not 0 < state["fitted"]["thresholds_"].min(initial=0.5) < 1:
+        if not 0 < state["fitted"]["thresholds_"].min() < 1:
             raise ModelFileError("its thresholds are no probabilities between 0 and 1.")
         decision = state["parameters"].get("decision", "most_probable")
         if state["form"]["kind"] == "multiclass" and decision != "most_probable":
