@@ -96,7 +96,7 @@ def test_taxonomies_in_every_form_of_file(fit_things, run, tmp_path, name, text)
 def test_wrong_taxonomy_files(fit_things, tmp_path, name, text, message):
     if text is not None:
         (tmp_path / name).write_text(text)
-    done = fit_things("--one-class", "--taxonomy", name, code=2)
+    done = fit_things("--one-class", "--taxonomy", name, "-q", code=2)
     assert message in done.err
     assert done.err.count("\n") == 1
 
@@ -216,7 +216,7 @@ def test_flags_reach_the_classifier(fit_things, run, words):
     ],
 )
 def test_nonsense_is_one_line_and_code_2(fit_things, tmp_path, words, message):
-    done = fit_things("--one-class", *words, code=2)
+    done = fit_things("--one-class", "-q", *words, code=2)
     assert message in done.err
     assert done.err.count("\n") == 1
     assert not (tmp_path / "m.lw").exists()
@@ -243,7 +243,7 @@ def test_tables_without_one_class_a_row(run, tmp_path, text, message):
     (tmp_path / "b.csv").write_text(text)
     labels = ["--labels", "kind"] if "kind" in text else ["--label-column", "a", "--label-column", "b"]
     words = ["--model", "kernel-logistic", "--one-class", "--text", "text", *labels, "--out", "m.lw"]
-    done = run("fit", "b.csv", *words, code=2)
+    done = run("fit", "b.csv", "-q", *words, code=2)
     assert message in done.err
     assert done.err.count("\n") == 1
 

@@ -361,7 +361,7 @@ def test_columns_that_are_numbers_name_labels():
     fitted = model([(1, 2), (4, 5)]).fit(X, frame)
     assert fitted.label_graph_.cliques == ((0, 1), (3, 4))
     assert fitted.label_graph_.label_names.tolist() == ["1", "2", "3", "4", "5"]
-    assert list(fitted.predict(X).columns) == ["1", "2", "3", "4", "5"]
+    assert list(fitted.predict(X).columns) == [1, 2, 3, 4, 5]
     assert fitted.predict_map(X, pd.DataFrame({5: Y[:, 4]})).labels[:, 4].tolist() == Y[:, 4].tolist()
 
 

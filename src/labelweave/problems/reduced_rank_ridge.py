@@ -31,7 +31,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
-from labelweave.arrays.linear_algebra import contiguous, copied, eigh
+from labelweave.arrays.linear_algebra import contiguous, copied, eigh, inner_product, namespace
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource
@@ -136,7 +136,7 @@ class ReducedRankRidge:
         self, normal: Array, right: Array, squares: float, workers: Workers, *, by_rows: bool, is_kept: bool
     ) -> None:
         self.normal, self.right, self.squares = normal, right, squares
-        self.trace = float(normal.trace())
+        self.trace = float(namespace(normal).linalg.trace(normal))
         self.workers, self.by_rows, self.is_kept = workers, by_rows, is_kept
         self.expand: Any = lambda coefficients: coefficients
         self.has_row_coefficients = False
@@ -199,9 +199,9 @@ class ReducedRankRidge:
     def _rounding(self, regularization: float, factor: Array, features: Array, share: float) -> float:
         """Bound what rounding does to the objective, as the module says; ``share`` is that of the weights."""
         eps, trace = _ROUNDING * float(np.finfo(np.float64).eps), self.trace
-        length = trace * float(np.vdot(factor, factor))
+        length = trace * inner_product(factor, factor)
         moved = length * (regularization if self.by_rows else 1.0) * (1.0 + eps * trace / regularization)
-        stored = trace * length if self.has_row_coefficients else trace * float(np.vdot(features, features))
+        stored = trace * length if self.has_row_coefficients else trace * inner_product(features, features)
         return eps * (self.squares + moved) + share**2 * stored
 
     def _solve(self, regularization: float) -> tuple[Array, Array, Array]:
