@@ -63,6 +63,7 @@ def test_other_bits_and_errors_in_threads_are_found():
     run.run([stress.threads], 1)
 
 
+@pytest.mark.slow
 def test_loads_give_the_same_scores_and_leave_nothing_open():
     before, after = soak.run(13)
     assert soak.grown(before._replace(memory=after.memory), after) == []

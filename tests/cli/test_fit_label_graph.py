@@ -256,7 +256,7 @@ def test_inspect_refuses_what_makes_no_sense(run, matrix_files):
     run("fit", "d.arff", "--out", "m.lw", "-q")
     assert "has no graph of labels" in run("inspect", "m.lw", "--graph", code=2).err
     assert (
-        "--covariance and --graph show different things"
+        "--graph and --covariance show different things"
         in run("inspect", "m.lw", "--graph", "--covariance", code=2).err
     )
     assert (

@@ -203,7 +203,7 @@ def test_top_labels_are_the_highest_scores(problem):
     X, Y = problem
     model = LowRankClassifier(3, threshold="macro_f1").fit(X, Y)
     labels, scores = model.predict_top(X, 2)
-    raw = model.decision_function(X) + model.thresholds_
+    raw = model.decision_function(X)
     np.testing.assert_array_equal(labels, np.argsort(-raw, axis=1, kind="stable")[:, :2])
     np.testing.assert_allclose(scores, -np.sort(-raw, axis=1)[:, :2])
 

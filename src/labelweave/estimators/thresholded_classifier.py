@@ -198,6 +198,7 @@ class ThresholdedClassifier(KernelClassifier):
     thresholds_: Array
 
     _stored: ClassVar[dict[str, Field]] = {"thresholds_": Numbers("K")}
+    _threshold_range: ClassVar[tuple[float, float]] = -np.inf, np.inf
 
     @property
     def _holds_out(self) -> bool:
@@ -246,7 +247,8 @@ class ThresholdedClassifier(KernelClassifier):
         parts = panels(len(held), _ROWS_AT_ONCE)
         blocks = [self._compared(self._raw_scores(features.rows(held[rows]))) for rows in parts]
         scores = HeldOutScores(truth[held], np.concatenate(blocks), weights[held])
-        self.thresholds_ = best_thresholds(scores, THRESHOLD_RULES[self.threshold], self._level).thresholds
+        found = best_thresholds(scores, THRESHOLD_RULES[self.threshold], self._level).thresholds
+        self.thresholds_ = np.clip(found, *self._threshold_range)
         return part
 
     def _parts(self, labels: LabelMatrix, weights: Array, seed: int) -> tuple[Array, Array]:

@@ -83,7 +83,8 @@ class Numbers:
 
     shape: the letters of its lengths, with spaces between.
     kinds: what NumPy calls the kinds of its type.
-    infinite: whether infinities are allowed, NaN not.
+    infinite: whether infinities are allowed.
+    may_be_nan: whether NaN is.
     sparse: whether it may be a CSR or CSC array too.
     """
 
@@ -92,6 +93,7 @@ class Numbers:
     least: float = -LARGEST
     most: float = LARGEST
     infinite: bool = False
+    may_be_nan: bool = False
     sparse: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
@@ -117,6 +119,9 @@ class Numbers:
             least, most = -np.inf, np.inf
         for start in range(0, numbers.size, _AT_ONCE):
             block = numbers[start : start + _AT_ONCE]
+            block = block[~np.isnan(block)] if self.may_be_nan else block
+            if not block.size:
+                continue
             if not (block.min() >= least and block.max() <= most):  # false for NaN
                 refuse(where, f"all numbers from {least:g} to {most:g}")
 

@@ -23,6 +23,7 @@ from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers
 from labelweave.problems.coupled_gram import ScorePrior
 from labelweave.solvers import SolverResult
 
+_BELOW_ONE = np.nextafter(1.0, 0.0)
 PROBABILITY_THRESHOLDS = "probability_thresholds_"  # what model files call thresholds that are probabilities
 
 
@@ -56,6 +57,8 @@ class KernelProbabilities(LearningClassifier):
         "kernel_products_": MEASURED,
     }
 
+    _threshold_range = np.finfo(np.float64).tiny, 1.0  # of all rows, of none
+
     @property
     def _level(self) -> float:
         return 0.5 if isinstance(self.threshold, str) else float(self.threshold)
@@ -65,7 +68,7 @@ class KernelProbabilities(LearningClassifier):
 
     @property
     def _lowest_threshold(self) -> float:
-        return float(logit(np.min(self.thresholds_)))
+        return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
         scores = self.scorer_.scores(features)
@@ -101,8 +104,8 @@ class KernelProbabilities(LearningClassifier):
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
-        if not 0 < state["fitted"]["thresholds_"].min() < 1:
-            raise ModelFileError("its thresholds are no probabilities between 0 and 1.")
+        if not state["fitted"]["thresholds_"].min() > 0:
+            raise ModelFileError("its thresholds are no probabilities above 0.")
         decision = state["parameters"].get("decision", "most_probable")
         if state["form"]["kind"] == "multiclass" and decision != "most_probable":
             taxonomy = state["fitted"]["taxonomy_"]
