@@ -43,6 +43,8 @@ class LabeledData:
 
     def __post_init__(self) -> None:
         check_sparse(self.X, "X")
+        if getattr(self.X, "format", "csr") not in ("csr", "csc", "coo"):  # of lists, blocks, diagonals, keys
+            object.__setattr__(self, "X", self.X.tocsr())
         if self.X.shape[0] != len(self.Y):
             raise ValueError(f"X has {self.X.shape[0]} rows but Y has {len(self.Y)}; they must agree.")
         _check_length("feature_names", self.feature_names, self.X.shape[1], "columns")
