@@ -392,7 +392,7 @@ def attempt(library: str, case: str, seed: int, folder: Path) -> dict[str, Any]:
     except MemoryError:
         return {"outcome": "memory"}
     except Exception as error:
-        said = f"{type(error).__name__}: {error}".replace("\n", " ")
+        said = f"{type(error).__name__}: {error}".replace("\n", " ").replace(sys.prefix, "")
         # of a file any refusal that says so is clear; of an input, one that names what is wrong with it
         if case in SOUND:
             return {"outcome": "unclear", "said": said[:200]}
