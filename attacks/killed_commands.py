@@ -10,7 +10,6 @@ interrupted says so in a line and ends with 130, without a traceback once it has
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 import labelweave
+from attacks import killing
 from labelweave.datasets import LabeledData, make_text_like, write_xmc
 from labelweave.model_files import ModelFileError
 
@@ -142,18 +142,10 @@ def run(names: list[str], runs: int, seed: int = 0, n_rows: int = 1500) -> tuple
     return ends, wrong
 
 
-def main() -> None:
-    """Attack every command that writes a file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--runs", type=int, default=60, help="in all, of every command in turn")
-    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
-    parser.add_argument("--seed", type=int, default=0, help="of signals and moments")
-    chosen = parser.parse_args()
-    ends, wrong = run(chosen.commands, chosen.runs, chosen.seed)
+def _said(ends: Counter[str]) -> str:
     done = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
-    print(f"{chosen.runs} runs ({done}), {len(wrong)} wrong", *wrong, sep="\n  ")
-    raise SystemExit(bool(wrong))
+    return f"{ends.total()} runs ({done})"
 
 
 if __name__ == "__main__":
-    main()
+    killing.main(__doc__, ("runs", 60), ("commands", COMMANDS), run, _said)

@@ -10,7 +10,6 @@ checkpoint, and nothing may be left beside it.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import tempfile
 import time
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from attacks import killing
 from attacks.small_fits import CHECKPOINTED, data_of, fitted, mark
 from labelweave.estimators import journal
 
@@ -112,21 +112,12 @@ def run(names: list[str], n_fits: int, seed: int = 0) -> tuple[Counter[str], lis
     return counts, wrong
 
 
-def main() -> None:
-    """Attack every estimator that takes a checkpoint."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--fits", type=int, default=100, help="in all, of every kind in turn")
-    parser.add_argument("--kinds", nargs="+", choices=CHECKPOINTED, default=list(CHECKPOINTED))
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    chosen = parser.parse_args()
-    counts, wrong = run(chosen.kinds, chosen.fits, chosen.seed)
-    print(
+def _said(counts: Counter[str]) -> str:
+    return (
         f"{counts['fits']} fits, killed {counts['kills']} times, went on from a checkpoint "
-        f"{counts['continued']} times, {len(wrong)} wrong",
-        *wrong, sep="\n  ",
-    )  # fmt: skip
-    raise SystemExit(bool(wrong))
+        f"{counts['continued']} times"
+    )
 
 
 if __name__ == "__main__":
-    main()
+    killing.main(__doc__, ("fits", 100), ("kinds", CHECKPOINTED), run, _said)

@@ -1,8 +1,9 @@
 """Edited model files: each is refused in one sentence, or predicts finite scores of the right shape.
 
-The model files of every class, as this version and earlier ones write them, are edited in their structure:
-values, types, shapes, names, keys added and dropped, parts of other files, classes, nesting.  The checksum is
-made right again.  Each file is loaded and predicts a few rows in a process that is watched: a violation is
+The model files of every class, as this version and earlier ones write them, pipelines of scikit-learn's
+steps, and (one in fifty) checkpoints of fits are edited in their structure: values, types, shapes, names,
+keys added and dropped, parts of other files, classes, nesting.  The checksum is made right again.  Each file
+is loaded, or a fit goes on from it, and it predicts a few rows, in a process that is watched: a violation is
 
 crash   the process died;
 hang    it took more than 10 seconds;
@@ -12,7 +13,7 @@ late    a file was accepted, and predicting raised an error;
 nan     scores are not finite;
 shape   scores or predictions have another shape than rows and labels say.
 
-    python -m attacks.model_files --files 1000000
+    python -m attacks.model_files --files 1000000 --progress counts.json    # goes on where it was stopped
     python -m attacks.model_files --seed 4711 --files 1 --keep file.lw      # one of them again
 """
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import json
 import multiprocessing
 import os
 import re
@@ -39,9 +41,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 import labelweave
+from attacks.edited_checkpoints import checkpoint_files, fit_from, is_checkpoint
+from attacks.edited_pipelines import pipeline_files, rows_for_pipeline
 from attacks.edits import edited, one_of
 from labelweave.estimators import TableModel
 from labelweave.model_files import ModelFileError
@@ -51,6 +56,8 @@ FREE = 64 * 2**20  # of Python and the libraries, in turn
 _SECONDS = 10.0
 _ROOM = 2**31  # address space that a worker may still ask for, bytes
 _N_ROWS = 3
+_SHARD = 500  # files
+_CHECKPOINTS = 0.02  # their share; they take a fit each
 _WIDEST = 10_000
 _FILES = Path(__file__).parents[1] / "tests" / "model_files"
 _METHODS = (
@@ -61,7 +68,7 @@ _METHODS = (
 
 @cache
 def base_files() -> dict[str, bytes]:
-    """Give the files that are edited: those of earlier versions, and the same models saved by this one."""
+    """Give the files that are edited: of earlier versions, the same models saved by this one, pipelines."""
     found = {path.stem: path.read_bytes() for path in sorted(_FILES.glob("written_by_*/*.lw"))}
     with tempfile.TemporaryDirectory() as folder:
         for name in list(found):
@@ -69,16 +76,31 @@ def base_files() -> dict[str, bytes]:
             path.write_bytes(found[name])
             labelweave.load(path).save(path)
             found[f"{name}, again"] = path.read_bytes()
-    return found
+    return found | pipeline_files()
+
+
+@cache
+def _checkpoints() -> dict[str, bytes]:
+    return checkpoint_files()
+
+
+def opened(name: str, path: Path) -> Any:
+    """Load a model, or fit it from a checkpoint; ``name`` says what the file was before it was edited."""
+    return fit_from(name, path) if is_checkpoint(name) else labelweave.load(path)
 
 
 def rows_for(model: Any) -> Any:
     """Make rows that a model says it takes."""
+    around = getattr(getattr(model, "scorer_", None), "estimator_", model)
+    if isinstance(around, Pipeline):
+        found = rows_for_pipeline(around)
+        if found is not None:
+            return found
+        first, last = around.steps[0][1], around.steps[-1][1]
+        return rows_for_table(first) if hasattr(first, "text_vectorizers_") else rows_for(last)
     if isinstance(model, TableModel):
-        vectorizer = model.vectorizer_
-        columns = {name: ["red rose", "blue sea", ""] for name in (*vectorizer.text, *vectorizer.categorical)}
-        return pd.DataFrame(columns | {name: [0.0, 1.0, 3.0] for name in vectorizer.numeric})
-    inner = model if hasattr(model, "n_features_in_") else model.scorer_.estimator_
+        return rows_for_table(model.vectorizer_)
+    inner = model if hasattr(model, "n_features_in_") else around
     width = inner.n_features_in_
     if width > _WIDEST:
         return sp.csr_array((_N_ROWS, width))
@@ -87,9 +109,18 @@ def rows_for(model: Any) -> Any:
     return rows if names is None else pd.DataFrame(rows, columns=names)
 
 
+def rows_for_table(vectorizer: Any) -> pd.DataFrame:
+    """Make rows of a table."""
+    columns = {name: ["red rose", "blue sea", ""] for name in (*vectorizer.text, *vectorizer.categorical)}
+    return pd.DataFrame(columns | {name: [0.0, 1.0, 3.0] for name in vectorizer.numeric})
+
+
 def violations(model: Any) -> Iterator[str]:
     """Predict with a model that was accepted, and say what is wrong."""
     if not hasattr(model, "predict"):
+        rows = rows_for(model) if isinstance(model, Pipeline) and hasattr(model, "transform") else None
+        if rows is not None and model.transform(rows).shape[0] != _N_ROWS:
+            yield "shape: transform"
         return
     rows = rows_for(model)
     n_labels = len(model.classes_)
@@ -127,7 +158,8 @@ class Outcome:
 
 def make_file(seed: int) -> tuple[str, bytes]:
     """Make the edited file of a seed; give the name of what was edited too."""
-    random, files = np.random.default_rng(seed), base_files()
+    random = np.random.default_rng(seed)
+    files = _checkpoints() if random.random() < _CHECKPOINTS else base_files()
     name = one_of(random, list(files))
     return name, edited(random, files[name], files[one_of(random, list(files))])
 
@@ -140,7 +172,7 @@ def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
     outcome.counts["files"] += 1
     stage = "bare"
     try:
-        model = labelweave.load(path)
+        model = opened(name, path)
         stage = "late"
         problems = list(violations(model))
         outcome.counts["accepted"] += 1
@@ -254,12 +286,32 @@ def _warm() -> None:
     """Compile all loops before workers are made."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, data in base_files().items():
+        for name, data in (base_files() | _checkpoints()).items():
             path = Path(folder) / "base.lw"
             path.write_bytes(data)
-            wrong = list(violations(labelweave.load(path)))
+            wrong = list(violations(opened(name, path)))
             if wrong:
                 raise AssertionError(f"{name} as it is: {wrong}")
+
+
+def attack_on(seeds: range, kept: Path, tell: Callable[[int, Outcome], None]) -> Outcome:
+    """Attack in shards, each added to a file when it is done; those that it has are not run again."""
+    total, seconds = Outcome(), 0.0
+    if kept.exists():
+        known = json.loads(kept.read_text())
+        seconds = known["seconds"]
+        if known["first"] != seeds.start:
+            raise SystemExit(f"{kept} is of files from {known['first']} on; name another file, or --seed.")
+        total = Outcome(Counter(known["counts"]), [tuple(pair) for pair in known["found"]])
+    for first in range(seeds.start + total.counts["files"], seeds.stop, _SHARD):
+        begun = time.monotonic()
+        total.add(attack(range(first, min(first + _SHARD, seeds.stop))))
+        seconds += time.monotonic() - begun
+        counts = {"first": seeds.start, "seconds": round(seconds), "counts": total.counts}
+        kept.write_text(json.dumps(counts | {"found": total.found}, indent=1) + "\n")
+        tell(first, total)
+    print(f"{seconds:.0f} s, all shards together")
+    return total
 
 
 def main() -> None:
@@ -268,28 +320,29 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first file")
     parser.add_argument("--keep", metavar="PATH", help="write the first file here")
+    parser.add_argument(
+        "--progress", type=Path, metavar="PATH", help="counts of a run that goes on from there"
+    )
     parser.add_argument("--refusals", action="store_true", help="count the reasons of refusals")
     chosen = parser.parse_args()
     if chosen.keep:
         Path(chosen.keep).write_bytes(make_file(chosen.seed)[1])
-    started = time.monotonic()
-
-    told = 0
+    started, told = time.monotonic(), 0
 
     def tell(done: int, outcome: Outcome) -> None:
         nonlocal told
         for seed, what in outcome.found[told:]:
             print(f"seed {seed}: {what}", flush=True)
         told = len(outcome.found)
-        if outcome.counts["files"] % 20_000 == 0:
+        if outcome.counts["files"] % (40 * _SHARD) == 0:
             print(f"{time.monotonic() - started:.0f} s: {dict(outcome.counts)}", flush=True)
 
-    outcome = attack(range(chosen.seed, chosen.seed + chosen.files), tell)
+    seeds = range(chosen.seed, chosen.seed + chosen.files)
+    outcome = attack(seeds, tell) if chosen.progress is None else attack_on(seeds, chosen.progress, tell)
     tell(chosen.files, outcome)
-    if chosen.refusals:
-        for reason, count in outcome.refusals.most_common(60):
-            print(f"{count:7} {reason}")
-    print(f"{time.monotonic() - started:.0f} s: {dict(outcome.counts)}, {len(outcome.found)} violations")
+    for reason, count in outcome.refusals.most_common(60 if chosen.refusals else 0):
+        print(f"{count:7} {reason}")
+    print(f"{dict(outcome.counts)}, {len(outcome.found)} violations")
     raise SystemExit(bool(outcome.found))
 
 

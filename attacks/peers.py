@@ -14,8 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,8 @@ def trials_of(library: str, model_files: int) -> list[dict[str, Any]]:
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | _ONE_THREAD, check=False)
     if done.returncode:
         print(f"{library}: not tried, {done.stderr.strip().splitlines()[-1]}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    said = re.sub(re.escape(tempfile.gettempdir()) + r"/[^/\s\"]+/", "", done.stdout)  # folders of this run
+    return [json.loads(line) for line in said.splitlines()]
 
 
 def main() -> None:

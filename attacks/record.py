@@ -14,6 +14,7 @@ import datetime
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from typing import Any
 from benchmarks.results_file import write_json
 
 import labelweave
+from attacks import coverage, mutants
 from attacks.peers import LIBRARIES, OUTCOMES
 
 _RESULTS = Path(__file__).with_name("results")
@@ -50,9 +52,10 @@ ATTACKERS = {
         "Broken data files of every format: whole results or one sentence, bounded time and memory.",
     ),
     "model_files": (
-        "--files 100000",
-        "Model files of every class, edited in their structure, their checksums made right again: refused in "
-        "a sentence, or finite scores of the right shape.",
+        "--files 1000000 --progress attacks/results/model_files_counts.json",
+        "Model files of every class, pipelines of scikit-learn's steps and (one in fifty) checkpoints of "
+        "fits, edited in their structure, their checksums made right again: refused in a sentence, or finite "
+        "scores of the right shape, in 10 s and within the memory that a file may ask for.",
     ),
     "killed_fits": (
         "--fits 100",
@@ -76,27 +79,30 @@ ATTACKERS = {
         "The same hostile inputs and broken model files for this library and its peers.",
     ),
 }
-_BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": ".numba-boundscheck"}
+_SETTINGS = {
+    "bounds": {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": ".numba-boundscheck"},
+    "stress": {"OPENBLAS_NUM_THREADS": "1"},
+}
 
 
 def run(name: str, arguments: str | None) -> None:
     """Run an attacker and keep what it said."""
-    words = (ATTACKERS[name][0] if arguments is None else arguments).split()
+    words = shlex.split(ATTACKERS[name][0] if arguments is None else arguments)
     words += ["--out", str(_RESULTS / "peer_trials.json")] if name == "peers" else []
-    surroundings = os.environ | (_BOUNDS if name == "bounds" else {})
-    print(f"{name}: python -m attacks.{name} {' '.join(words)}", flush=True)
+    command = _command(name, shlex.join(words[: len(words) - 2 * (name == "peers")]))
+    print(command, flush=True)
     started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", f"attacks.{name}", *words],
         stdout=subprocess.PIPE,
         text=True,
-        env=surroundings,
+        env=os.environ | _SETTINGS.get(name, {}),
         check=False,
     )
     said = done.stdout.strip().splitlines()[-_LAST_LINES:]
     print(*said, sep="\n", flush=True)
     kept = {
-        "command": " ".join(["python -m", f"attacks.{name}", *words[: len(words) - 2 * (name == "peers")]]),
+        "command": command,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "version": labelweave.__version__,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
@@ -105,6 +111,11 @@ def run(name: str, arguments: str | None) -> None:
         "said": said,
     }
     write_json(_RESULTS / f"{name}.json", kept)
+
+
+def _command(name: str, arguments: str) -> str:
+    settings = [f"{key}={value}" for key, value in _SETTINGS.get(name, {}).items()]
+    return " ".join([*settings, "python -m", f"attacks.{name}", arguments]).strip()
 
 
 def page() -> str:
@@ -117,12 +128,17 @@ def page() -> str:
             parts.append("Not run yet.\n")
             continue
         kept = json.loads(place.read_text())
-        end = "" if kept["exit"] == 0 else f", exit code {kept['exit']}"
-        parts.append(f"`{kept['command']}`, {kept['date']}, {kept['seconds']} s{end}:\n")
+        is_stopped = kept["exit"] < 0  # by a signal
+        end = ", stopped before its end" if is_stopped else f", exit code {kept['exit']}" * bool(kept["exit"])
+        usual = _command(name, ATTACKERS[name][0])
+        said = "" if kept["command"].startswith(usual) else f" (the full run is `{usual}`)"
+        parts.append(f"`{kept['command']}`, {kept['date']}, {kept['seconds']} s{end}{said}:\n")
         parts.append("\n".join(["```text", *kept["said"], "```", ""]))
+    parts += [coverage.section(), mutants.section()]
     trials = _RESULTS / "peer_trials.json"
     if trials.exists():
         parts.append(_peer_table(json.loads(trials.read_text())["trials"]))
+    parts.append(_LIMITS)
     return "\n".join(parts)
 
 
@@ -147,8 +163,33 @@ _WORDS = {
 }  # fmt: skip
 _TOP = """# What was tried to break it
 
-Attackers are part of the project, in `attacks/`; small runs of them are in the test suite. This page is
-written from stored results of the runs that it names (`python -m attacks.record`).
+Attackers are part of the project, in `attacks/`; small runs of them are in the test suite, with tests that
+they find what they look for: false certificates, crashes, hangs, other bits, bare errors (that of the peers
+has none). This page is written from stored results of the runs that it names
+(`python -m attacks.record`). A run ends with exit code 1, and its violations are listed,
+if there is any. What is known not to hold stands at the end.
+"""
+_LIMITS = """\
+The libraries are fitted on the same rows, with their defaults. Inputs are those that a data pipeline makes
+by mistake: NaN, infinities and 1e300, too few rows, indices out of range and broken CSR arrays, empty
+labels, other widths in prediction, cut and hostile files. A model file is broken by bits flipped, cut,
+lengthened or overwritten at random, each library's in its own format. "Answers all the same" is a result
+for an input that has none, or other scores than the file was written with: nobody is told. Where a library
+takes no such input, it was not tried.
+
+## What is known not to hold
+
+- **A model file that is shortened in place while it is mapped** ends the process on POSIX systems (SIGBUS):
+  an error that a program could catch needs a handler in C there. Windows does not let mapped files be
+  shortened. `load(path, mmap=False)` reads the file once and is not concerned.
+- **A fork beside fits in other threads**, where OpenBLAS has more than one thread: OpenBLAS ends its threads
+  at a fork, and other bits and errors were met. A smaller number of threads set at the fork does not help,
+  since the threads exist. Set `OPENBLAS_NUM_THREADS=1` before Python starts, or start processes by spawn, as
+  joblib does.
+- **Checkpoints** are checked to be states of the fit at hand, in kind, shape, type and range. That their
+  numbers are those of a run on these data is not checked: who may write them can change what a fit ends
+  with. Keep them where only you can write.
+- **Hyper-parameters, graphs and thresholds between processors**: rounding can turn a choice that is close.
 """
 
 

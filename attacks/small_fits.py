@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,27 @@ KINDS = CHECKPOINTED | OTHERS
 
 _TAKES_NO_GAPS = ("PLST", "CPLST", "low rank, path")
 _NOT_FOUND = {"estimator_", "kernel_products_"}  # digested on its own; work, of which some is not done again
+
+
+class AtSubtask:
+    """A callback of scikit-learn's that does something at the end of one subtask.
+
+    act: what to do; a true result stops the fit.
+    """
+
+    def __init__(self, at: int, act: Callable[[], bool | None] = lambda: True) -> None:
+        self.at, self.act, self.done = at, act, 0
+
+    def setup(self, estimator: Any, context: Any) -> None: ...
+
+    def teardown(self, estimator: Any, context: Any) -> None: ...
+
+    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None: ...
+
+    def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> bool:
+        """Count."""
+        self.done += context.parent is not None
+        return context.parent is not None and self.done == self.at and bool(self.act())
 
 
 def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, Any]:
@@ -133,6 +155,8 @@ def _add(digest: Any, value: Any) -> None:
     elif isinstance(value, list | tuple | np.ndarray):
         for part in value:
             _add(digest, part)
+    elif hasattr(value, "to_state"):  # what is computed when it is needed is no part of it
+        _add(digest, [type(value).__name__, value.to_state()])
     elif hasattr(value, "__dict__") and type(value).__module__.startswith("labelweave"):
         _add(digest, vars(value))
     else:

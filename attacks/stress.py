@@ -6,9 +6,10 @@ Each of them fits models of all kinds, one after the other, until the time is up
 bits that it gave alone, on whichever thread or process it ran and whatever else ran beside it.
 
 Known to fail: forks beside fits in other threads, unless OPENBLAS_NUM_THREADS=1 is set.  With more threads
-other bits were met, "Eigenvalues did not converge", and once a run that did not end.  Threads without forks
-(231 fits), and threads with forks where OpenBLAS had one thread (292 fits), had no such failure.  The likely
-cause is that OpenBLAS ends its threads at a fork while others compute; that is not proven.
+other bits were met, and "Eigenvalues did not converge".  Threads without forks (231 fits), and threads with
+forks where OpenBLAS had one thread (292 fits), had no such failure.  The likely cause is that OpenBLAS ends
+its threads at a fork while others compute; that is not proven.  Children that waited for ever had another
+cause, the lock of cached properties in Python 3.11, which ``labelweave.forks`` renews.
 """
 
 from __future__ import annotations

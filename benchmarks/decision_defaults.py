@@ -8,6 +8,7 @@ The test rows of the set take no part, so defaults may be chosen by these number
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,13 @@ def _folds(X: Any, Y: Any) -> Iterator[tuple[HeldOutScores, Any, Any]]:
     for seed in (0, 1):
         for train, test in IterativeStratifiedKFold(shuffle=True, random_state=seed).split(X, Y):
             data = TrainingRows(X[train], Y[train], LabelMatrix(Y[train]), None)
-            held = score_held_out(model, data, split_rows(None, data, 0.2, seed), "auto")
+            splits = split_rows(None, data, 0.2, seed)
+            held = score_held_out(data, splits, "auto", partial(_fitted, model, data))[0]
             yield held, model.fit(X[train], Y[train]).decision_function(X[test]), Y[test]
+
+
+def _fitted(model: Any, data: TrainingRows, rows: Any, _: Any) -> Any:
+    return model.fit(data.X[rows], data.y[rows])
 
 
 def _f1(objective: Any, held: HeldOutScores, scores: Any, truth: Any) -> dict[str, float]:

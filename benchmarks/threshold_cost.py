@@ -61,7 +61,7 @@ def _ratios(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
     """Give medians of seconds, and of the ratios to the fit without thresholds just before."""
     models: dict[str, Any] = {"without": MaxMarginClassifier()}
     for rule in ("f1", *_RULES):
-        models[f"thresholds, {rule}"] = MaxMarginClassifier(threshold=rule)
+        models[f"thresholds, {rule}"] = MaxMarginClassifier(threshold=rule, validation_fraction=0.1)
     for rule in _RULES:
         inner = MaxMarginClassifier()
         models[f"wrapped, {rule}"] = TunedThresholdClassifier(inner, rule, validation_fraction=0.1)
@@ -92,7 +92,7 @@ def _quality(X: Any, Y: Any) -> dict[str, dict[str, list[float]]]:
                 splitter = IterativeStratifiedShuffleSplit(1, test_size=0.25, random_state=seed)
                 kept, other = next(splitter.split(X, Y))
                 with patch.object(fit, "tolerance_of_part", lambda tol, gap=gap: gap):
-                    model = MaxMarginClassifier(threshold=rule).fit(X[kept], Y[kept])
+                    model = MaxMarginClassifier(threshold=rule, validation_fraction=0.1).fit(X[kept], Y[kept])
                 values.append(metrics.f1_score(Y[other], model.predict(X[other]), average=average))
     return found
 

@@ -10,6 +10,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,10 @@ def _fits(y: Any, classes: int | None = None, **parameters: Any) -> Callable[[ty
     return trial
 
 
+def _both(*trials: Callable[[type], bool]) -> Callable[[type], bool]:
+    return lambda kind: all(can(kind) for can in trials)
+
+
 _LABELS = np.tile([[1.0, 0, np.nan], [0, 1, 1]], (8, 1))
 _CLASSES = np.array(["cat", "dog", "elm", "oak"] * 4, object)
 _UNKNOWN = np.array(["cat", "dog", None, "oak"] * 4, object)
@@ -126,8 +131,12 @@ CAPABILITIES: dict[str, Callable[[type], bool]] = {
     "hyper-parameters learned": _parameter("hyperparameters"),
     "thresholds (`threshold=`)": _parameter("threshold"),
     "costs of mistakes by kind": _parameter("false_positive_cost"),
+    "weights of classes (`class_weight=`)": _both(
+        _fits(_LABELS, class_weight="balanced"), _fits(_CLASSES, class_weight={"cat": 2.0})
+    ),
     "weights of rows": _fit_takes("sample_weight"),
     "weights of entries": _fit_takes("entry_weight"),
+    "progress on stderr (`verbose=`)": _parameter("verbose"),
     "warm start": _parameter("warm_start"),
     "checkpoint": _parameter("checkpoint"),
     "new rows and labels (`partial_fit`)": _method("partial_fit"),
@@ -135,6 +144,7 @@ CAPABILITIES: dict[str, Callable[[type], bool]] = {
 }
 
 
+@cache
 def table() -> dict[str, dict[str, bool]]:
     """Find out what each estimator can do."""
     return {name: {kind.__name__: can(kind) for kind in ESTIMATORS} for name, can in CAPABILITIES.items()}

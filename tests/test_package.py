@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import labelweave
 from labelweave import display, kernels
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("name", labelweave.__all__)
@@ -36,6 +40,16 @@ def test_parts_are_imported_when_they_are_used():
     assert done.stdout.split() == ["False", "True"]
 
 
+def test_classifiers_are_imported_without_numba_and_without_each_other():
+    script = """
+import sys, labelweave
+labelweave.LowRankClassifier, labelweave.TunedThresholdClassifier
+print([name for name in ("numba", "llvmlite", "labelweave.estimators.label_graph") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[]"]
+
+
 def test_private_names_of_scikit_learn_are_imported_in_one_place():
     package = Path(labelweave.__file__).parent
     found = [
@@ -47,3 +61,15 @@ def test_private_names_of_scikit_learn_are_imported_in_one_place():
         if "._" in str(node.module) or alias.name.startswith("_")
     ]
     assert {line.split(":")[0] for line in found} == {"sklearn_compat.py"}, found
+
+
+@pytest.mark.skipif(not (ROOT / "pyproject.toml").is_file(), reason="only where the project's files are")
+def test_what_goes_into_an_sdist_is_there():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert [name for name in included if not (ROOT / name).exists()] == []
+    assert {"src", "tests", "docs", "examples", "scripts", "LICENSE"} <= set(included)
+    needed = next(line for line in project["project"]["dependencies"] if line.startswith("scikit-learn"))
+    oldest = re.search(r'"scikit-learn==(\d+\.\d+)\.\*"', (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert oldest is not None
+    assert needed == f"scikit-learn>={oldest[1]}"  # which `make oldest` tests

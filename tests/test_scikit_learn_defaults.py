@@ -56,20 +56,26 @@ FEW_LABELED_ROWS = dict.fromkeys(
     ],
     "has fewer than the 29 calibration rows that the level needs",
 )
+# scikit-learn compares the signs of all scores with one and the same threshold
+OWN_THRESHOLDS = {"check_classifier_multioutput": "labels have thresholds of their own"}
+SETS = {"check_classifier_not_supporting_multiclass": "of classes there are sets, which are no classes"}
 EXPECTED_TO_FAIL = {
     "MaxMarginClassifier": STOPS_EARLY,
     "KernelLogisticClassifier": FOLDS,
     "LowRankClassifier": STOPS_EARLY,
     "LowRankClassifierCV": FOLDS,
     "LabelGraphClassifier": STOPS_EARLY,
+    "AutoLabelClassifier": FOLDS,
     "WSABIE": DRAWS,
-    "ConformalLabelClassifier": FEW_ROWS | FEW_LABELED_ROWS,
+    "TunedThresholdClassifier": OWN_THRESHOLDS,
+    "ConformalLabelClassifier": FEW_ROWS | FEW_LABELED_ROWS | SETS,
 }
 TAKES_FRAMES = {"TableModel"}  # needs columns with names, and the checks give arrays
 SLOW = {
+    "AutoLabelClassifier",
     "LabelGraphClassifier",
     "LowRankClassifierCV",
-}  # minutes of passes over rows that are far from the origin
+}  # minutes: forests in five folds, passes over rows that are far from the origin
 
 
 def _public():

@@ -11,12 +11,12 @@ from source_size import measure
 
 SIZE = measure()
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 52_700
-CODE = 29_000  # without imports and docstrings; 25,441 before what people bring and schemas were added
+LINES = 57_300
+CODE = 31_700  # without imports and docstrings; 25,441 before what people bring and schemas were added
 FILES_ENTERED = {
     "max-margin, RBF": 24,
     "kernel logistic, learned": 35,
-    "kernel logistic, learned, tree": 36,
+    "kernel logistic, learned, tree": 35,
     "low rank": 28,
     "label graph, learned": 28,
 }

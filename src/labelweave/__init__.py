@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         report,
         splits,
     )
+    from labelweave.automatic import AutoLabelClassifier
     from labelweave.comparison import compare
     from labelweave.decisions import (
         CalibratedLabelClassifier,
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
         TableModel,
         UnobservedLabelWarning,
         ZeroShotClassifier,
-        load,
     )
     from labelweave.interrupts import config_context, set_config
     from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
     from labelweave.model_files.pipelines import save
+    from labelweave.stored_models import load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AutoLabelClassifier",
     "CalibratedLabelClassifier",
     "CliqueGraph",
     "ConformalLabelClassifier",
@@ -72,6 +74,7 @@ __all__ = [
 
 # imported when first used: the command line's help needs none of them
 _HOMES = {
+    "AutoLabelClassifier": "labelweave.automatic",
     "CalibratedLabelClassifier": "labelweave.decisions",
     "ConformalLabelClassifier": "labelweave.decisions",
     "CliqueGraph": "labelweave.labels",
@@ -89,7 +92,7 @@ _HOMES = {
     "ZeroShotClassifier": "labelweave.estimators",
     "compare": "labelweave.comparison",
     "config_context": "labelweave.interrupts",
-    "load": "labelweave.decisions",
+    "load": "labelweave.stored_models",
     "save": "labelweave.model_files.pipelines",
     "set_config": "labelweave.interrupts",
 }

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from labelweave.arguments import checked
+
 _CHOICES = ("raise", "keep")
 
 
@@ -32,6 +34,7 @@ class PartInterrupted(KeyboardInterrupt):
     """A part of a fit ended early: by Ctrl-C, which was noted there, or as a callback asked for it."""
 
 
+@checked
 def set_config(*, on_interrupt: str) -> None:
     """Say what Ctrl-C does to the fits that follow.
 
@@ -57,6 +60,7 @@ def set_config(*, on_interrupt: str) -> None:
 
 
 @contextmanager
+@checked
 def config_context(*, on_interrupt: str) -> Iterator[None]:
     """Say what Ctrl-C does to the fits of a block of code.
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from labelweave.arrays import Workers, panels
+from labelweave.arrays import Workers, linear_algebra, panels
 from labelweave.arrays.linear_algebra import _LIBRARY, PANEL
 
 SIZES = [0, 1, 2, PANEL - 1, PANEL, PANEL + 1, 8 * PANEL - 1, 8 * PANEL, 8 * PANEL + 1]
@@ -156,3 +157,39 @@ def test_a_fork_in_the_midst_of_a_change_can_go_on():
     if done[0] == 0:
         os.kill(child, signal.SIGKILL)
     assert done == (child, 0)
+
+
+class _Lazy:
+    @cached_property
+    def value(self):
+        return 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_child_does_not_wait_for_properties_that_another_thread_computed(monkeypatch):
+    begun, may_end = threading.Event(), threading.Event()
+
+    monkeypatch.setattr(linear_algebra, "Lazy", _Lazy, raising=False)
+    lock = getattr(_Lazy.__dict__["value"], "lock", threading.RLock())
+
+    def hold():
+        with lock:
+            begun.set()
+            may_end.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait(30)
+    child = os.fork()
+    if child == 0:
+        os._exit(_Lazy().value)
+    deadline, ended = time.monotonic() + 20, (0, 0)
+    while ended == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+        ended = os.waitpid(child, os.WNOHANG)
+    may_end.set()
+    thread.join()
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(ended[1]) == 1

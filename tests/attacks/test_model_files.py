@@ -1,6 +1,7 @@
 """Edited model files are refused in one sentence, or predict finite scores of the right shape."""
 
 import os
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -51,6 +52,38 @@ class _Bad:
 )
 def test_violations_are_found(scores, found):
     assert len(list(model_files.violations(_Bad(scores)))) == found
+
+
+def test_errors_of_models_checkpoints_and_predictions_are_found(monkeypatch, tmp_path):
+    def harmful(name, path):
+        raise IndexError("out of range")
+
+    monkeypatch.setattr(model_files, "opened", harmful)
+    outcome = model_files.Outcome()
+    monkeypatch.setattr(model_files, "_CHECKPOINTS", 1.0)
+    model_files.attack_one(1, tmp_path / "edited.lw", outcome)
+    assert [what.split(": ")[0].split(",")[0] for _, what in outcome.found] == ["checkpoint"]
+    monkeypatch.setattr(model_files, "_CHECKPOINTS", 0.0)
+    model_files.attack_one(1, tmp_path / "edited.lw", outcome)
+    monkeypatch.setattr(model_files, "opened", lambda name, path: _Bad("no scores"))
+    model_files.attack_one(1, tmp_path / "edited.lw", outcome)
+    assert outcome.counts == {"files": 3, "bare": 2, "late": 1}
+
+
+def test_a_run_goes_on_where_it_was_stopped(monkeypatch, tmp_path):
+    shards = []
+
+    def noted(seeds):
+        shards.append(seeds)
+        return model_files.Outcome(Counter(files=len(seeds)), [(seeds.start, "one: late")])
+
+    monkeypatch.setattr(model_files, "attack", noted)
+    monkeypatch.setattr(model_files, "_SHARD", 4)
+    for end in (8, 10):
+        outcome = model_files.attack_on(range(end), tmp_path / "counts.json", lambda done, found: None)
+    assert shards == [range(4), range(4, 8), range(8, 10)]
+    assert outcome.counts["files"] == 10
+    assert [seed for seed, _ in outcome.found] == [0, 4, 8]
 
 
 def _attack_with(monkeypatch, harm):

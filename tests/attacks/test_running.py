@@ -4,8 +4,10 @@ import os
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from attacks import killed_commands, killed_fits, processors, small_fits, soak, stress
+from labelweave.estimators import journal
 
 ONE_THREAD = pytest.mark.skipif(
     os.environ.get("OPENBLAS_NUM_THREADS") != "1",
@@ -28,6 +30,29 @@ def test_killed_fits_go_on_with_the_same_bits(names, fits):
     assert wrong == []
     assert counts["fits"] == fits
     assert counts["kills"] > 0
+
+
+@pytest.mark.parametrize("name", [*QUICK, pytest.param("graph, given", marks=pytest.mark.slow)])
+def test_fits_go_on_from_the_first_and_the_last_state_that_they_write(name, tmp_path, monkeypatch):
+    """Killed between its last check and its end, too."""
+    written, write = [], journal.Journal.write
+
+    def noted(self):
+        write(self)
+        written.append(self.path.read_bytes())
+
+    monkeypatch.setattr(journal, "_SECONDS", 0.0)
+    monkeypatch.setattr(journal.Journal, "write", noted)
+    (X, Y), path = small_fits.data_of(name), tmp_path / "fit.lwc"
+
+    def mark():
+        model = clone(small_fits.CHECKPOINTED[name]).set_params(checkpoint=path)
+        return small_fits.mark(small_fits.fitted(model, X, Y), X)
+
+    whole = mark()
+    for state in (written[0], written[-1]):
+        path.write_bytes(state)
+        assert mark() == whole
 
 
 def test_a_fit_that_ends_with_other_bits_is_found(tmp_path):
@@ -113,3 +138,13 @@ def test_killed_commands_leave_complete_files():
     ends, wrong = killed_commands.run(list(killed_commands.COMMANDS), 10, n_rows=400)
     assert wrong == []
     assert ends.total() == 10
+
+
+@pytest.mark.slow
+def test_a_file_that_is_not_complete_is_found(tmp_path):
+    whole = killed_commands.prepare(tmp_path, n_rows=50)["convert"]
+    late = killed_commands.Whole(whole.content[:-1], 1e4)  # so that no signal is sent
+    found = killed_commands.attack(
+        killed_commands.COMMANDS["convert"], late, tmp_path, np.random.default_rng(0)
+    )
+    assert found == ("done", ["d.svm is neither the earlier file nor a complete one"])

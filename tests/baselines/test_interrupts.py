@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import labelweave
 from labelweave import config_context
+from labelweave._loops import ranking_steps
 from labelweave.baselines import (
     CPLST,
     PLST,
@@ -91,7 +92,7 @@ def test_binary_relevance_without_any_label_is_interrupted(loss, monkeypatch):
 def test_wsabie_keeps_the_vectors_so_far(monkeypatch, tmp_path):
     X, Y = _data()
     monkeypatch.setattr(wsabie, "_VISITS_AT_ONCE", 20)
-    calls = _interrupt(monkeypatch, wsabie, "rank_pairs", 16)  # the sixth part of the second epoch
+    calls = _interrupt(monkeypatch, ranking_steps, "rank_pairs", 16)  # the sixth part of the second epoch
     message = "interrupted after 1 of 10 epochs"
     with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match=message) as caught:
         model = WSABIE(rank=3).fit(X, Y)
@@ -108,7 +109,7 @@ def test_wsabie_keeps_the_vectors_so_far(monkeypatch, tmp_path):
 
 
 def test_wsabie_without_any_visit_is_interrupted(monkeypatch):
-    _interrupt(monkeypatch, wsabie, "rank_pairs", 1)
+    _interrupt(monkeypatch, ranking_steps, "rank_pairs", 1)
     with pytest.raises(KeyboardInterrupt):
         WSABIE(rank=3).fit(*_data())
 

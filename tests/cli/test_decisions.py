@@ -146,7 +146,7 @@ def test_every_model_can_be_inside(run, files, model):
         (["--tune-threshold", "micro_f1,cv=900"], "900 are needed"),
         (["--calibrate", "sigmoid,pooling=3"], "'pooling' parameter of CalibratedLabelClassifier"),
         (["--conformal", "false_negatives,level=1.5"], "'level' parameter of ConformalLabelClassifier"),
-        (["--conformal", "false_negatives,cv=3"], "'cv=3' is not understood"),
+        (["--conformal", "false_negatives,cv=1"], "cv=1 is no number of folds from 2 on"),
         (["--conformal", "false_negatives,level=0.001"], "but the level 0.001 needs at least 2995"),
         (
             ["--conformal", "false_discoveries,guarantee=expectation"],
@@ -164,8 +164,33 @@ def test_nonsense_is_one_sentence(run, files, tmp_path, words, said):
     assert not (tmp_path / "m.lw").exists()
 
 
-def test_classes_have_no_label_sets(run, fit_things):
-    assert "are for many labels a row" in fit_things("--one-class", "--calibrate", "sigmoid", code=2).err
+def test_thresholds_are_not_for_classes(run, fit_things):
+    done = fit_things("--one-class", "--tune-threshold", "micro_f1", code=2)
+    assert "--tune-threshold is for many labels a row" in done.err
+
+
+@pytest.mark.parametrize("around", ["fit", "decide"])
+def test_classes_have_sets_with_a_guarantee(run, fit_things, around):
+    sets = ["--conformal", "false_negatives,level=0.4,guarantee=expectation"]
+    fit_things("--one-class", "-q", *(sets if around == "fit" else []))
+    if around == "decide":
+        run("decide", "m.lw", "test.csv", *sets, "--out", "m.lw", "-q")
+    found = [json.loads(line) for line in run("predict", "m.lw", "test.csv").out.splitlines()]
+    assert all(row["labels"] for row in found)
+    shown = run("evaluate", "m.lw", "test.csv", "--ignore-unknown-labels")
+    assert "Guaranteed:" in shown.out
+    assert _metrics(run, data="things.csv")["false_negatives"] <= 0.5
+
+
+def test_classes_have_calibrated_probabilities(run, fit_things):
+    fit_things("--one-class", "-q", "--calibrate", "auto,cv=3")
+    done = run("decide", "m.lw", "things.csv", "--calibrate", "sigmoid", "--out", "c.lw")
+    assert "softmax maps" in done.err
+    found = [
+        json.loads(line) for line in run("predict", "c.lw", "test.csv", "--probabilities").out.splitlines()
+    ]
+    assert all(sum(row["probabilities"].values()) == pytest.approx(1, abs=1e-3) for row in found)
+    assert _metrics(run, "c.lw", "things.csv")["accuracy"] > 0.5
 
 
 def test_a_fitted_model_is_put_inside(run, files):
@@ -222,7 +247,7 @@ def test_decide_refuses_what_it_cannot_do_justice(run, files, rows, tmp_path):
     done = run("decide", "m.lw", "few.arff", "--calibrate", "sigmoid", "--out", "c.lw", code=2)
     assert "3 of the model's 5 labels are not in the data, such as 'l1'" in done.err
     MaxMarginClassifier().fit(rows.X, np.arange(len(rows)) % 3).save(tmp_path / "three.lw")
-    done = run("decide", "three.lw", "other.arff", "--calibrate", "sigmoid", "--out", "c.lw", code=2)
+    done = run("decide", "three.lw", "other.arff", "--tune-threshold", "micro_f1", "--out", "c.lw", code=2)
     assert "has one class a row" in done.err
     _fit(run, *SETS, "-q")
     done = run("decide", "m.lw", "other.arff", "--calibrate", "sigmoid", "--out", "c.lw", code=2)
@@ -251,10 +276,11 @@ def test_a_comparison_names_what_decides(run, files):
     ("words", "fits"),
     [
         ([], 1),
-        (["--tune-threshold", "micro_f1"], 2),
+        (["--tune-threshold", "micro_f1"], 6),
+        (["--tune-threshold", "micro_f1,validation_fraction=0.1"], 2),
         (["--calibrate", "sigmoid,cv=3"], 4),
-        (["--calibrate", "sigmoid,cv=3", "--tune-threshold", "micro_f1"], 8),
-        (["--calibrate", "sigmoid", *SETS], 2),
+        (["--calibrate", "sigmoid,cv=3", "--tune-threshold", "micro_f1,validation_fraction=0.2"], 8),
+        (["--calibrate", "sigmoid", *SETS], 6),
     ],
 )
 def test_fits_are_counted(run, files, monkeypatch, words, fits):

@@ -13,10 +13,11 @@ from rich.console import Console
 
 import labelweave
 from labelweave import KernelLogisticClassifier, MaxMarginClassifier
-from labelweave.cli import program, progress
+from labelweave.cli import program
 from labelweave.cli.messages import print_json, size_of
 from labelweave.cli.progress import GapBar, GapLines
 from labelweave.datasets.table_files import raw_tables
+from labelweave.estimators import progress_lines
 
 PYTHON = [sys.executable, "-c", "from labelweave.cli import main; main()"]
 BARE_HELP = """
@@ -32,6 +33,7 @@ except SystemExit:
 """
 INTERRUPTED = """
 import os, signal
+from labelweave.estimators import progress_lines
 from labelweave.cli import main, progress
 progress.GapLines.show = lambda self: self.state and os.kill(os.getpid(), signal.SIGINT)
 main()
@@ -192,7 +194,7 @@ def test_json_and_sizes(capsys, tmp_path):
 
 
 def test_demo_on_few_rows(run, monkeypatch):
-    monkeypatch.setattr(progress, "_QUIET_SECONDS", 60.0)  # a busy machine is slow enough for a line
+    monkeypatch.setattr(progress_lines, "_QUIET_SECONDS", 60.0)  # a busy machine is slow enough for a line
     started = time.perf_counter()
     done = run("demo", "--rows", 300)
     assert time.perf_counter() - started < 30

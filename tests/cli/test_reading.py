@@ -106,6 +106,28 @@ def test_identifiers_of_arff_files_are_left_out_of_later_files_too(run, tmp_path
     assert len(run("predict", "r.lw", "one.arff").out.splitlines()) == 1
 
 
+def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
+    """An identifier and hundreds of YES and NO: with the identifier's columns nothing was learned."""
+    random, n_motifs, n_labels = np.random.default_rng(0), 300, 12
+    motifs = random.random((240, n_motifs)) < 0.02
+    motifs[:, :n_labels] |= random.random((240, n_labels)) < 0.1
+    names = ",".join(f"PS{row:05d}" for row in range(240))
+    head = ["@relation genbase", f"@attribute protein {{{names}}}"]
+    head += [f"@attribute motif{number} {{YES,NO}}" for number in range(n_motifs)]
+    head += [*(f"@attribute label{number} {{0,1}}" for number in range(n_labels)), "@data"]
+    rows = [
+        ",".join([f"PS{row:05d}", *np.where(there, "YES", "NO"), *map(str, there[:n_labels].astype(int))])
+        for row, there in enumerate(motifs)
+    ]
+    (tmp_path / "train.arff").write_text("\n".join([*head, *rows[:160], ""]))
+    (tmp_path / "test.arff").write_text("\n".join([*head, *rows[160:]]))
+    told = run("fit", "train.arff", "--n-labels", n_labels, "--out", "m.lw").err
+    assert "the attribute 'protein' has another value in every row, and is left out" in told
+    found = json.loads(run("evaluate", "m.lw", "test.arff", "--n-labels", n_labels, "--json").out)
+    assert found["micro_f1"] > 0.95
+    assert labelweave.load("m.lw").n_features_in_ == n_motifs
+
+
 def test_the_xml_file_of_a_sparse_file_is_found(tmp_path):
     arff = ARFF.replace("r: -C -2", "r")
     (tmp_path / "r.xml").write_text('<labels><label name="y"/><label name="z"/></labels>')

@@ -266,3 +266,25 @@ def test_the_cheapest_form_is_chosen():
     assert kind(LabelMatrix(positives), "logistic") is DenseEntries
     assert kind(LabelMatrix(positives, few), "squared") is SampledEntries
     assert kind(LabelMatrix(positives, many), "squared_hinge") is DenseEntries
+
+
+def test_curvature_is_uniform_where_all_entries_of_a_row_weigh_the_same():
+    signs, even, uneven = np.where(np.eye(4, 3) > 0, 1, -1), np.ones(4), np.array([1.0, 1.0, 2.0, 1.0])
+    assert _quadratic("squared", signs, even, 1.0).has_uniform_curvature
+    assert _quadratic("squared", signs, even, 1.0).transposed.has_uniform_curvature
+    assert _quadratic("squared", signs, uneven, 1.0).has_uniform_curvature
+    assert not _quadratic("squared", signs, uneven, 1.0).transposed.has_uniform_curvature
+    assert not _quadratic("squared", signs, even, 0.5).has_uniform_curvature
+
+
+@pytest.mark.parametrize("negative_weight", [0.0, 0.3, 1.0])
+def test_the_form_without_a_table_agrees_for_every_background(negative_weight):
+    random = np.random.default_rng(0)
+    signs, weights = random.choice([-1, 1], (7, 5)), random.uniform(0.5, 2.0, 7)
+    image, fixed = random.normal(size=(7, RANK)), random.normal(size=(5, RANK))
+    forms = [form("squared", signs, weights, negative_weight) for form in (_quadratic, _dense)]
+    quick, slow = (form.at(image, fixed) for form in forms)
+    np.testing.assert_allclose(quick.values, slow.values)
+    np.testing.assert_allclose(forms[0].values(image, fixed), slow.values)
+    np.testing.assert_allclose(quick.gradients, slow.gradients, atol=1e-12)
+    np.testing.assert_allclose(quick.curve(image), slow.curve(image), atol=1e-12)

@@ -89,7 +89,9 @@ calibrated = CalibratedLabelClassifier
         tuned(logistic(threshold="macro_f1"), scope="global"),
         tuned(calibrated(MaxMarginClassifier())),
         tuned(calibrated(logistic(), decision="expected_f1")),
-        tuned(tuned(calibrated(MaxMarginClassifier(threshold="macro_f1")))),
+        pytest.param(
+            tuned(tuned(calibrated(MaxMarginClassifier(threshold="macro_f1")))), marks=pytest.mark.slow
+        ),
         tuned(tuned(logistic()), response_method="predict_proba"),
         calibrated(tuned(MaxMarginClassifier())),
         calibrated(tuned(logistic())),

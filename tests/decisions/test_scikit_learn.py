@@ -1,5 +1,6 @@
 """scikit-learn's own checks of the wrappers."""
 
+import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -7,7 +8,10 @@ from labelweave import CalibratedLabelClassifier, ConformalLabelClassifier, Tune
 from labelweave.baselines import BinaryRelevance
 
 OWN_LEVEL = {"check_classifiers_train": "probabilities are not compared with 1/2 once thresholds are chosen"}
-SETS = {"check_classifiers_train": "sets that may miss half of the labels are not accurate"}
+SETS = {
+    "check_classifiers_train": "sets that may miss half of the labels are not accurate",
+    "check_classifier_not_supporting_multiclass": "of classes there are sets, which are no classes",
+}
 
 
 def _expected_to_fail(estimator):
@@ -17,11 +21,13 @@ def _expected_to_fail(estimator):
     return OWN_LEVEL if own_level else {}
 
 
+@pytest.mark.slow  # the defaults are among the fast tests, in tests/test_scikit_learn_defaults.py
 @parametrize_with_checks(
     [
         TunedThresholdClassifier(LogisticRegression()),
         TunedThresholdClassifier(BinaryRelevance(), "macro_f1", scope="global", cv=2),
         CalibratedLabelClassifier(BinaryRelevance(), "sigmoid"),
+        CalibratedLabelClassifier(LogisticRegression()),
         ConformalLabelClassifier(
             LogisticRegression(), level=0.5, guarantee="expectation", validation_fraction=0.5
         ),

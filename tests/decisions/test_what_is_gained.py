@@ -32,14 +32,19 @@ class CountingClassifier(ClassifierMixin, BaseEstimator):
         return (self.decision_function(X) > 0).astype(int)
 
 
-def test_tuning_costs_less_than_one_more_fit():
-    X = np.random.default_rng(0).normal(size=(100, 3))
+@pytest.mark.parametrize(
+    ("share", "rows", "fitted"), [(0.2, 100, 180), ("auto", 100, 500), ("auto", 5001, 9002)]
+)
+def test_tuning_costs_less_than_one_more_fit_where_one_part_is_held_out(share, rows, fitted):
+    X = np.random.default_rng(0).normal(size=(rows, 3))
     labels = (X[:, :2] > 0.5).astype(int)
     CountingClassifier.fitted_rows = 0
-    model = TunedThresholdClassifier(CountingClassifier()).fit(X, labels)
-    assert CountingClassifier.fitted_rows == 180
+    model = TunedThresholdClassifier(CountingClassifier(), validation_fraction=share).fit(X, labels)
+    assert CountingClassifier.fitted_rows == fitted
     assert not model.estimator_.is_weighted_
-    assert TunedThresholdClassifier(CountingClassifier()).fit(X, labels, np.ones(100)).estimator_.is_weighted_
+    assert (
+        TunedThresholdClassifier(CountingClassifier()).fit(X, labels, np.ones(rows)).estimator_.is_weighted_
+    )
 
 
 @pytest.mark.parametrize("scope", ["label", "global", "top_k"])

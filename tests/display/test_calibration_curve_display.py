@@ -39,7 +39,7 @@ def legend_texts(display):
 
 def test_the_bins_are_those_of_scikit_learn(case):
     Y, table = case
-    display = CalibrationCurveDisplay.from_predictions(Y, table, n_bins=8)
+    display = CalibrationCurveDisplay.from_predictions(Y, table, n_bins=8, least=0)
     observed, predicted = calibration_curve(Y.ravel(), table.ravel(), n_bins=8)
     np.testing.assert_allclose(display.curves[0].observed, observed)
     np.testing.assert_allclose(display.curves[0].predicted, predicted)
@@ -54,7 +54,7 @@ def test_chosen_labels_without_unobserved_entries(case):
     Y[:100, 1] = np.nan
     table[:100, 1] = 1.0
     frame = pd.DataFrame(Y, columns=["a", "b", "c"])
-    display = CalibrationCurveDisplay.from_predictions(frame, table, labels=["b", "c"])
+    display = CalibrationCurveDisplay.from_predictions(frame, table, labels=["b", "c"], least=0)
     observed, _ = calibration_curve(Y[100:, 1], table[100:, 1], n_bins=10)
     np.testing.assert_allclose(display.curves[0].observed, observed)
     assert display.curves[0].counts.sum() == 300
@@ -64,20 +64,22 @@ def test_chosen_labels_without_unobserved_entries(case):
 
 def test_bins_of_few_entries_are_hollow_and_empty_ones_left_out():
     Y, table = np.array([[1.0], [0.0], [1.0]] * 10), np.array([[0.05], [0.05], [0.95]] * 10)
-    display = CalibrationCurveDisplay.from_predictions(Y, table)
+    display = CalibrationCurveDisplay.from_predictions(Y, table, least=0)
     assert len(display.lines_[0].get_xdata()) == 2
-    few = CalibrationCurveDisplay.from_predictions(Y[:3], table[:3])
+    few = CalibrationCurveDisplay.from_predictions(Y[:3], table[:3], least=0)
     hollow = [line for line in few.ax_.lines if line.get_markerfacecolor() == "white"]
     assert len(hollow[0].get_xdata()) == 2
     few.figure_.canvas.draw()
 
 
 def test_numbers_of_entries_are_written(case):
-    display = CalibrationCurveDisplay.from_predictions(np.tile(case[0], (30, 1)), np.tile(case[1], (30, 1)))
+    display = CalibrationCurveDisplay.from_predictions(
+        np.tile(case[0], (30, 1)), np.tile(case[1], (30, 1)), least=0
+    )
     texts = [text.get_text() for text in display.ax_.texts]
     assert "Entries (log scale)" in texts
     assert sum(text.endswith("k") for text in texts) == 10
-    without = CalibrationCurveDisplay.from_predictions(*case, counts=False)
+    without = CalibrationCurveDisplay.from_predictions(*case, counts=False, least=0)
     assert not without.ax_.texts
     assert without.ax_.get_ylim()[0] == pytest.approx(-0.02)
 
@@ -90,7 +92,7 @@ def test_fitted_models(case):
         CalibratedLabelClassifier(MaxMarginClassifier()),
         RandomForestClassifier(10, random_state=0),
     ):
-        display = CalibrationCurveDisplay.from_estimator(model.fit(X, Y), X, Y)
+        display = CalibrationCurveDisplay.from_estimator(model.fit(X, Y), X, Y, least=0)
         assert display.curves[0].counts.sum() == 900
     classes = np.where(Y[:, 0] == 1, "yes", "no")
     two = CalibrationCurveDisplay.from_estimator(LogisticRegression().fit(X, classes), X, classes)
@@ -126,3 +128,17 @@ def test_without_matplotlib_the_error_says_what_to_install(case, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
         CalibrationCurveDisplay.from_predictions(*case)
+
+
+def test_entries_that_are_safely_negative_are_left_out():
+    generator = np.random.default_rng(0)
+    table = generator.random((500, 40)) ** 8
+    Y = (generator.random(table.shape) < table).astype(float)
+    display = CalibrationCurveDisplay.from_predictions(Y, table)
+    assert display.curves[0].counts.sum() == (table > 0.05).sum() < table.size / 2
+    assert display.curves[0].error == expected_calibration_error(Y, table, n_bins=10, least=0.05)
+    assert "Entries above 0.05 (log scale)" in [text.get_text() for text in display.ax_.texts]
+    with pytest.raises(
+        ValueError, match=r"no observed entry of a probability above 0\.5; give a lower least"
+    ):
+        CalibrationCurveDisplay.from_predictions(Y, 0.1 * table, least=0.5)

@@ -90,3 +90,11 @@ def test_learned_widths_and_exact_solves_are_warned_of(monkeypatch):
     X, Y = _rows(600, 3, 4)
     said = "factorises 4 matrices of 600 rows .* use solver='auto'"
     _warned(KernelLogisticClassifier(solver="exact", hyperparameters="fixed"), X, Y, said)
+
+
+def test_margins_harder_than_rounding_are_warned_of(monkeypatch):
+    monkeypatch.setattr("labelweave.estimators.max_margin.fit.MarginTask.solve", _begin)
+    X, Y = _rows(100, 3, 2)
+    _warned(MaxMarginClassifier(C=1e12), X, Y, r"C=1e\+12 asks of 100 rows .* C=2e\+10 is as good as a hard")
+    with pytest.raises(BegunError):
+        MaxMarginClassifier(C=1e9).fit(X, Y)

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from attacks.small_fits import CHECKPOINTED, data_of, mark
+from attacks.small_fits import CHECKPOINTED, AtSubtask, data_of, mark
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -28,23 +28,9 @@ from labelweave.baselines import WSABIE
 from labelweave.solvers.frame import Solver
 
 
-class Press:
-    """Presses Ctrl-C at the end of some subtask."""
-
-    def __init__(self, at):
-        self.at, self.done = at, 0
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context, **_): ...
-
-    def on_fit_task_end(self, estimator, context, **_):
-        self.done += context.parent is not None
-        if context.parent is not None and self.done == self.at:
-            signal.raise_signal(signal.SIGINT)
-        return False
+def press(at):
+    """Press Ctrl-C at the end of some subtask."""
+    return AtSubtask(at, lambda: signal.raise_signal(signal.SIGINT))
 
 
 @pytest.fixture
@@ -75,13 +61,13 @@ def _tight(name):
 )
 def test_the_best_model_so_far_is_kept_and_the_interrupt_raised(name):
     X, Y = data_of(name)
-    model = _tight(name).set_callbacks(Press(3))
+    model = _tight(name).set_callbacks(press(3))
     with pytest.raises(KeyboardInterrupt, match="interrupted"):
         model.fit(X, Y)
     ends = {getattr(model, end, None) for end in ("status_", "learning_status_", "search_status_")}
     assert "interrupted" in ends
     assert len(model.predict(X)) == len(X)
-    kept = _tight(name).set_callbacks(Press(3))
+    kept = _tight(name).set_callbacks(press(3))
     with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
         assert kept.fit(X, Y) is kept
     assert caught[0].filename == __file__
@@ -91,16 +77,16 @@ def test_the_best_model_so_far_is_kept_and_the_interrupt_raised(name):
 def test_an_interrupt_is_no_warning_that_filters_could_take_for_an_error():
     X, Y = data_of("low rank")
     with warnings.catch_warnings(action="error"), pytest.raises(KeyboardInterrupt):
-        LowRankClassifier(3).set_callbacks(Press(1)).fit(X, Y)
+        LowRankClassifier(3).set_callbacks(press(1)).fit(X, Y)
 
 
 @pytest.mark.parametrize("callback", ["stops", "interrupts"])
 def test_a_path_that_a_callback_stops_raises_nothing(callback):
     X, Y = data_of("low rank, path")
-    press = Press(4)
+    stop = press(4)
     if callback == "stops":
-        press.on_fit_task_end = lambda estimator, context, **_: context.task_name == "round"
-    model = LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3).set_callbacks(press)
+        stop.on_fit_task_end = lambda estimator, context, **_: context.task_name == "round"
+    model = LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3).set_callbacks(stop)
     if callback == "stops":
         with pytest.warns(ConvergenceWarning):
             model.fit(X, Y)
@@ -160,9 +146,9 @@ def test_what_is_said_before_a_block_holds_after_it():
     try:
         set_config(on_interrupt="keep")
         with config_context(on_interrupt="raise"), pytest.raises(KeyboardInterrupt):
-            WSABIE(3).set_callbacks(Press(2)).fit(X, Y)
+            WSABIE(3).set_callbacks(press(2)).fit(X, Y)
         with pytest.warns(ConvergenceWarning, match="interrupted after 2 of 10 epochs"):
-            WSABIE(3).set_callbacks(Press(2)).fit(X, Y)
+            WSABIE(3).set_callbacks(press(2)).fit(X, Y)
     finally:
         set_config(on_interrupt="raise")
     with pytest.raises(ValueError, match="on_interrupt is 'no'; give 'raise' or 'keep'"):

@@ -110,4 +110,17 @@ def test_learned_graphs_are_bounded_by_the_relaxation():
     assert fitted.duality_gap_ <= fitted.relaxation_gap_
     if fitted.graph_reason_.startswith(("no candidate", "all candidate")):
         assert fitted.relaxation_gap_ < 0.05
-    assert np.isnan(model(solver="frank_wolfe", refit=True).fit(X, Y).relaxation_gap_)
+
+
+def test_weights_that_are_fitted_again_keep_the_bound_of_their_graph():
+    X, Y = rows()
+    once = model(solver="frank_wolfe").fit(X, Y)
+    again = model(solver="frank_wolfe", refit=True).fit(X, Y)
+    assert again.relaxation_gap_ == once.relaxation_gap_ > 0
+
+
+@pytest.mark.parametrize("parameters", [{"validation_fraction": 0.3}, {"early_stopping": True}])
+def test_weights_fitted_to_held_out_rows_too_are_bounded_by_the_relaxation(parameters):
+    X, Y = rows()
+    fitted = model(solver="frank_wolfe", **parameters).fit(X, Y)
+    assert fitted.duality_gap_ <= fitted.relaxation_gap_ < 1

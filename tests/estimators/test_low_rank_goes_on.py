@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from attacks.small_fits import AtSubtask
 from sklearn.exceptions import ConvergenceWarning
 
 import labelweave
@@ -61,23 +62,6 @@ def _make(parameters, **more):
     return kind(**parameters, **more)
 
 
-class _Stop:
-    """Stops a fit at a subtask."""
-
-    def __init__(self, at):
-        self.at, self.done = at, 0
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context, **_): ...
-
-    def on_fit_task_end(self, estimator, context, **_):
-        self.done += context.parent is not None
-        return self.done == self.at
-
-
 @pytest.mark.parametrize("name", [*FITS, *PATHS])
 @pytest.mark.parametrize("at", [1, 3, 8])
 def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint_with_the_same_bits(name, at, tmp_path):
@@ -87,7 +71,7 @@ def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint_with_the_same_bits(n
     whole = _make(parameters).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        _make(parameters, checkpoint=path).set_callbacks(_Stop(at)).fit(X, Y)
+        _make(parameters, checkpoint=path).set_callbacks(AtSubtask(at)).fit(X, Y)
     assert path.exists() or at == 8  # which some fits do not reach
     again = _make(parameters, checkpoint=path).fit(X, Y)
     _assert_same(again, whole)
@@ -136,7 +120,7 @@ def test_a_killed_fit_goes_on_with_the_same_bits(name, at, tmp_path):
         assert 0 < fits.count("fit to a fold") < 18  # those that were done are not made again
 
 
-class _Noted(_Stop):
+class _Noted(AtSubtask):
     def __init__(self, names):
         super().__init__(None)
         self.names = names
@@ -149,7 +133,7 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path):
     X, Y = _drawn()
     path = tmp_path / "fit.lwc"
     with pytest.warns(ConvergenceWarning):
-        LowRankClassifier(3, checkpoint=path).set_callbacks(_Stop(2)).fit(X, Y)
+        LowRankClassifier(3, checkpoint=path).set_callbacks(AtSubtask(2)).fit(X, Y)
     with pytest.raises(ValueError, match="X differ"):
         LowRankClassifier(3, checkpoint=path).fit(X + 1, Y)
     with pytest.raises(ValueError, match="parameters differ"):

@@ -120,6 +120,7 @@ def test_a_fit_that_was_killed_goes_on_with_the_same_bits(fit, tmp_path):
     np.testing.assert_array_equal(model.decision_function(X), whole.decision_function(X))
 
 
+@pytest.mark.slow
 def test_learned_hyperparameters_are_part_of_a_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "_SECONDS", 0.0)
     X, Y = _data()
@@ -272,7 +273,8 @@ def test_the_second_fit_of_thresholds_starts_from_the_first():
 
 @pytest.mark.parametrize("average", ["micro", "macro", "example"])
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_thresholds_take_less_than_one_more_fit(average, wrapped, monkeypatch):
+@pytest.mark.parametrize("folds", [False, True])
+def test_thresholds_take_less_than_one_more_fit_but_for_folds(average, wrapped, folds, monkeypatch):
     data = datasets.make_text_like(1500, 500, 20)
     rounds, solve = [], DualCoordinateAscent.solve
 
@@ -284,12 +286,15 @@ def test_thresholds_take_less_than_one_more_fit(average, wrapped, monkeypatch):
     monkeypatch.setattr(DualCoordinateAscent, "solve", counted)
     MaxMarginClassifier().fit(data.X, data.Y)
     objective = f"{average}_f1"
-    tuned = TunedThresholdClassifier(MaxMarginClassifier(), objective)
-    (tuned if wrapped else MaxMarginClassifier(threshold=objective)).fit(data.X, data.Y)
-    plain, part, whole = rounds
+    share = {"validation_fraction": "auto" if folds else 0.2 if wrapped else 0.1}
+    tuned = TunedThresholdClassifier(MaxMarginClassifier(), objective, **share)
+    (tuned if wrapped else MaxMarginClassifier(threshold=objective, **share)).fit(data.X, data.Y)
+    plain, part, *others, whole = rounds
     assert part < plain
     assert whole < plain
     assert part + whole < 1.7 * plain
+    assert len(others) == 4 * folds
+    assert all(other <= part for other in others)  # each starts where the one before ended
 
 
 def test_a_model_that_goes_on_is_saved_without_its_rows(tmp_path):

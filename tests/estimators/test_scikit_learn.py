@@ -48,6 +48,7 @@ def _expected_to_fail(estimator):
 # some checks draw features around 100, which no coordinate method solves in 1000 rounds; the
 # model says so with this warning, and the checks are about other things
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow  # the defaults are among the fast tests, in tests/test_scikit_learn_defaults.py
 @parametrize_with_checks(
     [
         MaxMarginClassifier(kernel="rbf", gamma=0.1),
@@ -66,8 +67,8 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow  # the defaults are among the fast tests, in tests/test_scikit_learn_defaults.py
 @parametrize_with_checks(
     [
         LabelGraphClassifier(regularization=0.02, tol=0.01, max_iter=200),
@@ -79,8 +80,8 @@ def test_scikit_learn_checks_of_label_graphs(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow  # the defaults are among the fast tests, in tests/test_scikit_learn_defaults.py
 @parametrize_with_checks(
     [
         MaxMarginClassifier(tol=1e-15, max_iter=3000),

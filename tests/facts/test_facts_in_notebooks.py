@@ -30,6 +30,7 @@ from labelweave import (
 )
 from labelweave.baselines import PLST
 from labelweave.datasets import make_text_like
+from labelweave.facts import fact_lines, model_facts
 
 EVIL = "<script>alert('x')</script>"
 
@@ -109,3 +110,11 @@ def test_a_taxonomy_is_named(data):
 def test_estimators_do_not_import_facts():
     code = "import sys, labelweave.estimators; sys.exit('labelweave.facts' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_stands_for_missing_features_is_said():
+    model = MaxMarginClassifier().fit(np.eye(4), np.eye(4))
+    assert model_facts(model).imputed is None
+    model.feature_means_ = np.full(4, 0.25)
+    assert model_facts(model).imputed == "training means stand for missing features, of 4 features"
+    assert fact_lines(model_facts(model))["missing"].startswith("training means")

@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from labelweave.arrays import Workers
-from labelweave.features import CosineKernel, LaplacianKernel, LinearKernel, PolynomialKernel, RBFKernel
-from labelweave.hyperparameters.cross_validation import InnerSettings
+from labelweave.features import (
+    CosineKernel,
+    FeatureMatrix,
+    LaplacianKernel,
+    LinearKernel,
+    PolynomialKernel,
+    RBFKernel,
+)
+from labelweave.hyperparameters import cross_validation
+from labelweave.hyperparameters.cross_validation import InnerSettings, kernel_gradient
 from labelweave.hyperparameters.priors import LearnedIntercepts
 from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
 
@@ -216,3 +224,18 @@ def test_every_class_may_be_missing_from_a_fold(workers):
     priors = family("class", RBFKernel(0.3))
     assert held_out.any(axis=0).all()
     assert_slope(replace(problem, held_out=held_out).criterion(priors, workers=workers), priors.start)
+
+
+@pytest.mark.parametrize("side", [5, 17, 512])
+def test_derivatives_by_kernel_parameters_do_not_depend_on_blocks(side, workers, monkeypatch):
+    monkeypatch.setattr(cross_validation, "_SIDE", side)
+    random = np.random.default_rng(0)
+    X, left, right = (random.normal(size=(17, columns)) for columns in (4, 3, 3))
+
+    def total(width):
+        return float((rbf_kernel(X, gamma=width) * (left @ right.T)).sum())
+
+    found = kernel_gradient(RBFKernel(0.4), FeatureMatrix(X), (left, right), workers)
+    step = 1e-5
+    slope = (total(0.4 * np.exp(step)) - total(0.4 * np.exp(-step))) / (2 * step)
+    assert found == pytest.approx([slope], rel=1e-6)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.inference import expected_f1_sizes
+from labelweave.inference.expected_f1 import _LEFT_OUT, _told_apart
 from reference import threshold_twin as twin
 
 PROBABILITIES = st.lists(st.sampled_from([0.0, 0.01, 0.2, 0.3, 0.5, 0.9, 1.0]), min_size=1, max_size=5)
@@ -39,6 +40,16 @@ def test_rows_do_not_depend_on_each_other():
     for row, line in enumerate(table):
         alone = expected_f1_sizes(line[None])
         assert (alone.sizes[0], alone.values[0]) == (together.sizes[row], together.values[row])
+
+
+def test_labels_that_hardly_matter_are_left_out_row_by_row():
+    table = np.random.default_rng(0).random((6, 40)) ** np.array([[1], [3], [9], [30], [90], [400]])
+    ranked, used, rest = _told_apart(table)
+    for row, line in enumerate(-np.sort(-table, axis=1)):
+        least = next(k for k in range(1, 41) if line[k:].sum() <= _LEFT_OUT or k == 40)
+        assert used[row] == least
+        assert rest[row] == pytest.approx(line[least:].sum(), abs=1e-15)
+        np.testing.assert_array_equal(ranked[row, :least], line[:least])
 
 
 def test_what_is_no_probability_is_refused():

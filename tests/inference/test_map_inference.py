@@ -9,7 +9,8 @@ from numba import njit
 from labelweave._loops.map.arrays import Limits, allocate_workspace
 from labelweave._loops.map.solve import solve_one
 from labelweave.arrays import Workers
-from labelweave.inference.map import MapInference, shift_by_costs
+from labelweave.inference.map import MapInference, plan, shift_by_costs
+from labelweave.inference.map.plan import component_orders, expected_seconds
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from reference import map_twin
@@ -342,3 +343,13 @@ def test_a_truth_of_another_shape_is_refused():
 def test_costs_that_do_not_fit_are_refused(costs, message):
     with pytest.raises(ValueError, match=message):
         MapInference(CliqueGraph.empty(2)).loss_augmented([[1.0, 2.0]], np.zeros(0), [[1, 0]], costs)
+
+
+def test_the_time_that_is_expected_counts_tables_and_nodes():
+    graph = CliqueGraph(6, [(0, 1), (1, 2), (3, 4)])
+    eliminated = expected_seconds(graph, component_orders(graph, 12), 1000)
+    # a path of three labels: tables of 4, 4 and 2 states; a pair: 4 and 2
+    assert eliminated == pytest.approx(plan._SECONDS_A_STATE * (4 + 4 + 2 + 4 + 2))
+    searched = expected_seconds(graph, component_orders(graph, 0), 1000)
+    assert searched == pytest.approx(plan._SECONDS_A_CLIQUE * (2 * 2 + 1 * 2 ** (2 / 3)))
+    assert expected_seconds(graph, component_orders(graph, 0), 1) == pytest.approx(plan._SECONDS_A_CLIQUE * 3)

@@ -9,7 +9,9 @@ from hypothesis.extra import numpy as hnp
 
 from labelweave import LabelMatrix, metrics
 from labelweave.inference import choose_thresholds, choose_top_k, scores_above_top_k
+from labelweave.inference.labeled_scores import read_labeled_scores
 from labelweave.inference.thresholds import search
+from labelweave.inference.thresholds.floor import above_floor
 from reference import threshold_twin as twin
 
 
@@ -259,10 +261,9 @@ def test_a_floor_bounds_how_often_a_label_is_predicted(objective):
     labels[generator.random(labels.shape) < 0.1] = np.nan
     scores = generator.normal(size=labels.shape)  # that tell nothing
     weights = generator.random(300) + 0.5
-    free, bound = (
-        choose_thresholds(labels, scores, objective, most_predicted=most, sample_weight=weights)
-        for most in (None, 2.0)
-    )
+    free = choose_thresholds(labels, scores, objective, sample_weight=weights)
+    table = read_labeled_scores(labels, scores, weights)
+    bound = free._replace(thresholds=above_floor(table, free.thresholds, 2.0))
     observed = ~np.isnan(labels)
     counts, positives = weights @ ((scores > bound.thresholds) & observed), weights @ (labels == 1)
     assert (counts <= 2 * positives + weights.mean() + 1e-9).all()

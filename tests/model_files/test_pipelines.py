@@ -243,6 +243,77 @@ def test_files_made_to_harm_are_refused(change):
         _read(*_bad(BAD[change]))
 
 
+INT = {"__kept__": "type", "value": "<i8"}
+
+
+def _falling(name):
+    return lambda state, arrays: arrays.update({name: np.sort(arrays[name], axis=0)[::-1]})
+
+
+HARMFUL = {
+    "a scale of 0": (preprocessing.StandardScaler(), lambda state, arrays: arrays["fitted.scale_"].fill(0.0)),
+    "moments that it uses": (
+        preprocessing.StandardScaler(), lambda state, _: state["fitted"].update(mean_=None),
+    ),
+    "infinite axes": (PCA(2), lambda state, arrays: arrays["fitted.components_"].fill(np.inf)),
+    "falling quantiles": (
+        preprocessing.QuantileTransformer(n_quantiles=5),
+        _falling("fitted.quantiles_"),
+    ),
+    "rows that miss more": (
+        impute.KNNImputer(), lambda state, arrays: arrays["fitted._mask_fit_X"].fill(False),
+    ),
+    "features that others choose": (
+        feature_selection.SelectFpr(), lambda state, _: state["fitted"].update(pvalues_=None),
+    ),
+    "unordered categories": (
+        preprocessing.OrdinalEncoder(), _falling("fitted.categories.0"),
+    ),
+    "codes that its type lacks": (
+        preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        lambda state, _: state["parameters"].update(unknown_value=0.5, dtype=INT),
+    ),
+    "words below 1": (
+        text.CountVectorizer(), lambda state, _: state["parameters"].update(ngram_range=[-9, 1]),
+    ),
+    "a function of its own": (
+        text.CountVectorizer(),
+        lambda state, _: state["parameters"].update(preprocessor={"__kept__": "function", "value": "chi2"}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_what_would_harm_later_is_refused(name):
+    step, change = HARMFUL[name]
+    rows = WORDS if isinstance(step, text.CountVectorizer) else np.where(X > 1, np.nan, X) if (
+        isinstance(step, impute.KNNImputer)
+    ) else X  # fmt: skip
+    state, arrays = _state(step.fit(rows, Y[:, 0]))
+    arrays = {key: np.array(array) for key, array in arrays.items()}
+    change(state, arrays)
+    with pytest.raises(ModelFileError):
+        _read(state, arrays)
+
+
+def test_steps_that_do_not_fit_together_are_refused():
+    pipeline = make_pipeline(PCA(2), lw.MaxMarginClassifier()).fit(X, Y)
+    pipeline.steps[0] = ("pca", PCA(3).fit(X))
+    with pytest.raises(
+        ModelFileError, match="MaxMarginClassifier takes 2 features, and steps before it make 3"
+    ):
+        _read(*_state(pipeline))
+    union = make_union(preprocessing.OneHotEncoder(), PCA(1)).fit(X)
+    pipeline = make_pipeline(union, preprocessing.StandardScaler(with_mean=False)).fit(X)
+    pipeline.steps[1][1].set_params(with_mean=True).fit(pipeline[0].transform(X).toarray())
+    with pytest.raises(ModelFileError, match="StandardScaler does not take what comes before it"):
+        _read(*_state(pipeline))
+
+
+def test_how_many_processes_work_is_not_kept(tmp_path):
+    assert _again(make_union(PCA(1), n_jobs=2).fit(X), tmp_path).n_jobs is None
+
+
 def test_vocabularies_and_categories_are_checked():
     state, arrays = _state(text.TfidfVectorizer().fit(WORDS))
     arrays["fitted.words"] = arrays["fitted.words"][[0, 0, 1, 2]]

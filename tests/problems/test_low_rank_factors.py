@@ -387,3 +387,29 @@ def test_a_run_with_a_label_covariance_goes_on_with_the_same_bits(penalty):
     _, end = solver.solve(pairs[1].problem, _in_a_file(half))
     for found, expected in zip(end.pair, whole.pair, strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_columns_near_zero_are_begun_anew_and_no_others():
+    X, Y = _data()
+    pair = _started(_pair(X, Y, penalty="ridge", rank=3))
+    labels = pair.label_factor / np.linalg.norm(pair.label_factor, axis=0) * [1.0, 0.02, 1e-4]
+    given = pair.now._replace(labels=labels)
+    found = pair.problem.revived(given, lambda: np.arange(3.0 * L).reshape(L, 3) ** 2)
+    np.testing.assert_array_equal(found.labels[:, :2], labels[:, :2])
+    np.testing.assert_array_equal(found.features[:, :2], given.features[:, :2])
+    assert not found.features[:, 2].any()
+    assert not found.image[:, 2].any()
+    np.testing.assert_allclose(found.labels[:, 2] @ labels[:, :2], 0.0, atol=1e-9)
+    assert np.linalg.norm(found.labels[:, 2]) > 1.0
+    lively = given._replace(labels=labels[:, [0, 1, 1]])
+    assert pair.problem.revived(lively, lambda: np.ones((L, 3))) is lively
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3, L])
+def test_the_length_of_the_gradient_for_any_number_of_labels(n_labels):
+    X, Y = _data()
+    pair = _pair(X, Y[:, :n_labels], rank=1)
+    pair = _Pair(pair.entries, pair.map, "trace_norm", 0.5, np.ones((n_labels, 1)), Workers(1))
+    # the features' factor is 0, so scores are 0 and gradients minus the targets 1 and 0
+    length = np.linalg.norm(X.T @ Y[:, :n_labels], 2)
+    assert length <= pair.problem.gradient_length(pair.now) * (1 + 1e-9) <= length * (1 + 2e-4)

@@ -6,6 +6,7 @@ from scipy.optimize import approx_fprime, minimize
 
 from labelweave._loops.structured.proximal import group_multipliers
 from labelweave.problems.structured_margin import GrowingMargin, RoundPenalty, pair_scores, violations
+from labelweave.problems.structured_margin.margin_model import LABEL_SCALE
 from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.clique_generation import CliqueGeneration
 from labelweave.solvers.passes import BlockFrankWolfe, ProximalDualAscent, ProximalState
@@ -77,6 +78,31 @@ def test_the_objective_falls_and_bounds_hold(penalty, missing):
     assert end.primal < 0.8 * begin.primal
     assert best.dual <= end.primal + 1e-9
     assert 0.0 < end.dual <= best.primal + 1e-9
+
+
+@pytest.mark.parametrize("regularization", [1e-3, 0.05, 5.0])
+def test_the_bound_is_that_of_the_best_share_of_the_dual_point(regularization):
+    X, Y = rows(1)
+    problem = proximal(margin_data(X, Y), TRIANGLE, regularization)
+    for seed in range(3):
+        problem.sweep(np.random.RandomState(seed).permutation(len(X)), 2.0)
+    end = problem.evaluate()
+    penalty = end.primal - problem.hinge_loss()[0]  # of z, a quadratic form of the dual variables
+    shares = np.linspace(0, 1 / problem.totals.max(), 100_001)
+    values = shares * problem.cost[0] - shares**2 * penalty
+    assert end.dual == pytest.approx(values.max(), rel=1e-6)
+
+
+def test_the_objective_of_a_pass_has_the_smoothed_penalty():
+    X, Y = rows(1)
+    problem = proximal(margin_data(X, Y), TRIANGLE, 0.05, RoundPenalty([0, 1, 1]))
+    for seed in range(3):
+        problem.sweep(np.random.RandomState(seed).permutation(len(X)), 2.0)
+    lengths = np.sqrt(problem.round_squares)
+    norms = _multipliers(lengths, problem.smoothness) * lengths
+    labels = 0.5 * LABEL_SCALE * problem.squares()[0]
+    found = problem.sweep(np.empty(0, np.int64), 2.0)  # no losses of rows
+    assert found == pytest.approx(0.05 * (labels + _smoothed_penalty(norms, problem.smoothness)))
 
 
 def test_rows_of_zeros_are_at_their_optimum():

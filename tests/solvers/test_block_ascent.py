@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,8 @@ from labelweave.problems.gram_margins import MarginBox
 from labelweave.problems.make_gram_margins import Resources, kernel_margins
 from labelweave.problems.working_set_margins import WorkingSetMargins
 from labelweave.solvers import AlternatingDirections, BlockAscent, Status, WorkingSetAscent
-from labelweave.solvers.block_ascent import BlockState
+from labelweave.solvers.block_ascent import BlockState, _is_stalled, _n_visited
+from labelweave.solvers.frame import TraceRecord
 
 _L = 5
 
@@ -222,3 +225,33 @@ def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(dtype, kind, room
     again, _ = solver.solve(BlockMargins(*parts, resources), BlockState.from_plain(state.to_plain()))
     assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
     np.testing.assert_array_equal(again.answer.boxed, whole.answer.boxed)
+
+
+@pytest.mark.parametrize(("rows", "block", "visited"), [(1000, 50, 250), (1000, 400, 400), (30, 64, 30)])
+def test_a_round_visits_a_quarter_of_the_rows_or_one_block(rows, block, visited):
+    assert _n_visited(SimpleNamespace(n_rows=rows, block_rows=block)) == visited
+
+
+def test_a_run_is_stalled_where_for_long_neither_the_gap_fell_nor_the_dual_rose():
+    record = TraceRecord.of(10.0, 9.9)
+
+    def stalled(rounds, best_dual, failed=0):
+        return _is_stalled(
+            SimpleNamespace(rounds=rounds, best_round=10, best_dual=best_dual, failed=failed), record
+        )
+
+    assert not stalled(84, 9.9)
+    assert stalled(85, 9.9)
+    assert stalled(85, 9.8995)
+    assert not stalled(85, 9.895)
+    assert not stalled(11, 9.9, failed=5)
+    assert stalled(11, 9.9, failed=6)
+
+
+def test_a_result_is_computed_once_for_the_same_points():
+    problem = kernel_margins(*_parts(), _resources())
+    free, boxed = problem.targets * 0.1, problem.targets * 0.0
+    found = problem.settled(free, boxed, 1e-3)
+    assert problem.settled(free, boxed, 1e-3) is found
+    assert problem.settled(free, boxed.copy(), 1e-3) is not found
+    assert problem.settled(free.copy(), boxed, 1e-3) is not found

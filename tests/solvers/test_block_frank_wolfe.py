@@ -1,8 +1,10 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from labelweave.problems.structured_margin import RoundPenalty
-from labelweave.solvers import Status
+from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.passes import BlockFrankWolfe, PassState
 from reference.structured_problems import TRIANGLE, margin_data, rows, structured
 
@@ -107,3 +109,19 @@ def test_a_run_from_an_optimum_is_short():
     second, _ = solver.solve(problem.problem, solver.start(problem.problem, point))
     assert second.n_iter <= 0.2 * first.n_iter
     assert structured(margin_data(*rows(0)), ((0, 1),), 0.01).problem.continued(point) is None
+
+
+def test_rounding_is_taken_out_now_and_then():
+    passed, recomputed = [], []
+    problem = SimpleNamespace(
+        n_rows=4,
+        rounding_level=0.0,
+        first_point=lambda: SimpleNamespace(gaps=np.ones(4)),
+        complete=lambda point: False,
+        sweep=lambda point, order, search=True: passed.append(search) or 1.0,
+        rebalance=lambda point: None,
+        recompute=lambda point: recomputed.append(sum(passed)),
+        evaluate=lambda point: TraceRecord.of(2.0, 1.0),
+    )
+    BlockFrankWolfe(1e-9, 450, 0).solve(problem)
+    assert recomputed == [200, 400]

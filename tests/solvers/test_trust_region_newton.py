@@ -1,5 +1,7 @@
 """TRON on one factor, against LIBLINEAR's solvers and scipy's."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.optimize as so
@@ -12,7 +14,7 @@ from labelweave.features.factor_maps import DenseMap, FactorMap
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import SampledEntries
 from labelweave.problems.low_rank_factors import FactorStep
-from labelweave.solvers.trust_region_newton import TrustRegionNewton
+from labelweave.solvers.trust_region_newton import TruncatedStep, TrustRegionNewton, _judged, _Trusted
 
 TIGHT = TrustRegionNewton(1e-8, 200, 500)
 
@@ -143,3 +145,23 @@ def test_float32_comes_close(loss):
     found = _solved(single, factor.astype(np.float32), TrustRegionNewton(1e-5, 50, 100))
     assert found.factor.dtype == np.float32
     assert np.allclose(found.factor, true, rtol=1e-3, atol=1e-4)
+
+
+def test_what_a_step_gained_decides_whether_it_is_taken_and_how_far_the_next_may_go():
+    gained = np.array([[0.9, 0.5, 0.2, 0.0, -1.0, 0.0]])  # of the decrease of 1 that was promised
+    decrease = np.array([[1.0, 1.0, 1.0, 1.0, 1.0, 0.0]])
+    before, shape = np.full((1, 6), 10.0), (1, 6)
+    problem = SimpleNamespace(values=lambda factor, image: before - gained)
+    now = _Trusted(np.zeros(shape), np.zeros(shape), before, np.full(shape, 4.0))
+    step = TruncatedStep(np.ones(shape), np.full(shape, 2.0), decrease, np.full(shape, 2.0), 1, 0.1)
+    later, is_lower = _judged(problem, now, step)
+    assert is_lower
+    np.testing.assert_array_equal(later.factor, [[1, 1, 1, 0, 0, 0]])
+    np.testing.assert_array_equal(later.image, [[2, 2, 2, 0, 0, 0]])
+    np.testing.assert_array_equal(later.values, before - gained * [[1, 1, 1, 0, 0, 0]])
+    np.testing.assert_array_equal(later.radius, [[8, 4, 0.5, 0.5, 0.5, 4]])
+    gained[:] = -1.0
+    still, is_lower = _judged(problem, now, step)
+    assert not is_lower
+    assert still.factor is now.factor
+    np.testing.assert_array_equal(still.radius, [[0.5, 0.5, 0.5, 0.5, 0.5, 4]])

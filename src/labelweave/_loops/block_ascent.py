@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from labelweave._loops import WIDTH
 from labelweave._loops.compiling import njit
 from labelweave._loops.coordinate_ascent import LOOP
 from labelweave._loops.sparse_products import add_rows
-from labelweave._loops.vector_code import WIDTH
 
 _SETTLED = 0.1  # sweeps end when one gains less than this share of the first
 _SMALLEST = 1e-30  # stands for a curvature of 0, where the dual is linear and a step goes to a bound

@@ -16,8 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
-
 LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
 # For loops that only other loops call: what Python needs to call one takes half of the time of compiling.
 INNER = LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -27,6 +25,8 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     """Make the decorator that compiles a loop; the options are Numba's."""
 
     def compiled(function: Any) -> Any:
+        import numba
+
         try:
             return numba.njit(**options)(function)
         except RuntimeError:  # no folder can be written; raised when the cache is set up, before compiling
@@ -56,6 +56,8 @@ def _private_folder() -> str | None:
 
 @contextmanager
 def _cache_folder(folder: str) -> Iterator[None]:
+    import numba
+
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = folder
     try:

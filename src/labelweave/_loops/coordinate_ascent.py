@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from labelweave._loops import WIDTH
 from labelweave._loops.compiling import njit
 from labelweave._loops.margin_steps import add_entry_sums, box_step
 from labelweave._loops.sparse_products import add_rows, add_to_rows, prefetch
-from labelweave._loops.vector_code import WIDTH
 
 _SMALL_NORM = 1e-3  # below this a row with the intercept held fixed would take steps far too long
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from labelweave._loops import WIDTH
 from labelweave._loops.compiling import njit
 from labelweave._loops.coordinate_ascent import LOOP, prefetch_example
 from labelweave._loops.sparse_products import add_rows, add_to_rows
-from labelweave._loops.vector_code import WIDTH
 
 
 @njit(**LOOP)

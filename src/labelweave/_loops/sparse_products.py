@@ -21,8 +21,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from labelweave._loops import WIDTH
 from labelweave._loops.compiling import njit
-from labelweave._loops.vector_code import WIDTH, Code, Vector, require_one_type
+from labelweave._loops.vector_code import Code, Vector, require_one_type
 
 _INT64 = ir.IntType(64)
 _CHAINS = 4  # independent sums, to hide the latency of an addition

@@ -16,7 +16,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 
-WIDTH = 16
+from labelweave._loops import WIDTH
+
 _FAST = ["fast"]
 
 

@@ -1,6 +1,14 @@
 """Dense linear algebra of any array library, for NumPy in panels: the same bits for any number of threads."""
 
-from labelweave.arrays.linear_algebra import CholeskyFactor, RowPanels, Workers, namespace, panels, unmasked
+from labelweave.arrays.linear_algebra import (
+    CholeskyFactor,
+    RowPanels,
+    Workers,
+    namespace,
+    numbers_of,
+    panels,
+    unmasked,
+)
 from labelweave.arrays.sparse_structure import check_sparse, checked_csr
 from labelweave.arrays.tables import aligned_empty, largest_columns, ratios
 
@@ -13,6 +21,7 @@ __all__ = [
     "checked_csr",
     "largest_columns",
     "namespace",
+    "numbers_of",
     "panels",
     "ratios",
     "unmasked",

@@ -24,6 +24,7 @@ import scipy.linalg as sl
 from threadpoolctl import ThreadpoolController
 
 from labelweave.array_types import Array
+from labelweave.forks import renew_locks
 
 PANEL = 512  # rows of a panel
 _NARROW = 128  # columns of a right factor up to which its transpose goes first
@@ -170,8 +171,13 @@ class _Library:
     def __init__(self) -> None:
         self._lock, self._users = threading.Lock(), 0
         self._before: list[int] = []  # threads of the parts of NumPy and SciPy
-        if hasattr(os, "register_at_fork"):  # another thread may hold the lock, and is not there in a child
-            os.register_at_fork(after_in_child=lambda: setattr(self, "_lock", threading.Lock()))
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_child)
+
+    def _begin_child(self) -> None:
+        """Renew locks: another thread may hold one, and is not there in a child."""
+        self._lock = threading.Lock()
+        renew_locks()
 
     @cached_property
     def _parts(self) -> list[Any]:
@@ -388,6 +394,24 @@ def _inverse_root(corner: Array) -> Array:
     linalg = namespace(corner).linalg
     inverse: Array = linalg.inv(linalg.cholesky(corner))
     return inverse
+
+
+def numbers_of(values: Any, name: str) -> Array:
+    """Read an array of real numbers, masked ones as NaN; objects that are numbers become float64.
+
+    name: what messages call it.
+    Raises ValueError where values are none.
+    """
+    try:
+        read = np.asarray(unmasked(values))
+        read = read.astype(np.float64) if read.dtype.kind == "O" else read
+    except (TypeError, ValueError, OverflowError):
+        read = np.empty(0, np.str_)
+    if read.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} has entries that are not numbers; they must be real numbers, in rows as long."
+        )
+    return read
 
 
 def unmasked(table: Any) -> Any:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops import tables as loops
 from labelweave.array_types import Array, Floats, PerRow
 from labelweave.arrays.linear_algebra import (
     Workers,
@@ -68,6 +67,8 @@ def largest_columns(table: Array, k: int) -> npt.NDArray[np.int64]:
 
 def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
     """Compute ``target += rate * vector``; the rate is one number, or one a row or column."""
+    from labelweave._loops import tables as loops
+
     if is_numpy(target):
         _update(loops.add_multiples, target, rate, vector, workers)
     else:
@@ -76,6 +77,8 @@ def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Wor
 
 def multiply_and_add(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
     """Compute ``target = rate * target + vector``."""
+    from labelweave._loops import tables as loops
+
     if is_numpy(target):
         _update(loops.multiply_and_add_rows, target, rate, vector, workers)
     else:
@@ -97,6 +100,8 @@ def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
 
     Runs of rows are added in order, so that the sums do not depend on the threads.
     """
+    from labelweave._loops import tables as loops
+
     _require_one_shape(left, right)
     if not is_numpy(left):
         return column_products(left, right)
@@ -112,6 +117,8 @@ def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
 
 def row_inner(left: Array, right: Array, workers: Workers) -> Floats:
     """Multiply tables (n, k) entry by entry and add up each row."""
+    from labelweave._loops import tables as loops
+
     _require_one_shape(left, right)
     if not is_numpy(left):
         return to_numpy(namespace(left).sum(left * right, axis=1))

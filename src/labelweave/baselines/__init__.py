@@ -4,7 +4,4 @@ from labelweave.baselines.binary_relevance import BinaryRelevance
 from labelweave.baselines.label_space import CPLST, PLST
 from labelweave.baselines.wsabie import WSABIE
 
-# here, because reading a model file needs the classes above to be registered
-from labelweave.estimators import load
-
-__all__ = ["CPLST", "PLST", "WSABIE", "BinaryRelevance", "load"]
+__all__ = ["CPLST", "PLST", "WSABIE", "BinaryRelevance"]

@@ -22,7 +22,8 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import panels
 from labelweave.baselines.baseline_classifier import BaselineClassifier, TrainingData
 from labelweave.baselines.ridge import CenteredMatrix, make_ridge
-from labelweave.estimators.parameters import POSITIVE, SHARED, keep_parameters
+from labelweave.estimators.class_weights import SignFactors
+from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
 from labelweave.interrupts import note_interrupt
@@ -53,6 +54,12 @@ class BinaryRelevance(BaselineClassifier):
         The penalty, above 0.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1, whose weight is penalised like any.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
+        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
+        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.  The squared loss
+        then takes a factorisation a label.
     tol : float, default=1e-4
         LIBLINEAR's tolerance of the gradient, for the logistic loss and the squared hinge.  The squared
         loss is solved by factorisation, and by LSMR for more than 8,000 rows and features.
@@ -60,6 +67,9 @@ class BinaryRelevance(BaselineClassifier):
         The largest number of LIBLINEAR's Newton steps.
     n_jobs : int or None, default=None
         Threads over which the labels are spread with these two losses; the result does not depend on it.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
 
     Attributes
     ----------
@@ -101,7 +111,8 @@ class BinaryRelevance(BaselineClassifier):
 
     def __init__(
         self, loss: str = "squared", *, regularization: float = 1.0, fit_intercept: bool = True,
-        tol: float = 1e-4, max_iter: int = 1000, n_jobs: int | None = None,
+        class_weight: ClassWeight = None, tol: float = 1e-4, max_iter: int = 1000, n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -111,7 +122,8 @@ class BinaryRelevance(BaselineClassifier):
 
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         features = data.features.with_constant(1.0) if self.fit_intercept else data.features
-        problem = LinearProblem(features.data, data.labels, data.weights, float(self.regularization))
+        weights, by_sign = self._weighted_by_class(data.labels, data.weights)
+        problem = LinearProblem(features.data, data.labels, weights, float(self.regularization), by_sign)
         if self.loss == "squared":
             fits = fit_squared(problem)
         else:
@@ -134,12 +146,24 @@ class BinaryRelevance(BaselineClassifier):
 
 
 class LinearProblem(NamedTuple):
-    """What is to be minimised, but for the loss; only rows of positive weight."""
+    """What is to be minimised, but for the loss; only rows of positive weight.
+
+    by_sign: what the losses of positive and of negative entries are multiplied with, if anything.
+    """
 
     data: Any
     labels: LabelMatrix
     weights: PerRow
     penalty: float
+    by_sign: SignFactors | None = None
+
+    def weights_of(self, label: int, rows: Any, is_positive: Array) -> PerRow:
+        """Give the weights of a label's entries."""
+        weights = self.weights[rows]
+        if self.by_sign is None:
+            return weights
+        positive, negative = self.by_sign
+        return weights * np.where(is_positive, positive[label], negative[label])
 
 
 class LinearFits(NamedTuple):
@@ -157,9 +181,11 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
     weights, is_fitted = np.zeros((n_labels, problem.data.shape[1])), np.zeros(n_labels, bool)
     positives, converged = sp.csc_array(problem.labels.positives), True
     try:
-        for rows, members in _groups(problem.labels):
-            roots = np.sqrt(problem.weights[rows])
-            inputs = CenteredMatrix(problem.data[rows], problem.weights[rows], center=False)
+        for rows, members in _groups(problem):
+            is_positive = positives[:, members[:1]].toarray()[rows, 0] > 0
+            row_weights = problem.weights_of(members[0], rows, is_positive)
+            roots = np.sqrt(row_weights)
+            inputs = CenteredMatrix(problem.data[rows], row_weights, center=False)
             ridge = make_ridge(inputs, problem.penalty)
             for part in panels(len(members), _LABELS_AT_ONCE):
                 targets = roots[:, None] * positives[:, members[part]].toarray()[rows]
@@ -175,8 +201,14 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
     return LinearFits(weights, 1, converged, int(is_fitted.sum()))
 
 
-def _groups(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
-    """Give the sets of rows, and the labels that were observed in them and nowhere else."""
+def _groups(problem: LinearProblem) -> Iterator[tuple[Any, Array]]:
+    """Give the sets of rows, and the labels whose entries are in them and nowhere else, of equal weights."""
+    labels = problem.labels
+    if problem.by_sign is not None:
+        for label, (rows, is_positive) in enumerate(_entries(labels)):
+            if len(is_positive):
+                yield rows, np.array([label])
+        return
     if labels.observed is None:
         yield slice(None), np.arange(labels.n_labels)
         return
@@ -203,7 +235,8 @@ def fit_liblinear(
     weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)
 
     def one(label: int, rows: Any, is_positive: Array) -> None:
-        weights[label], steps[label] = _fit_label(model, problem, rows, is_positive)
+        entry_weights = problem.weights_of(label, rows, is_positive)
+        weights[label], steps[label] = _fit_label(model, problem.data[rows], entry_weights, is_positive)
 
     try:
         with warnings.catch_warnings():
@@ -238,8 +271,7 @@ def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
         yield rows, is_positive[rows]
 
 
-def _fit_label(model: Any, problem: LinearProblem, rows: Any, is_positive: Array) -> tuple[Array, int]:
-    data, weights = problem.data[rows], problem.weights[rows]
+def _fit_label(model: Any, data: Any, weights: PerRow, is_positive: Array) -> tuple[Array, int]:
     if len(is_positive) == 0:
         return np.zeros(data.shape[1]), 0
     if is_positive.all() or not is_positive.any():  # scikit-learn wants both; a row of 0 adds a constant

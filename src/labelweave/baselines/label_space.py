@@ -39,9 +39,10 @@ class LabelSpaceClassifier(FactorClassifier):
     }
 
     def __init__(
-        self, rank: float = 100, *, regularization: float = 0.0, center: bool = True,
-    ) -> None:  # fmt: skip
+        self, rank: float = 100, *, regularization: float = 0.0, center: bool = True, verbose: int = 0
+    ) -> None:
         self.rank, self.regularization, self.center = rank, regularization, center
+        self.verbose = verbose
 
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         inputs = CenteredMatrix(data.features.data, data.weights, center=self.center)
@@ -98,6 +99,9 @@ class PLST(LabelSpaceClassifier):
         Whether to take the (weighted) means of labels and features away, which is an intercept
         without penalty.  Without it the singular vectors are those of the labels as they are, and there is no
         intercept.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
 
     Attributes
     ----------
@@ -159,6 +163,9 @@ class CPLST(LabelSpaceClassifier):
         The penalty.  With 0 the shortest of all solutions is taken where there are many.
     center : bool, default=True
         Whether to take the means away, as of :class:`PLST`.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
 
     See Also
     --------

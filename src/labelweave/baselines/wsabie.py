@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from labelweave._loops.ranking_steps import rank_pairs
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
@@ -73,6 +72,9 @@ class WSABIE(FactorClassifier):
         Whether to add a constant feature 1, with a vector like any feature's.
     random_state : int, RandomState instance or None, default=0
         Fixes the start, the order of visits and the negatives drawn.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
 
     Attributes
     ----------
@@ -121,7 +123,7 @@ class WSABIE(FactorClassifier):
         self, rank: float = 100, *, learning_rate: float = 0.05,
         schedule: Literal["adagrad", "constant"] = "adagrad", margin: float = 1.0,
         max_norm: float | None = 3.0, max_trials: int | None = None, n_epochs: int = 10,
-        fit_intercept: bool = True, random_state: RandomState = 0,
+        fit_intercept: bool = True, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -249,6 +251,8 @@ class RankingFit:
 
     def run_epoch(self) -> tuple[float, float]:
         """Visit every positive entry once, in random order; give the mean loss met and the share of steps."""
+        from labelweave._loops.ranking_steps import rank_pairs
+
         order, losses, steps = self.random.permutation(self.pairs), 0.0, 0
         for part in panels(len(order), _VISITS_AT_ONCE):
             more_losses, more_steps = rank_pairs(

@@ -33,7 +33,11 @@ def _command(module: str) -> Callable[[Callable[..., Any]], click.Command]:
     return lambda described: click.command()(update_wrapper(run, described))
 
 
-_model_and_data = with_options(click.argument("model"), data_argument)
+_model_and_data = with_options(
+    click.argument("model"), data_argument,
+    click.option("--text", metavar="COLUMN", multiple=True,
+                 help="Table: the column of texts, for a pipeline that was fitted to texts."),
+)  # fmt: skip
 
 
 @_command("labelweave.cli.predict")

@@ -6,7 +6,10 @@ from typing import Any
 
 import click
 import numpy as np
+from sklearn.pipeline import Pipeline
 
+import labelweave
+from labelweave.array_types import Array
 from labelweave.cli import model_rows
 from labelweave.cli.decision_flags import DECISIONS, decision_class, refused_decisions
 from labelweave.cli.flags import DataFlags
@@ -14,9 +17,9 @@ from labelweave.cli.messages import print_lines, refuse, require_writable, size_
 from labelweave.datasets import LabeledData
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import TableModel
-from labelweave.facts import decision_lines, model_facts
+from labelweave.facts import decision_lines, model_facts, taxonomy_of
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.known_labels import known_labels
+from labelweave.metrics.known_labels import known_classes, known_labels
 
 
 def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **options: Any) -> None:
@@ -27,8 +30,9 @@ def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **optio
         raise click.UsageError("Give --tune-threshold, --calibrate or --conformal.")
     refuse(refused_decisions(given, prefit=True))
     loaded, source = model_rows.open_model(model, key), DataFlags.of(options)
-    if model_rows.has_one_class_a_row(loaded):
-        raise ValueError(f"{model} has one class a row; decide takes models of many labels a row.")
+    has_classes = model_rows.has_one_class_a_row(loaded)
+    if has_classes and "tune_threshold" in given:
+        raise ValueError(f"{model} has one class a row, but --tune-threshold is for many labels a row.")
     if guarantee_words(model_rows.classifier_of(loaded)) is not None:
         raise ValueError(
             f"{model} holds label sets with a guarantee, which another decision would undo; give the file of "
@@ -36,21 +40,33 @@ def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **optio
         )
     rows = model_rows.read_labeled_rows(loaded, data, source)
     found: Any = model_rows.classifier_of(loaded)
-    X, truth = model_rows.features_of(loaded, rows.X), _truth(loaded, rows, source)
+    X = model_rows.features_of(loaded, rows.X)
+    truth = (_classes if has_classes else _truth)(loaded, rows, source)
     for name, settings in given.items():
         found = decision_class(name)(found, **settings, cv="prefit").fit(X, truth)
     whole = found
     if isinstance(loaded, TableModel):
         whole = TableModel.of_fitted(loaded.vectorizer_, found, loaded.columns_)
-    whole.save(out, key=key)
+    elif isinstance(loaded, Pipeline):
+        whole = Pipeline([*loaded.steps[:-1], (loaded.steps[-1][0], found)])
+    labelweave.save(whole, out, key=key)
     if not quiet:
         lines = {"rows": str(len(rows)), **decision_lines(model_facts(found))}
         print_lines(lines | {"model": f"{out} ({size_of(out)})"}, 10, err=True)
 
 
+def _classes(model: model_rows.Model, rows: LabeledData, source: DataFlags) -> Array:
+    """Give the class of every row as the model calls it; None where it is not known."""
+    classifier = model_rows.classifier_of(model)
+    names, truth = [str(name) for name in classifier.classes_], model_rows.truth_of(model, rows)
+    found = known_classes(truth, names, taxonomy_of(classifier), source.unknown_labels)
+    own = dict(zip(names, classifier.classes_, strict=True))
+    return np.array([*(own.get(name, name) for name in found), None], object)[:-1]
+
+
 def _truth(model: model_rows.Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
     """Give the labels of the data in the order of the model, which must all be there."""
-    names = [str(name) for name in model.label_names_]
+    names = model_rows.names_of(model)
     truth, columns = known_labels(rows.Y, names, source.unknown_labels)
     absent = sorted(set(range(len(names))) - set(columns.tolist()))
     if absent:

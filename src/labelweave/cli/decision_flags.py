@@ -41,8 +41,6 @@ def _settings(context: click.Context, parameter: click.Parameter, text: str | No
         return None
     kind = decision_class(str(parameter.name))
     allowed = [name for name in inspect.signature(kind).parameters if name not in _NOT_FLAGS]
-    if parameter.name == "conformal":
-        allowed.remove("cv")  # it holds out one part or nothing
     main, found = allowed[0], Settings()
     for place, word in enumerate(text.split(",")):
         name, equals, value = (part.strip() for part in word.partition("="))
@@ -129,7 +127,8 @@ decision_options = with_options(
                  "better (auto): CalibratedLabelClassifier, whose parameters are pooling, min_positives, "
                  "decision (half or expected_f1), response_method, cv and validation_fraction."),
     click.option("--conformal", metavar="CONTROL[,PARAMETER=VALUE...]", callback=_settings,
-                 help="Predict label sets with a bound on their false_negatives or false_discoveries: "
-                 "ConformalLabelClassifier, whose parameters are level [0.1], guarantee (probability or "
-                 "expectation), confidence [0.95], response_method and validation_fraction."),
+                 help="Predict label sets with a bound on their false_negatives or false_discoveries, or, "
+                 "with one class a row, sets that seldom miss it: ConformalLabelClassifier, whose parameters "
+                 "are level [0.1], guarantee (probability or expectation), confidence [0.95], "
+                 "response_method, cv and validation_fraction."),
 )  # fmt: skip

@@ -58,7 +58,7 @@ def run(jobs: int, rows: int | None, quiet: bool) -> None:
     }
     for name, model in models.items():
         started = time.perf_counter()
-        (model if quiet else show_progress(model, f"fitting, {name}")).fit(X, Y)
+        (model if quiet else show_progress(model, Y.shape[0], f"fitting, {name}")).fit(X, Y)
         seconds = time.perf_counter() - started
         click.echo(
             f"{name:12} C={model.C:<4g} {model.n_iter_:3d} rounds {seconds:6.1f} s   "

@@ -10,6 +10,7 @@ from labelweave.cli.answer_files import print_table
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import console, metric_table, note, print_json, say, short
 from labelweave.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of
+from labelweave.cli.pipeline_rows import as_taken
 from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.report.label_numbers import label_numbers
@@ -23,7 +24,7 @@ def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, *
         raise click.UsageError("--json and --csv are two forms; give one of them.")
     loaded, source = open_model(model, key), DataFlags.of(options)
     data_rows = read_labeled_rows(loaded, data, source)
-    rows = read_rows(loaded, data_rows.X, None)
+    rows = read_rows(loaded, as_taken(loaded, data_rows.X), None)
     measured = measure(rows, truth_of(loaded, data_rows), source.unknown_labels, lambda words: None)
     metrics = measured.metrics
     counts = {"rows": len(rows), "labels": measured.outcomes.truth.n_labels}
@@ -49,10 +50,12 @@ def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, *
 
 def _label_rows(measured: Measured) -> list[dict[str, Any]]:
     """Give the counts and shares of every label."""
-    numbers = label_numbers(measured.outcomes)
+    numbers = label_numbers(measured.outcomes, measured.probabilities)
     counts = {"observed": numbers.observed, "positive": numbers.positive, "predicted": numbers.predicted,
               "found": numbers.hits}  # fmt: skip
     shares = {"precision": numbers.precision, "recall": numbers.recall, "f1": numbers.f1, "auc": numbers.auc}
+    if numbers.calibration is not None:
+        shares["calibration_error"] = numbers.calibration
     return [
         {"label": name}
         | {what: int(values[label]) for what, values in counts.items()}

@@ -55,10 +55,10 @@ def prepared(request: FitRequest) -> Prepared:
     targets = training_targets(rows, request)
     if not request.quiet:
         hint_at_classes(targets, request)
-    if targets.are_classes and request.decisions:
+    if targets.are_classes and "tune_threshold" in request.decisions:
         raise click.UsageError(
-            "--tune-threshold, --calibrate and --conformal are for many labels a row, but rows have one "
-            "class here; leave them out, or give --many-labels."
+            "--tune-threshold is for many labels a row, but rows have one class here; leave it out, or give "
+            "--many-labels."
         )
     model = _model(request, targets, columns)
     return Prepared(rows, means, targets, model, columns, words)
@@ -70,7 +70,7 @@ def run_fit(request: FitRequest) -> int:
     if words is not None and not request.quiet:
         words.show()
     compare_models(request, targets, model)
-    watched = model if request.quiet else show_progress(model)
+    watched = model if request.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
     with warnings.catch_warnings(), config_context(on_interrupt="raise" if request.decisions else "keep"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags

@@ -13,7 +13,7 @@ import numpy as np
 
 from labelweave.cli.fit_words import tie_lines
 from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, say, short, size_of
-from labelweave.cli.model_rows import Model, classifier_of, open_model, scorer_of
+from labelweave.cli.model_rows import Model, classifier_of, names_of, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.facts import (
     CliqueFacts,
@@ -188,7 +188,7 @@ def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
 
 def _column(model: Model, label: str) -> int:
     """Give the row of the weights of a label."""
-    names = [str(name) for name in model.label_names_]
+    names = names_of(model)
     if label not in names:
         close = ", ".join(repr(name) for name in names[:_MOST_NAMES])
         asked = did_you_mean(label, names)
@@ -219,6 +219,7 @@ def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> No
         **decision_lines(facts, with_settings=True),
         "model": facts.classifier if facts.decisions else None,
         "parameters": parameter_words(facts.parameters),
+        "steps before": ", ".join(facts.steps_before) or None,
         "columns": None if facts.columns is None else _column_words(facts.columns),
         **label_lines(facts),
         **fact_lines(facts, factors and _factor_lines(factors)),

@@ -25,6 +25,7 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "no_intercept": "All but kernel-logistic: leave the constant feature out.",
     "false_negative_cost": "Cost of missing a label that is there.",
     "false_positive_cost": "Cost of predicting a label that is not there.",
+    "class_weight": "Weight classes, or positive and negative entries of every label, by how rare they are.",
     "kernel": "The kernel between rows.",
     "gamma": ("NUMBER|scale|auto", "rbf, polynomial, laplacian: their width; for kernel-logistic to start "
         "from [scale; kernel-logistic 1 / (2 x sum of variances)]."),

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 import labelweave
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import note
+from labelweave.cli.pipeline_rows import PipelineColumns, as_taken, pipeline_in, takes_table
 from labelweave.datasets import (
     DataFileError,
     LabeledData,
@@ -30,7 +32,8 @@ from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
 
 Classifier = LabelClassifier | DecisionClassifier
-Model = TableModel | Classifier
+Model: TypeAlias = Any
+"""A TableModel, a classifier, or a pipeline of scikit-learn that ends in one."""
 
 _SCORES_AT_ONCE = 4_000_000
 _MOST_ROWS_AT_ONCE = 10_000
@@ -40,20 +43,28 @@ _MOST_NAMED = 10  # labels that are passed over
 def open_model(path: str, key: bytes | None) -> Model:
     """Load a model file, signed with the key if one is given; ValueError if it holds something else."""
     model = labelweave.load(path, key=key)
-    if not isinstance(model, Model):
+    if not isinstance(model[-1] if isinstance(model, Pipeline) else model, TableModel | Classifier):
         raise ValueError(f"{path} holds a {type(model).__name__}; give the file of a classifier.")
     return model
 
 
 def classifier_of(model: Model) -> Classifier:
     """Give the classifier in a model, which decides."""
-    return model.classifier_ if isinstance(model, TableModel) else model
+    last = model[-1] if isinstance(model, Pipeline) else model
+    found: Classifier = last.classifier_ if isinstance(last, TableModel) else last
+    return found
 
 
 def scorer_of(model: Model) -> LabelClassifier:
     """Give the classifier in a model that scores, inside those that decide."""
-    found: LabelClassifier = layers.innermost(classifier_of(model))
-    return found
+    found = layers.innermost(classifier_of(model))
+    scorer: LabelClassifier = layers.innermost(found[-1]) if isinstance(found, Pipeline) else found
+    return scorer
+
+
+def names_of(model: Model) -> list[str]:
+    """Name the labels or classes of a model."""
+    return [str(name) for name in classifier_of(model).label_names_]
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,7 @@ class RowBlock:
 
 def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]:
     """Read rows to predict, a table in chunks; those without names are numbered from zero."""
-    size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(model.label_names_)))
+    size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(names_of(model))))
     first = 0
     for data in _chunks(model, path, source, size):
         ids = range(first, first + len(data)) if data.row_ids is None else data.row_ids.tolist()
@@ -77,10 +88,23 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
 
 
 def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterable[LabeledData]:
+    piped = _piped_columns(model, path, source)
+    if piped is not None:
+        chunks = iterate_table(path, replace(piped.roles, labels=None), size)
+        return (replace(chunk, X=piped.rows(chunk.X)) for chunk in chunks)
     if not isinstance(model, TableModel):
         return [_read_matrix(model, path, source)]
     columns = _with_known_ids(model, _columns(model, path, source), path)
     return iterate_table(path, replace(columns, labels=None), size)
+
+
+def _piped_columns(model: Model, path: str, source: DataFlags) -> PipelineColumns | None:
+    """Say what the columns of a table are to a pipeline; None where rows are those of a matrix."""
+    pipeline = pipeline_in(model)
+    is_matrix = pipeline is None or not takes_table(pipeline)
+    if is_matrix or (source.format_of(path) != "table" and hasattr(pipeline, "feature_names_in_")):
+        return None
+    return PipelineColumns.of(pipeline, path, _columns_given(path, source))
 
 
 def _with_known_ids(model: TableModel, columns: TableColumns, path: str) -> TableColumns:
@@ -93,10 +117,9 @@ def _with_known_ids(model: TableModel, columns: TableColumns, path: str) -> Tabl
 
 def _columns(model: TableModel, path: str, source: DataFlags) -> TableColumns:
     """Take what the model knows of its columns, unless flags say else."""
-    format = source.format_of(path)
-    if format != "table":
-        raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
-    given = source.columns()
+    given = _columns_given(path, source)
+    if given.text:
+        raise click.UsageError("--text is for pipelines of texts, and this model knows its columns.")
     return replace(
         model.columns_,
         drop=None,
@@ -107,7 +130,14 @@ def _columns(model: TableModel, path: str, source: DataFlags) -> TableColumns:
     )
 
 
-def _read_matrix(model: Classifier, path: str, source: DataFlags) -> LabeledData:
+def _columns_given(path: str, source: DataFlags) -> TableColumns:
+    format = source.format_of(path)
+    if format != "table":
+        raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
+    return source.columns()
+
+
+def _read_matrix(model: Pipeline | Classifier, path: str, source: DataFlags) -> LabeledData:
     format, keywords = source.format_of(path), source.matrix_keywords()
     if format == "table":
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
@@ -119,10 +149,10 @@ def _read_matrix(model: Classifier, path: str, source: DataFlags) -> LabeledData
     _require_same_features(model, data, path)
     if format != "svmlight":
         return data
-    return replace(data, Y=with_last_labels(data.Y, len(model.label_names_)))
+    return replace(data, Y=with_last_labels(data.Y, len(names_of(model))))
 
 
-def _known_names(model: Classifier) -> set[str] | None:
+def _known_names(model: Pipeline | Classifier) -> set[str] | None:
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else set(map(str, names))
 
@@ -134,7 +164,7 @@ def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
     return LabelMatrix(positives)
 
 
-def _require_same_features(model: Classifier, data: LabeledData, path: str) -> None:
+def _require_same_features(model: Pipeline | Classifier, data: LabeledData, path: str) -> None:
     if data.X.shape[1] != model.n_features_in_:
         wanted = f"the {model.n_features_in_} of the model"
         raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
@@ -169,7 +199,7 @@ def _counted(count: int, what: str) -> str:
 
 def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
     """Count the rows that have each label, or class, that the model does not know."""
-    known, tree = {str(name) for name in model.label_names_}, taxonomy_of(classifier_of(model))
+    known, tree = set(names_of(model)), taxonomy_of(scorer_of(model))
     truth = truth_of(model, rows)
     if isinstance(truth, LabelMatrix):
         names = [] if truth.names is None else truth.names.tolist()
@@ -181,15 +211,25 @@ def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
 
 
 def _read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
-    if not isinstance(model, TableModel):
+    piped = _piped_columns(model, path, source)
+    if piped is not None:
+        columns = piped.roles
+    elif isinstance(model, TableModel):
+        columns = _columns(model, path, source)
+    else:
         return _read_matrix(model, path, source)
-    columns = _columns(model, path, source)
     if columns.labels is None:
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
-    columns = _with_known_ids(model, columns, path)
+    rows = _read_labeled_table(model, path, columns, source)
+    return rows if piped is None else replace(rows, X=piped.rows(rows.X))
+
+
+def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: DataFlags) -> LabeledData:
+    if isinstance(model, TableModel):
+        columns = _with_known_ids(model, columns, path)
     if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
-    names = [str(name) for name in model.label_names_]
+    names = names_of(model)
     if source.ignore_unknown_labels:  # these are read to be named, and dropped by whoever compares
         found = read_table_columns(path, columns).Y.names
         names += sorted(set([] if found is None else found.tolist()) - set(names))
@@ -208,4 +248,7 @@ def has_one_class_a_row(model: Model) -> bool:
 
 def features_of(model: Model, X: Any) -> Any:
     """Turn rows in the form the model takes into features of its classifier."""
+    X = as_taken(model, X)
+    if isinstance(model, Pipeline):
+        return model[:-1].transform(X) if len(model) > 1 else X
     return model.vectorizer_.transform(X) if isinstance(model, TableModel) else X

@@ -37,6 +37,7 @@ _FORMS = {"ranks": "list", "regularizations": "list", "checkpoint": "text"}
 _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "low_rank": None,  # kernel_rank by the name of earlier versions
     "warm_start": None,  # of any model: a process has no earlier fit
+    "verbose": None,  # the command shows progress in any case
     "solver": ("kernel-logistic", "label-graph"),
 }
 _NO_WORDS = {"kernel": ("precomputed",), "regularization": ("auto",)}

@@ -9,6 +9,7 @@ from typing import Any
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import note, size_of
 from labelweave.cli.model_rows import open_model, read_labeled_rows, truth_of
+from labelweave.cli.pipeline_rows import as_taken
 from labelweave.model_files import read_model_file
 from labelweave.report import ReportOptions, write_report
 
@@ -35,7 +36,9 @@ def run(
     )
     y = truth_of(loaded, rows)
     tell = None if quiet else _Progress()
-    write_report(loaded, rows.X, y, out, row_names=rows.row_ids, options=settings, on_progress=tell)
+    write_report(
+        loaded, as_taken(loaded, rows.X), y, out, row_names=rows.row_ids, options=settings, on_progress=tell
+    )
     if not quiet:
         note(f"the report is in {out}, {size_of(out)}.")
 

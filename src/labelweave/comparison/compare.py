@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
 from labelweave.arrays import checked_csr
 from labelweave.comparison.outcome import Comparison
@@ -41,6 +42,7 @@ class _Rows(NamedTuple):
     labels: LabelMatrix | None
 
 
+@checked
 def compare(
     estimators: Any, X: Any, y: Any, cv: Any = 5, *, reference: str | None = None,
     random_state: int | None = 0, on_fit: Callable[[str, int], None] | None = None,

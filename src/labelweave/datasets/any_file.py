@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from labelweave.arguments import checked
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
 from labelweave.datasets.hierarchical_arff import read_hierarchical_arff
 from labelweave.datasets.labeled_data import LabeledData
@@ -30,6 +31,7 @@ _STEM_ENDINGS = ("-train", "-test", "-sparse", "-dense")
 _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
 
 
+@checked
 def detect_format(path: PathLike) -> str:
     """Say what format a data file has, by its name and its first lines.
 
@@ -78,6 +80,7 @@ def _by_content(path: PathLike) -> str:
     raise DataFileError(path, 1, "no format known by name or first line", f"one of {', '.join(FORMATS)}")
 
 
+@checked
 def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledData:
     """Read a data file of any format.
 

@@ -75,17 +75,27 @@ def _refuse_large_mask(n_rows: int, n_labels: int) -> None:
 
 
 def rows_of_labels(rows: Sequence[Sequence[int] | None], names: Sequence[str]) -> LabelMatrix:
-    """Make targets of the sorted labels of each row; None is a row that is unobserved as a whole.
+    """Make targets of the sorted labels of each row; None is a row that is unobserved as a whole."""
+    labels = np.array([label for row in rows for label in row or ()], np.int64)
+    counts = np.array([len(row or ()) for row in rows], np.int64)
+    return targets_of_rows(labels, counts, np.array([row is None for row in rows]), names)
+
+
+def targets_of_rows(
+    labels: npt.NDArray[Any],
+    counts: npt.NDArray[Any],
+    is_missing: npt.NDArray[np.bool_],
+    names: Sequence[str],
+) -> LabelMatrix:
+    """Make targets of the sorted labels of all rows, how many each has, and which are unobserved as a whole.
 
     With such rows, the mask lists every entry of the others.
     """
-    counts, n_labels = [len(row or ()) for row in rows], len(names)
-    labels = np.array([label for row in rows for label in row or ()], np.int64)
+    n_labels = len(names)
     positives = ones_from_counts(labels, counts, n_labels)
-    is_missing = np.array([row is None for row in rows])
     if not is_missing.any():
         return LabelMatrix(positives, None, names)
-    _refuse_large_mask(len(rows), n_labels)
+    _refuse_large_mask(len(counts), n_labels)
     columns = np.tile(np.arange(n_labels, dtype=np.int32), int((~is_missing).sum()))
     observed = ones_from_counts(columns, np.where(is_missing, 0, n_labels), n_labels)
     return LabelMatrix(positives, observed, names)

@@ -16,12 +16,14 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import Bunch
 
+from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import csr_from_counts
 
 Arrays = dict[str, npt.NDArray[Any]]
 SUFFIXES = ("", "_test", "_untagged")
 
 
+@checked
 def load_debtags(return_X_y: bool = False) -> Any:
     """Load the bundled data set of Debian packages and their tags.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.datasets.arff_header import (
     ArffHeader,
     Attribute,
@@ -35,6 +36,7 @@ from labelweave.labels import LabelMatrix
 _MOST_LEVELS = 100
 
 
+@checked
 def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None = None) -> LabeledData:
     """Read a hierarchical ARFF file.
 
@@ -133,6 +135,7 @@ def _nodes(path: PathLike, number: int, cell: str, tree: _Tree) -> list[int] | N
     return sorted(found)
 
 
+@checked
 def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
     """Write rows with a taxonomy as a hierarchical ARFF file.
 

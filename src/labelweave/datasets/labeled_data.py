@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.arrays import check_sparse
 from labelweave.labels import LabelMatrix, Taxonomy
 
 
+@checked
 @dataclass(frozen=True)
 class LabeledData:
     """Rows with their labels.
@@ -43,6 +45,8 @@ class LabeledData:
 
     def __post_init__(self) -> None:
         check_sparse(self.X, "X")
+        if getattr(self.X, "ndim", 0) != 2:
+            raise ValueError("X is no table; give an array, sparse or not, or a frame: (rows, features).")
         if getattr(self.X, "format", "csr") not in ("csr", "csc", "coo"):  # of lists, blocks, diagonals, keys
             object.__setattr__(self, "X", self.X.tocsr())
         if self.X.shape[0] != len(self.Y):
@@ -97,5 +101,9 @@ def refuse_missing(data: LabeledData) -> None:
 
 
 def _check_length(name: str, values: Any, length: int, what: str) -> None:
-    if values is not None and len(np.asarray(values)) != length:
-        raise ValueError(f"{name} has {len(values)} entries but X has {length} {what}; give one each.")
+    if values is None:
+        return
+    is_list = isinstance(values, (list, tuple)) or (hasattr(values, "__array__") and np.ndim(values) == 1)
+    if not is_list or len(values) != length:
+        found = f"{len(values)} entries" if is_list else "no list of entries"
+        raise ValueError(f"{name} has {found} but X has {length} {what}; give one each.")

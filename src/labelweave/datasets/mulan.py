@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.datasets.arff_header import ArffHeader, quoted, read_header, warn_of_repeated
 from labelweave.datasets.arff_table import number_or_mark, read_rows
 from labelweave.datasets.csr_parts import row_of
@@ -38,6 +39,7 @@ _WRITTEN_BLANKS = str.maketrans("\t\n\r", "   ")
 _NAMESPACE = "http://mulan.sourceforge.net/labels"
 
 
+@checked
 def read_mulan(
     arff: PathLike,
     xml: PathLike | None = None,
@@ -140,6 +142,7 @@ def _counted_labels(
     return columns < n_labels if labels == "start" else columns >= n_columns - n_labels
 
 
+@checked
 def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
     """Write rows as a Mulan ARFF file and its XML file of label names.
 

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.data_file import (
     MOST_FEATURES,
@@ -30,6 +31,7 @@ from labelweave.labels import LabelMatrix
 _LONGEST_INDEX = 100
 
 
+@checked
 def read_svmlight(
     path: PathLike,
     n_features: int | None = None,
@@ -135,6 +137,7 @@ def whole_number(path: PathLike, line: int, what: str, text: str, allowed: range
     return value
 
 
+@checked
 def write_svmlight(data: LabeledData, path: PathLike) -> None:
     """Write rows as a multi-label svmlight file with features from zero; values keep 16 digits.
 

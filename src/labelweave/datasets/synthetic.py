@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_counts
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.labels import LabelMatrix
@@ -32,7 +33,10 @@ Ints = npt.NDArray[np.int64]
 _N_LABELS, _N_FEATURES = 10, 10
 _EDGES = ((0, 1), (0, 2), (0, 3), (0, 4))
 
+_MOST = 1e6  # how far numbers of a problem may decay or be spread
 
+
+@checked
 def make_text_like(
     n_rows: int,
     n_features: int,
@@ -72,7 +76,8 @@ def make_text_like(
     ValueError
         If a size is too small for the others.
     """
-    if n_rows < 1 or n_labels < 2 or words_per_row < 1:
+    _check_seed(random_state)
+    if n_rows < 1 or n_labels < 2 or not words_per_row >= 1:
         raise ValueError(
             f"n_rows={n_rows}, n_labels={n_labels}, words_per_row={words_per_row}; "
             "give at least 1 row, 2 labels and 1 word a row."
@@ -253,6 +258,7 @@ def _weigh(X: sp.csr_array) -> None:
         X.data[span] = weights / np.repeat(lengths, np.diff(ends))
 
 
+@checked
 def make_taxonomy(
     n_rows: int,
     n_features: int,
@@ -296,6 +302,9 @@ def make_taxonomy(
     ValueError
         If a size is too small.
     """
+    _check_seed(random_state)
+    if not (0 <= decay <= _MOST and 0 <= noise <= _MOST):
+        raise ValueError(f"decay is {decay} and noise {noise}; both are numbers >= 0.")
     if min(n_rows, n_features, depth) < 1 or branching < 2:
         raise ValueError(
             f"n_rows={n_rows}, n_features={n_features}, depth={depth}, branching={branching}; "
@@ -322,6 +331,7 @@ def _path_nodes(leaf: npt.NDArray[np.int64], depth: int, branching: int) -> sp.c
     return ones_from_counts(columns.ravel(), np.full(len(leaf), depth), int(sizes.sum()))
 
 
+@checked
 def make_clique_toy(
     n_rows: int = 3000, random_state: int | None = 0
 ) -> tuple[LabeledData, tuple[tuple[int, int], ...]]:
@@ -350,6 +360,7 @@ def make_clique_toy(
     generation", CVPR 2015: features and weights from N(0, 1), one weight vector a label and a state of an
     edge, no noise.  The paper has 10 features and 5 weights, which do not go together; all have 10 here.
     """
+    _check_seed(random_state)
     if n_rows < 1:
         raise ValueError(f"n_rows is {n_rows}; it is at least 1.")
     rng = np.random.default_rng(random_state)
@@ -374,3 +385,8 @@ def _best_labels(
     labels[:, 0] = hub
     labels[:, leaves] = states.argmax(axis=3)[np.arange(len(hub)), :, hub]
     return labels
+
+
+def _check_seed(random_state: int | None) -> None:
+    if random_state is not None and random_state < 0:
+        raise ValueError(f"random_state is {random_state}; a seed is a whole number from 0 on, or None.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import chain, compress, repeat
 from operator import itemgetter
 from typing import Any, Literal, Unpack
 
@@ -17,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import rows_of_labels
+from labelweave.arguments import checked
+from labelweave.datasets.csr_parts import targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_columns import ColumnRoles, TableColumns, is_missing, number, numbers
@@ -29,6 +31,7 @@ UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 
 
+@checked
 def read_table(
     path: PathLike,
     vectorizer: TableVectorizer | None = None,
@@ -103,6 +106,7 @@ def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableCol
     return replace(columns, **kinds)
 
 
+@checked
 def read_table_columns(
     path: PathLike,
     columns: TableColumns,
@@ -127,6 +131,7 @@ def read_table_columns(
     return _labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
 
 
+@checked
 def iterate_table(
     path: PathLike,
     columns: TableColumns,
@@ -239,11 +244,15 @@ def _binary_labels(table: RawTable, names: Sequence[str], known: Known) -> Label
     return LabelMatrix.from_any(values, chosen)
 
 
-def _binary_column(table: RawTable, name: str) -> list[float]:
+def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
     """Read a column of 0 and 1, each text once."""
-    first = {str(cell): row for row, cell in reversed(list(enumerate(table.columns[name])))}
+    cells = table.columns[name]
+    found = numbers(cells)
+    if found is not None and (np.isin(found, (0.0, 1.0, -1.0)) | np.isnan(found)).all():
+        return found
+    first = {str(cell): row for row, cell in reversed(list(enumerate(cells)))}
     meaning = {text: _binary(table, row, name) for text, row in sorted(first.items(), key=itemgetter(1))}
-    return [meaning[str(cell)] for cell in table.columns[name]]
+    return [meaning[str(cell)] for cell in cells]
 
 
 def _binary(table: RawTable, row: int, name: str) -> float:
@@ -262,33 +271,49 @@ def _binary(table: RawTable, row: int, name: str) -> float:
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
-    cells = _label_lists(table, columns)
-    lists = {id(cell): cell for cell in cells if cell is not None}  # cells of the same text share one
-    found = sorted({name for cell in lists.values() for name in cell})
+    written, rows, is_unknown = _written_labels(table, columns)
+    meant = {text: text.strip() for text in set(written)}
+    found = sorted(filter(None, set(meant.values())))
     names = found if label_names is None else list(label_names)
     if not names:
         raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
     index = {name: position for position, name in enumerate(names)}
     if unknown_labels == "error" and not index.keys() >= set(found):
-        pairs = ((row, name) for row, cell in enumerate(cells) for name in cell or () if name not in index)
-        row, name = next(pairs)
+        place = next(k for k, text in enumerate(written) if meant[text] and meant[text] not in index)
+        name = meant[written[place]]
         close = "".join(f", such as {like!r}" for like in get_close_matches(name, names, 1))
         expected = f"a label the model was trained with{close}; unknown_labels='ignore' passes over others"
-        raise table.error(row, columns.labels, f"the unknown label {name[:40]!r}", expected)
-    places = {key: sorted({index[name] for name in cell if name in index}) for key, cell in lists.items()}
-    return rows_of_labels([None if cell is None else places[id(cell)] for cell in cells], names)
+        raise table.error(int(rows[place]), columns.labels, f"the unknown label {name[:40]!r}", expected)
+    places = {text: index.get(name, -1) for text, name in meant.items()}
+    labels = np.fromiter(map(places.__getitem__, written), np.int64, len(written))
+    is_named = labels >= 0
+    entries = np.ones(int(is_named.sum()), np.int8), (rows[is_named], labels[is_named])
+    listed = sp.csr_array(entries, shape=(len(table), len(names)))
+    listed.sum_duplicates()
+    return targets_of_rows(listed.indices, np.diff(listed.indptr), is_unknown, names)
 
 
-def _label_lists(table: RawTable, columns: TableColumns) -> list[list[str] | None]:
-    """Split all label cells, each text once."""
-    cells, known = table.columns[columns.labels], dict[str, list[str] | None]()
-    for row, cell in enumerate(cells):
-        if isinstance(cell, str) and cell not in known:
-            known[cell] = _labels_of(table, row, columns)
-    return [
-        known[cell] if isinstance(cell, str) else _labels_of(table, row, columns)
-        for row, cell in enumerate(cells)
-    ]
+def _written_labels(
+    table: RawTable, columns: TableColumns
+) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Split all label cells; give the texts of all labels, the row of each, and which rows are unobserved."""
+    cells, separator = table.columns[columns.labels], columns.label_separator
+    if set(map(type, cells)) == {str}:  # not a list a row, whose number would slow the garbage collector
+        texts, is_unknown = cells, np.zeros(len(cells), bool)
+        spellings = {"?", ""} if columns.empty_labels == "unknown" else {"?"}
+        if not spellings.isdisjoint(map(str.strip, cells)):
+            is_unknown = np.array([cell.strip() in spellings for cell in cells])
+            texts = list(compress(cells, ~is_unknown))
+        if separator is None:
+            return texts, np.flatnonzero(~is_unknown), is_unknown
+        written = [*chain.from_iterable(map(str.split, texts, repeat(separator)))]
+        counts = np.fromiter(map(str.count, texts, repeat(separator)), np.int64, len(texts)) + 1
+    else:
+        lists = [_labels_of(table, row, columns) for row in range(len(cells))]
+        is_unknown = np.array([names is None for names in lists])
+        written = [*chain.from_iterable(filter(None, lists))]
+        counts = np.array([len(names) for names in lists if names is not None], np.int64)
+    return written, np.repeat(np.flatnonzero(~is_unknown), counts), is_unknown
 
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | None:

@@ -7,19 +7,20 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arguments import checked
 from labelweave.datasets.data_file import DataFileError, finite_number
 from labelweave.datasets.table_files import RawTable
 
 _MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
 _MOST_CATEGORIES = 50
 _FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
-_NOT_PLAIN = re.compile(r"[^0-9eE+\-. \t\n]")
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
@@ -39,6 +40,7 @@ class ColumnRoles(TypedDict, total=False):
     id: str | None
 
 
+@checked
 @dataclass(frozen=True)
 class TableColumns:
     """Which columns of a table are what.
@@ -76,7 +78,7 @@ class TableColumns:
         for role in (*_FEATURES, "drop"):
             object.__setattr__(self, role, column_names(getattr(self, role)))
         if self.labels is not None and not isinstance(self.labels, str):
-            object.__setattr__(self, "labels", tuple(self.labels))
+            object.__setattr__(self, "labels", column_names(self.labels))
         if self.label_separator is not None and not self.label_separator:
             raise ValueError("label_separator is empty; give the text between labels, such as ',' or '|'.")
         if self.empty_labels not in ("none", "unknown"):
@@ -176,7 +178,11 @@ def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
     """Give the names of one column, of several or None."""
     if names is None:
         return None
-    return (names,) if isinstance(names, str) else tuple(names)
+    is_list = isinstance(names, Iterable) and getattr(names, "ndim", 1) == 1
+    listed = (names,) if isinstance(names, str) else tuple(names) if is_list else ()
+    if not is_list or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"{names!r} names no columns; give the name of one, or a list of names.")
+    return listed
 
 
 def is_missing(cell: Any) -> bool:
@@ -203,21 +209,26 @@ def numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
     try:
         if kinds <= {int, float, bool, type(None)}:
             values = np.array(cells, np.float64)
-        elif kinds == {str}:
-            is_whole = _MISSING_TEXT.isdisjoint(cells)
-            known = cells if is_whole else [cell for cell in cells if cell not in _MISSING_TEXT]
-            if _NOT_PLAIN.search("\n".join(known)):
-                return None
-            values = np.array([*map(float, known)])
-            if not is_whole:
-                places = np.array([cell not in _MISSING_TEXT for cell in cells])
-                found, values = values, np.full(len(cells), np.nan)
-                values[places] = found
-        else:
-            return None
+            return None if np.isinf(values).any() else values
+        return _written_numbers(cells) if kinds == {str} else None
     except (ValueError, OverflowError):
         return None
-    return None if np.isinf(values).any() else values
+
+
+def _written_numbers(cells: Sequence[str]) -> npt.NDArray[np.float64] | None:
+    """Read numbers by pyarrow, which takes fewer forms than :func:`number`, and inf and nan beside them."""
+    try:
+        from pyarrow import array
+    except ImportError:
+        return None
+    number(cells[0])  # of a column of text no more is looked at
+    with suppress(ValueError):
+        values = np.array(array(cells).cast("float64"))
+        if np.isfinite(values).all():
+            return values
+    texts = ["nan" if cell in _MISSING_TEXT else cell for cell in cells]
+    values = np.array(array(texts).cast("float64"))
+    return values if np.isfinite(values).sum() + texts.count("nan") == len(values) else None
 
 
 def _matching(given: str, places: dict[str, int]) -> list[str]:
@@ -270,6 +281,8 @@ def _are_identifiers(name: str, cells: list[Any], found: npt.NDArray[np.float64]
     if n_rows < _FEWEST_ROWS or len(cells) < n_rows:
         return False
     if found is not None and not (found % 1 == 0).all():
+        return False
+    if found is None and not _CODE.fullmatch(str(cells[0])):
         return False
     words = [*map(str, cells)]
     if len(set(words)) < n_rows:

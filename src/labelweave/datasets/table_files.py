@@ -9,14 +9,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from labelweave.datasets.csv_tokens import tokenized
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
-    decoded,
     finite_number,
     lines_of_blocks,
     numbered_lines,
@@ -138,25 +138,24 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 
 class _Records(NamedTuple):
-    """Records of a CSV file that are not blank: their first lines, their widths, and the cells of all."""
+    """Records of a CSV file that are not blank: their first lines, and the cells of every column."""
 
     lines: list[int]
-    widths: list[int]
-    cells: list[str]
+    columns: list[list[str]]
 
 
 def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
     batches = _csv_batches(path, kind)
-    header, batch = _header(path, batches)
-    first_row, lines, columns = 0, list[int](), [list[str]() for _ in header]
-    for batch in chain([batch], batches):  # noqa: B020 (the first one holds the header too)
-        if batch.widths.count(len(header)) < len(batch.widths):
-            place = next(k for k, width in enumerate(batch.widths) if width != len(header))
-            line, width = batch.lines[place], batch.widths[place]
-            raise DataFileError(path, line, f"a row of {width} cells", f"{len(header)}, as the header has")
+    first = next(batches, _Records([1], []))
+    header = [_unescaped(column[0]) for column in first.columns]
+    _check_header(path, header)
+    rest = _Records(first.lines[1:], [column[1:] for column in first.columns])
+    first_row, last, lines, columns = 0, 0, list[int](), [list[str]() for _ in header]
+    for batch in chain([rest], batches):
+        last = batch.lines[-1] if batch.lines else last
         lines += batch.lines
-        for place, column in enumerate(columns):
-            column.extend(_without_escapes(batch.cells[place :: len(header)]))
+        for column, cells in zip(columns, batch.columns, strict=True):
+            column.extend(_without_escapes(cells))
         whole = 0 if chunk_rows is None else len(lines) // chunk_rows * chunk_rows
         for start in range(0, whole, chunk_rows or 1):
             rows = slice(start, start + (chunk_rows or 1))
@@ -164,18 +163,10 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[R
             yield RawTable(path, dict(parts), lines[rows], first_row + start)
         lines, columns = lines[whole:], [column[whole:] for column in columns]
         first_row += whole
-    if batch.lines:
-        warn_open_end(path, batch.lines[-1])
+    if last:
+        warn_open_end(path, last)
     if lines:
         yield RawTable(path, dict(zip(header, columns, strict=True)), lines, first_row)
-
-
-def _header(path: PathLike, batches: Iterator[_Records]) -> tuple[list[str], _Records]:
-    """Take the names of the columns off the first records."""
-    lines, widths, cells = next(batches, _Records([1], [0], []))
-    header = [*map(_unescaped, cells[: widths[0]])]
-    _check_header(path, header)
-    return header, _Records(lines[1:], widths[1:], cells[widths[0] :])
 
 
 def _check_header(path: PathLike, header: list[str]) -> None:
@@ -209,26 +200,33 @@ def _without_escapes(cells: Sequence[str]) -> list[str]:
 
 
 def _csv_batches(path: PathLike, kind: str) -> Iterator[_Records]:
-    """Give the records of a file, many at a time; the delimiter of a CSV file is what its header has most."""
-    delimiter, blocks = "\t", read_blocks(path)
+    """Give the records of a file, many at a time; the delimiter of a CSV file is what its header has most.
+
+    pyarrow takes them apart; from what is unusual on Python's slower reader does, which names lines.
+    """
+    blocks, delimiter, width, line, rest = read_blocks(path), "\t", None, 1, b""
     for first_line, block in blocks:
-        text = decoded(path, first_line, block).replace("\r\n", "\n")
         if first_line == 1 and kind == "csv":
-            delimiter = max(",;\t|", key=text.partition("\n")[0].count)
-        if '"' in text or "\r" in text:
-            yield from _quoted_batches(path, chain([(first_line, block)], blocks), delimiter)
+            delimiter = max(",;\t|", key=block.partition(b"\n")[0].decode("latin-1").count)
+        found = tokenized(rest + block, delimiter, width)
+        if found is None:
+            yield from _careful_batches(path, chain([(line, rest + block)], blocks), delimiter, width)
             return
-        lines = [(number, line) for number, line in enumerate(text.split("\n"), first_line) if line]
-        rows = [row for _, row in lines]
-        widths = [count + 1 for count in map(str.count, rows, repeat(delimiter))]
-        if rows:
-            yield _Records([number for number, _ in lines], widths, delimiter.join(rows).split(delimiter))
+        if found.columns:
+            width = len(found.columns)
+            yield _Records([line + offset for offset in found.lines], found.columns)
+        line, rest = line + found.n_lines, found.rest
+    if rest:
+        yield from _careful_batches(path, iter([(line, rest)]), delimiter, width)
 
 
-def _quoted_batches(
-    path: PathLike, blocks: Iterator[tuple[int, bytes]], delimiter: str
+def _careful_batches(
+    path: PathLike, blocks: Iterator[tuple[int, bytes]], delimiter: str, width: int | None
 ) -> Iterator[_Records]:
-    """Give records from a block on, one of which may go on in the next block."""
+    """Give records from a block on, one of which may go on in the next block.
+
+    width: how many cells a record has; None where the first one is the header.
+    """
     numbered = lines_of_blocks(path, blocks)
     before, text = next(numbered)
     lines = chain([text + "\n"], (line + "\n" for _, line in numbered))
@@ -236,7 +234,7 @@ def _quoted_batches(
     while is_more:
         found, line, usual_limit = list[tuple[int, list[str]]](), 0, csv.field_size_limit(_LONGEST_CELL)
         try:
-            for _ in range(_ROWS_AT_ONCE):
+            for _ in range(_ROWS_AT_ONCE if width else 1):  # the header is checked before rows are
                 line = before + reader.line_num
                 record = next(reader, None)
                 is_more = record is not None
@@ -249,9 +247,17 @@ def _quoted_batches(
         finally:
             csv.field_size_limit(usual_limit)
         if found:
-            records = [record for _, record in found]
-            widths = [*map(len, records)]
-            yield _Records([line for line, _ in found], widths, [*chain.from_iterable(records)])
+            width = len(found[0][1]) if width is None else width
+            _refuse_other_widths(path, found, width)
+            yield _Records(
+                [line for line, _ in found], [*map(list, zip(*(row for _, row in found), strict=True))]
+            )
+
+
+def _refuse_other_widths(path: PathLike, records: list[tuple[int, list[str]]], width: int) -> None:
+    for line, record in records:
+        if len(record) != width:
+            raise DataFileError(path, line, f"a row of {len(record)} cells", f"{width}, as the header has")
 
 
 def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:

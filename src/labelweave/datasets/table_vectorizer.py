@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names
 from labelweave.frames import as_pandas
@@ -84,6 +85,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         One for each text column.
     """
 
+    @checked
     def __init__(
         self,
         text: str | Sequence[str] | None = None,
@@ -111,6 +113,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Self:
         """Set parameters; see :meth:`sklearn.base.BaseEstimator.set_params`."""
         super().set_params(**params)
+        type(self)(**self.get_params(deep=False))  # which refuses what cannot be
         self._name_columns(self.text, self.categorical, self.numeric)
         return self
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_counts, row_of
 from labelweave.datasets.data_file import (
     MOST_FEATURES,
@@ -41,6 +42,7 @@ _IS_DELIMITER = np.isin(np.arange(256), list(b" ,:\n"))
 Integers = npt.NDArray[np.int64]
 
 
+@checked
 def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     """Read a file of the Extreme Classification Repository.
 
@@ -63,6 +65,12 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     DataFileError
         If the file is malformed or holds fewer or more rows than its header says, naming the line.
     """
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind != "f":
+        raise ValueError("dtype is no floating type; give numpy.float64 or numpy.float32.")
     blocks = read_blocks(path)
     _, block = next(blocks)
     first, _, body = block.partition(b"\n")
@@ -109,6 +117,7 @@ def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
     return items if is_wide else items.astype(kind, copy=False)
 
 
+@checked
 def write_xmc(data: LabeledData, path: PathLike) -> None:
     """Write rows as a file of the Extreme Classification Repository.
 

@@ -1,9 +1,7 @@
 """From scores to decisions, around any scikit-learn multi-label classifier."""
 
-# here, because reading a model file needs the classes of all floors below to be registered
-from labelweave.baselines import load
 from labelweave.decisions.calibrated_label import CalibratedLabelClassifier
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
 from labelweave.decisions.tuned_threshold import TunedThresholdClassifier
 
-__all__ = ["CalibratedLabelClassifier", "ConformalLabelClassifier", "TunedThresholdClassifier", "load"]
+__all__ = ["CalibratedLabelClassifier", "ConformalLabelClassifier", "TunedThresholdClassifier"]

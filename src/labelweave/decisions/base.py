@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
-from os import PathLike
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from scipy.special import logit
@@ -25,21 +25,37 @@ from labelweave.decisions.label_scores import (
     score_held_out,
     split_rows,
 )
-from labelweave.estimators.held_out import HeldOutScores
+from labelweave.estimators.base import given_weights, refuse_no_weight
+from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import Parameters
+from labelweave.estimators.parameters import SHARED, Parameters
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
-from labelweave.estimators.targets import check_lengths, read_targets
-from labelweave.model_files import ModelFileError, save_object
+from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.model_files import ModelFileError, Saves
 from labelweave.model_files.pipelines import kept_form
 from labelweave.model_files.schema import Field, Made, Numbers, Optional, Record, Sizes, count, stored_fields
 from labelweave.model_files.storable import storable_name
-from labelweave.sklearn_compat import HasMethods, Interval, StrOptions, _check_sample_weight, _fit_context
+from labelweave.sklearn_compat import (
+    CallbackSupportMixin,
+    HasMethods,
+    StrOptions,
+    _check_sample_weight,
+    _fit_context,
+    with_callbacks,
+)
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
+def decision_fit(fit: _Method) -> _Method:
+    """Check parameters before a fit, and end callbacks after it."""
+    return cast(_Method, with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit)))
+
+
+class DecisionClassifier(MetaEstimatorMixin, Saves, CallbackSupportMixin, LabelPredictions):
     """Base of classifiers that turn the scores of another one into decisions.
 
     ``decision_function`` ranks labels and rows as the scores do that decisions are made on; ``predict`` gives
@@ -58,7 +74,7 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         "estimator": [HasMethods(["fit", "predict"])],
         "response_method": [StrOptions({"auto", "decision_function", "predict_proba"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "validation_fraction": SHARED["validation_fraction"],
         "random_state": ["random_state"],
     }
 
@@ -69,7 +85,7 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
     """What model files have of fitted attributes; subclasses add theirs."""
 
     def __init__(
-        self, estimator: Any, response_method: str, cv: Any, validation_fraction: float, random_state: Any
+        self, estimator: Any, response_method: str, cv: Any, validation_fraction: Share, random_state: Any
     ) -> None:
         self.estimator = estimator
         self.response_method = response_method
@@ -88,7 +104,7 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         tags.target_tags.multi_output = inner.target_tags.multi_output
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @decision_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the estimator, and choose decisions on the scores of rows that a fit did not see.
 
@@ -112,7 +128,9 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         ValueError
             If there are too few rows, or the scores or parameters make no sense.
         """
-        self._choose(self._cross_fit(self._read(X, y, sample_weight)))
+        data = self._read(X, y, sample_weight)
+        self._choose(self._cross_fit(data))
+        self._close(data)
         return self
 
     def _choose(self, held: HeldOutScores) -> None:
@@ -128,31 +146,61 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         X, y = indexable(X, y)
         if not rows_of(X):
             raise ValueError("X has 0 rows (n_samples=0); give at least 2.")
-        labels, form = read_targets(y)
-        if form.kind == "multiclass":
-            raise ValueError(
-                f"Only binary classification is supported where y has one class a row, but y has "
-                f"{len(form.classes)} classes; give a column of 0 and 1 a class."
-            )
+        labels, form = self._read_targets(y)
         check_lengths(rows_of(X), len(labels))
+        classes = None
+        if form.kind == "multiclass":
+            labels, form = self._read_classes(labels, form)
+            classes = form.classes
         self._form, self.classes_ = form, form.classes
         if form.container == "tags":
             y = labels  # in whose parts no tag is missing
         weights, column = sample_weight, np.zeros((len(labels), 1))
         if weights is not None:
+            weights = given_weights(weights)
             weights = _check_sample_weight(weights, column, dtype=np.float64, ensure_non_negative=True)
-        return TrainingRows(X, y, labels, weights)
+            refuse_no_weight(weights)
+        return TrainingRows(X, y, labels, weights, classes)
+
+    def _read_targets(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
+        """Read y; classes that a fitted estimator knows are there whether a row has them or not."""
+        tree = getattr(self.estimator, "taxonomy", None)
+        tree = None if tree is None else Taxonomy.from_any(tree)
+        known = getattr(self.estimator, "classes_", None) if self.cv == "prefit" else None
+        if known is None or isinstance(known, list) or len(known) < 3 or has_many_labels(y):
+            return read_targets(y, tree)
+        labels, form = read_targets(np.concatenate([np.asarray(y), known]), tree)
+        strange = np.setdiff1d(form.classes.astype(str), np.asarray(known).astype(str))
+        if len(strange):
+            raise ValueError(
+                f"y has the class {str(strange[0])!r}, which the fitted estimator does not know; give rows "
+                f"of its {len(known)} classes."
+            )
+        return labels[: len(labels) - len(known)], replace(form, classes=np.asarray(known))
+
+    def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
+        """Take y with one of several classes a row, or refuse it; give a column a class, and the form."""
+        raise ValueError(
+            f"Only binary classification is supported where y has one class a row, but y has "
+            f"{len(form.classes)} classes; give a column of 0 and 1 a class."
+        )
+
+    @property
+    def _one_of(self) -> Array | None:
+        """The classes of which a row has one; None for many labels a row or two classes."""
+        return self.classes_ if self._form.kind == "multiclass" else None
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _cross_fit(self, data: TrainingRows) -> HeldOutScores:
         """Score held-out rows, and fit to all rows."""
-        if isinstance(self.cv, str):
+        if self.cv == "prefit":
             return self._score_all(data)
         splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
-        held, part = score_held_out(data, splits, self._response, partial(fit_on, self.estimator, data))
-        self._keep_estimator(fit_on(self.estimator, data, part=part))
+        data = self._announced(data, len(splits) + 1)
+        held, part = score_held_out(data, splits, self._response, partial(fit_on, self, data))
+        self._keep_estimator(fit_on(self, data, part=part))
         return held
 
     def _score_all(self, data: TrainingRows) -> HeldOutScores:
@@ -160,7 +208,20 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         check_is_fitted(self.estimator)
         self._keep_estimator(self.estimator)
         everything = [(None, np.arange(len(data.labels)))]
-        return score_held_out(data, everything, self._response, lambda _: self.estimator)[0]
+        data = self._announced(data, 0)
+        return score_held_out(data, everything, self._response, lambda *_: self.estimator)[0]
+
+    def _announced(self, data: TrainingRows, fits: int) -> TrainingRows:
+        """Tell callbacks that so many fits begin; the rows carry where these are reported."""
+        context = self._init_callback_context(max_subtasks=fits)
+        context.call_on_fit_task_begin(estimator=self, **data.facts)
+        return replace(data, callbacks=context)
+
+    def _close(self, data: TrainingRows) -> None:
+        """Tell callbacks that the fit is done."""
+        self._callback_fit_ctx.call_on_fit_task_end(
+            estimator=self, reconstruction_attributes={}, **data.facts
+        )
 
     @property
     def _response(self) -> str:
@@ -188,7 +249,7 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
 
     def _inner_blocks(self, X: Any) -> Iterator[Array]:
         check_is_fitted(self)
-        blocks = score_blocks(self.estimator_, X, self._n_columns, self._response)
+        blocks = score_blocks(self.estimator_, X, self._n_columns, self._response, self._one_of)
         return blocks if self._offsets is None else (block - self._offsets for block in blocks)
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
@@ -197,23 +258,8 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         return map(self._decisions, self._inner_blocks(X))
 
-    def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
-        """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, replaced only once the new one is complete.
-        key : bytes or None, default=None
-            A secret of 16 bytes or more to sign the file with (HMAC-SHA256), which
-            ``labelweave.load(path, key=key)`` asks for; None for a checksum only.
-
-        Raises
-        ------
-        TypeError
-            If the estimator inside is not one of this library's.
-        """
-        check_is_fitted(self)
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         try:
             storable_name(kept_form(self.estimator_))
         except TypeError:
@@ -222,10 +268,6 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
                 "model file: only labelweave's own estimators can, such as MaxMarginClassifier or "
                 "BinaryRelevance, and pipelines that end in one; keep others with pickle or skops."
             ) from None
-        save_object(path, self, key=key)
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         parameters = self._storable_parameters()
         del parameters["estimator"]
         if not isinstance(parameters["cv"], (Integral, str)):
@@ -249,11 +291,18 @@ class DecisionClassifier(MetaEstimatorMixin, LabelPredictions):
         inner, response = state["estimator"], state["parameters"].get("response_method", "auto")
         form = _scores_of(inner)._form
         kinds = form.kind, len(form.classes), getattr(inner, "n_features_in_", None)
+        if cls._gives_sets_of_classes(state) and form.kind != "labels":
+            kinds = "labels", sizes["C"], kinds[2]  # the rows that were fitted may have lacked a class
         own = state["form"]["kind"], sizes["C"], state["fitted"].get("n_features_in_")
         if sizes.get("o", 0) not in (0, 1 if form.kind == "binary" else sizes["C"]):
             raise ModelFileError(f"its {cls.__name__} has {sizes['o']} offsets.")
         if kinds != own or not (response == "auto" or hasattr(inner, response)):
             raise ModelFileError(f"its {cls.__name__} does not fit to the classifier inside.")
+
+    @classmethod
+    def _gives_sets_of_classes(cls, state: dict[str, Any]) -> bool:
+        """Say whether the state is of sets of classes, of which a row has one."""
+        return False
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:

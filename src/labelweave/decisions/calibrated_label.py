@@ -6,42 +6,57 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from labelweave.array_types import Array, PerLabel
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
-from labelweave.estimators.held_out import HeldOutScores
+from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.parameters import RandomState
+from labelweave.estimators.targets import TargetForm
 from labelweave.inference import (
+    IsotonicCalibration,
     LabelCalibration,
     SigmoidCalibration,
+    SoftmaxCalibration,
+    calibrate_classes,
     calibrate_labels,
+    class_probabilities,
     expected_f1_sizes,
     scores_above_top_k,
 )
+from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Made
 from labelweave.sklearn_compat import Interval, StrOptions
 
 _LEAST_PROBABILITY = 1e-3  # of a forest, say, in which no tree votes for a label
+_LEAST_OF_CLASSES = 1e-2  # together, where one of them is certain
+_KINDS: dict[type, str] = {
+    SigmoidCalibration: "sigmoid",
+    SoftmaxCalibration: "softmax",
+    IsotonicCalibration: "isotonic",
+}
 
 
 @storable("CalibratedLabelClassifier")
 class CalibratedLabelClassifier(DecisionClassifier):
-    """Any multi-label classifier with calibrated probabilities, and label sets made of them.
+    """Any classifier of labels or classes with calibrated probabilities, and predictions made of them.
 
-    A clone is fitted to a part of the rows, maps from scores to probabilities are found on its scores of the
-    others, and another clone is fitted to all rows: together less than two fits.  For ``response_method`` (of
-    probabilities the log-odds are calibrated), ``cv``, ``validation_fraction``, ``random_state`` and further
-    attributes see :class:`TunedThresholdClassifier`.
+    Maps from scores to probabilities are found on scores of rows that clones did not see, as thresholds are
+    in :class:`TunedThresholdClassifier`, and another clone is fitted to all rows.  For
+    ``response_method`` (of probabilities the log-odds are calibrated), ``cv``, ``validation_fraction``,
+    ``random_state`` and further attributes see :class:`TunedThresholdClassifier`.
 
     Parameters
     ----------
     estimator : classifier
-        Any with ``decision_function`` or ``predict_proba`` for many labels a row.
+        Any with ``decision_function`` or ``predict_proba`` for many labels a row, or for classes.
     method : {"auto", "sigmoid", "isotonic"}, default="auto"
-        Logistic curves (Platt 1999), or rising maps that are linear between knots.  "auto" takes those with
-        the lower log loss in a cross-validation on the held-out rows.
+        Logistic curves (Platt 1999), or rising maps that are linear between knots.  Where a row has one of
+        three classes or more: a softmax of scaled log-probabilities with an intercept a class (temperature
+        scaling, Guo et al. 2017), or a rising map a class, brought to the sum 1.  "auto" takes what has the
+        lower log loss in a cross-validation on the held-out rows.
     pooling : bool, default=True
         Whether rare labels lean on the others: by a prior of the curves' parameters that is learned from all
         labels, or by an isotonic map that labels with fewer than ``min_positives`` positive rows share.
@@ -49,14 +64,16 @@ class CalibratedLabelClassifier(DecisionClassifier):
         For isotonic maps with pooling.
     decision : {"half", "expected_f1"}, default="half"
         The label set of a row: labels more probable than 1/2, which is best for the Hamming loss, or the set
-        of the greatest expected F1 score, labels taken to be independent, which is never empty.
+        of the greatest expected F1 score, labels taken to be independent, which is never empty.  Of classes
+        the most probable one is predicted.
 
     Attributes
     ----------
-    calibration_ : SigmoidCalibration or IsotonicCalibration
+    calibration_ : SigmoidCalibration, SoftmaxCalibration or IsotonicCalibration
         The maps.
     thresholds_ : ndarray of float64, shape (L,)
-        1/2; only with ``decision="half"``, where ``predict`` is ``predict_proba(X) > thresholds_``.
+        1/2; only of labels or two classes with ``decision="half"``, where ``predict`` is
+        ``predict_proba(X) > thresholds_``.
 
     Examples
     --------
@@ -81,7 +98,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
     def __init__(
         self, estimator: Any, method: Literal["auto", "sigmoid", "isotonic"] = "auto", *,
         pooling: bool = True, min_positives: int = 500, decision: Literal["half", "expected_f1"] = "half",
-        response_method: str = "auto", cv: Any = None, validation_fraction: float = 0.2,
+        response_method: str = "auto", cv: Any = None, validation_fraction: Share = "auto",
         random_state: RandomState = 0,
     ) -> None:  # fmt: skip
         super().__init__(estimator, response_method, cv, validation_fraction, random_state)
@@ -94,22 +111,42 @@ class CalibratedLabelClassifier(DecisionClassifier):
         scores = self._calibrated_from(held.scores)
         options: dict[str, Any] = {"pooling": self.pooling, "min_positives": self.min_positives}
         options["sample_weight"] = held.weights
-        self.calibration_ = calibrate_labels(held.labels, scores, self.method, **options)
+        calibrate = calibrate_labels if self._one_of is None else calibrate_classes
+        self.calibration_ = calibrate(held.labels, scores, self.method, **options)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).classifier_tags
+        tags.classifier_tags.multi_class = inner is None or inner.multi_class
+        return tags
+
+    def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
+        if self.decision != "half":
+            raise ValueError(
+                f"decision={self.decision!r} is for label sets, but y has one of {len(form.classes)} classes "
+                "a row; leave it out, which predicts the most probable class."
+            )
+        return labels, form
 
     def _calibrated_from(self, scores: Array) -> Array:
+        if self._one_of is not None:
+            return np.log(scores + _LEAST_OF_CLASSES / scores.shape[1])
         if decision_level(self.estimator_, self._response) == 0:
             return scores
         return np.log(scores + _LEAST_PROBABILITY) - np.log1p(_LEAST_PROBABILITY - scores)
 
     def _probabilities(self, scores: Array) -> Array:
-        return self.calibration_.probabilities(self._calibrated_from(scores))
+        scores = self._calibrated_from(scores)
+        if self._one_of is not None:
+            return class_probabilities(self.calibration_, scores)
+        return self.calibration_.probabilities(scores)
 
     def _words(self, is_inside: bool) -> str:
         pooled = ", rare labels lean on the others" if self.pooling else ""
-        kind = "sigmoid" if isinstance(self.calibration_, SigmoidCalibration) else "isotonic"
+        kind = _KINDS[type(self.calibration_)]
         chosen = ", the better ones on held-out rows" if self.method == "auto" else ""
         maps = f"probabilities by {kind} maps{chosen}{pooled}"
-        if is_inside:
+        if is_inside or self._one_of is not None:
             return maps
         sets = "more probable than 1/2" if self.decision == "half" else "of the greatest expected F1"
         return f"{maps}; label sets {sets}"
@@ -126,7 +163,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
     @property
     def thresholds_(self) -> PerLabel:
         """1/2 for every label; there are none for label sets of the greatest expected F1 score."""
-        if self.decision != "half" or not hasattr(self, "calibration_"):
+        if self.decision != "half" or not hasattr(self, "calibration_") or self._one_of is not None:
             raise AttributeError("Label sets are not made by thresholds, or the model is not fitted.")
         return np.full(self._n_columns, 0.5)
 

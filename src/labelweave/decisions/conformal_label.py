@@ -1,41 +1,50 @@
-"""Label sets with a bound on their mistakes, around any multi-label classifier."""
+"""Sets of labels or classes with a bound on their mistakes, around any classifier."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.decisions.base import DecisionClassifier
+from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import fit_on, one_split, score_held_out
 from labelweave.estimators.parameters import RandomState
-from labelweave.inference import control_mistakes
+from labelweave.estimators.targets import TargetForm
+from labelweave.inference import adaptive_scores, control_mistakes
+from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Field, Number, count
-from labelweave.sklearn_compat import Interval, StrOptions, _fit_context
+from labelweave.model_files.schema import Field, Number, Optional, count
+from labelweave.sklearn_compat import Interval, StrOptions
 
 
 @storable("ConformalLabelClassifier")
 class ConformalLabelClassifier(DecisionClassifier):
-    """Any multi-label classifier with label sets that miss few labels, or have few wrong ones.
+    """Any classifier with sets of labels that miss few, or have few wrong ones, or with sets of classes.
 
     A clone is fitted to a part of the rows.  On the others, the calibration rows, one threshold for all
     labels is chosen (:func:`labelweave.inference.control_mistakes`).  The guarantee needs calibration rows
     that the model did not see, so that no model is fitted to all rows; and it is for rows to come that are
-    exchangeable with the calibration rows, whatever the model.  For ``response_method``, ``random_state`` and
-    further attributes see :class:`TunedThresholdClassifier`.
+    exchangeable with the calibration rows, whatever the model.
+
+    Where a row has one of three classes or more, ``predict`` gives sets of classes, 0 and 1 in a column a
+    class in the order of ``classes_``, which miss the class with a probability of at most ``level``.  They
+    are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.inference.adaptive_scores`): large
+    where the model is unsure, and never empty.  For ``response_method``, ``random_state`` and further
+    attributes see :class:`TunedThresholdClassifier`.
 
     Parameters
     ----------
     estimator : classifier
-        Any with ``decision_function`` or ``predict_proba`` for many labels a row.  Scores that are comparable
-        between labels, as of :class:`CalibratedLabelClassifier`, give better sets.
+        Any with ``decision_function`` or ``predict_proba``.  Scores that are comparable between labels, as of
+        :class:`CalibratedLabelClassifier`, give better sets.  Of classes probabilities are taken where there
+        are any, and else the softmax of scores.
     control : {"false_negatives", "false_discoveries"}, default="false_negatives"
         What is bounded: the share of a row's true labels that are not predicted, or the share of its
-        predicted labels that are wrong; a share of nothing is 0.
+        predicted labels that are wrong; a share of nothing is 0.  Of classes only the first.
     level : float, default=0.1
         The bound.
     guarantee : {"probability", "expectation"}, default="probability"
@@ -45,9 +54,11 @@ class ConformalLabelClassifier(DecisionClassifier):
         about half of them; for false negatives only.
     confidence : float, default=0.95
         For "probability".
-    cv : "prefit" or None, default=None
+    cv : int, "prefit" or None, default=None
         None holds one part of the rows out for calibration.  "prefit" takes the estimator as it is, and all
-        rows for calibration.
+        rows for calibration.  A number of folds calibrates on scores of all rows, each by a clone that did
+        not see it, and fits the model to all rows: better sets where rows are few, but no guarantee is proven
+        of them.
     validation_fraction : float, default=0.25
         The share of calibration rows, drawn evenly, for ``cv=None``.
 
@@ -57,6 +68,8 @@ class ConformalLabelClassifier(DecisionClassifier):
         The one that was fitted to the other rows.
     threshold_ : float
         Labels with scores above are predicted.
+    seed_ : int
+        Of the random shares in scores of classes; for classes only.
     calibration_risk_ : float
         The mean share of mistakes of the calibration rows.
     n_calibration_rows_ : int
@@ -75,6 +88,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         "threshold_": Number(),
         "calibration_risk_": Number(),
         "n_calibration_rows_": count(),
+        "seed_": Optional(count()),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionClassifier._shared_constraints,
@@ -82,13 +96,14 @@ class ConformalLabelClassifier(DecisionClassifier):
         "level": [Interval(Real, 0, 1, closed="neither")],
         "guarantee": [StrOptions({"probability", "expectation"})],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
-        "cv": [StrOptions({"prefit"}), None],
+        "cv": [StrOptions({"prefit"}), Interval(Integral, 2, None, closed="left"), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     }
 
     def __init__(
         self, estimator: Any, control: Literal["false_negatives", "false_discoveries"] = "false_negatives", *,
         level: float = 0.1, guarantee: Literal["probability", "expectation"] = "probability",
-        confidence: float = 0.95, response_method: str = "auto", cv: Literal["prefit"] | None = None,
+        confidence: float = 0.95, response_method: str = "auto", cv: Literal["prefit"] | int | None = None,
         validation_fraction: float = 0.25, random_state: RandomState = 0,
     ) -> None:  # fmt: skip
         super().__init__(estimator, response_method, cv, validation_fraction, random_state)
@@ -97,7 +112,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         self.guarantee = guarantee
         self.confidence = confidence
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @decision_fit
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
         """Fit to a part of the rows and calibrate on the others; see :meth:`DecisionClassifier.fit`.
 
@@ -106,32 +121,59 @@ class ConformalLabelClassifier(DecisionClassifier):
         ValueError
             If there are too few calibration rows for the level, naming how many are needed.
         """
+        self.__dict__.pop("seed_", None)
         data = self._read(X, y)
-        if self.cv == "prefit":
-            held = self._score_all(data)
-        else:
-            split = one_split(len(data.labels), self.validation_fraction, self._seed())
-            fit = partial(fit_on, self.estimator, data)
-            held, part = score_held_out(data, [split], self._response, fit)
+        if self.cv is None:
+            split = one_split(len(data.labels), float(self.validation_fraction), self._seed())
+            data = self._announced(data, 1)
+            held, part = score_held_out(data, [split], self._response, partial(fit_on, self, data))
             self._keep_estimator(part.model)
+        else:
+            held = self._cross_fit(data)
         limits: dict[str, Any] = {
             "level": self.level,
             "guarantee": self.guarantee,
             "confidence": self.confidence,
         }
-        found = control_mistakes(held.labels, held.scores, self.control, **limits)
+        labels, scores = held.labels, self._adaptive(held.scores)
+        if self._one_of is not None:  # rows whose class is not known, or in part, tell nothing
+            rows = np.flatnonzero(np.diff(labels.positives.indptr))
+            labels, scores = labels[rows], scores[rows]
+        found = control_mistakes(labels, scores, self.control, **limits)
         self.threshold_, self.calibration_risk_, self.n_calibration_rows_ = found
+        self._close(data)
         return self
 
+    def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
+        if self.control != "false_negatives":
+            raise ValueError(
+                f"control={self.control!r} is for many labels a row, but y has one of {len(form.classes)} "
+                "classes a row; use control='false_negatives'."
+            )
+        self.seed_ = self._seed()
+        return labels, replace(form, kind="labels")
+
+    @property
+    def _one_of(self) -> Array | None:
+        return self.classes_ if hasattr(self, "seed_") else None
+
+    @classmethod
+    def _gives_sets_of_classes(cls, state: dict[str, Any]) -> bool:
+        return "seed_" in state["fitted"]
+
+    def _adaptive(self, scores: Array) -> Array:
+        return scores if self._one_of is None else adaptive_scores(scores, self.seed_)
+
     def _words(self, is_inside: bool) -> str:
+        sets = "adaptive sets of classes, " if self._one_of is not None else ""
         return (
-            f"threshold {self.threshold_:.4g} on {self.n_calibration_rows_} calibration rows, "
+            f"{sets}threshold {self.threshold_:.4g} on {self.n_calibration_rows_} calibration rows, "
             f"{self.control.replace('_', ' ')} {self.calibration_risk_:.4g} there"
         )
 
     def _decisions(self, scores: Array) -> Array:
         # in double precision, in which the threshold may lie next to a score
-        return scores.astype(np.float64) - self.threshold_
+        return self._adaptive(scores).astype(np.float64) - self.threshold_
 
     def _ranked(self, scores: Array) -> Array:
         return self._decisions(scores)

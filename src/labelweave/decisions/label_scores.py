@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from labelweave.array_types import Array
 from labelweave.arrays import check_sparse, panels
-from labelweave.estimators.held_out import HeldOutScores, hold_out
+from labelweave.estimators.held_out import HeldOutScores, Share, held_out_parts, some_rows
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.responses import label_scores
+from labelweave.metrics.responses import as_score_table, label_probabilities, label_scores
 from labelweave.sklearn_compat import _num_samples, _safe_indexing, _safe_split
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
@@ -43,10 +45,38 @@ def rows_of(table: Any) -> int:
     return int(_num_samples(table))
 
 
-def score_blocks(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> Iterator[Array]:
-    """Score rows, some at a time."""
+def score_blocks(
+    estimator: Any, X: Any, n_labels: int, response: str = "auto", classes: Array | None = None
+) -> Iterator[Array]:
+    """Score rows, some at a time; by probabilities of the classes where a row has one of these."""
     check_sparse(X, "X")
-    return (label_scores(estimator, part, n_labels, response) for part in row_blocks(estimator, X, n_labels))
+    for part in row_blocks(estimator, X, n_labels):
+        if classes is None:
+            yield label_scores(estimator, part, n_labels, response)
+        else:
+            yield _class_probabilities(estimator, part, classes, response)
+
+
+def _class_probabilities(estimator: Any, X: Any, classes: Array, response: str) -> Array:
+    """Give the probabilities of classes, 0 of those that the estimator does not know: shape (n, C).
+
+    They are the softmax of scores where it has no probabilities, or others are asked for.
+    """
+    known = np.searchsorted(classes, estimator.classes_)
+    asked = response == "predict_proba" or (response == "auto" and hasattr(estimator, "predict_proba"))
+    if asked:
+        found = label_probabilities(estimator, X, len(known))
+    else:
+        scores = np.asarray(estimator.decision_function(X))
+        found = softmax(
+            as_score_table(
+                np.column_stack([-scores, scores]) if scores.ndim == 1 else scores, estimator, len(known)
+            ),
+            axis=1,
+        )
+    table = np.zeros((len(found), len(classes)))
+    table[:, known] = found
+    return table
 
 
 def row_blocks(estimator: Any, X: Any, n_labels: int) -> Iterator[Any]:
@@ -61,12 +91,24 @@ def row_blocks(estimator: Any, X: Any, n_labels: int) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """What a fit was given: X and y as the user has them, and y read."""
+    """What a fit was given: X and y as the user has them, and y read.
+
+    classes: those of which a row has one; None for many labels a row or two classes.
+    callbacks: where scikit-learn's callbacks are told of fits.
+    """
 
     X: Any
     y: Any
     labels: LabelMatrix
     weights: Array | None
+    classes: Array | None = None
+    callbacks: Any = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What callbacks are told."""
+        metadata = None if self.weights is None else {"sample_weight": self.weights}
+        return {"X": self.X, "y": self.y, "metadata": metadata}
 
 
 class FittedPart(NamedTuple):
@@ -76,15 +118,15 @@ class FittedPart(NamedTuple):
     rows: Array | None
 
 
-def split_rows(cv: Any, data: TrainingRows, validation_fraction: float, seed: int) -> list[Split]:
+def split_rows(cv: Any, data: TrainingRows, share: Share, seed: int) -> list[Split]:
     """Say which rows each model is fitted to and which it scores.
 
-    cv: none for one split; a number of folds; or what scikit-learn takes as ``cv``.  Splits by None or a
-        number are stratified by labels.
+    cv: none to hold out the share of the rows; a number of folds; or what scikit-learn takes as ``cv``.
+        Splits by None or a number are stratified by labels.
     """
     if cv is None:
         _require_rows(len(data.labels), 2)
-        return [hold_out(data.labels, validation_fraction, seed)]
+        return held_out_parts(data.labels, share, seed)
     targets = data.y
     if isinstance(cv, Integral):
         _require_rows(len(data.labels), int(cv))
@@ -108,31 +150,48 @@ def _require_rows(n_rows: int, least: int) -> None:
 
 
 def fit_on(
-    estimator: Any, data: TrainingRows, rows: Array | None = None, part: FittedPart | None = None
+    decider: Any, data: TrainingRows, rows: Array | None = None, part: FittedPart | None = None
 ) -> Any:
-    """Fit a clone of an estimator to some rows, or to all; it goes on from the model of a part if it can."""
-    X, y, weights = data.X, data.y, data.weights
+    """Fit a clone of a decider's estimator to some rows, or to all, from the model of a part if it can.
+
+    A part goes on from another one only where both are told to be parts: their dual variables make the rows
+    that are held out no easier to score.
+    """
+    estimator, X, y, weights = decider.estimator, data.X, data.y, data.weights
     if rows is not None:
         X, y = _safe_split(estimator, X, None, rows)[0], take_rows(y, rows)
         weights = None if weights is None else weights[rows]
     if isinstance(y, LabelMatrix) and not y.has_missing and not hasattr(type(estimator), "label_names_"):
         y = y.positives  # which every scikit-learn classifier of sparse labels takes
     extra = {} if weights is None else {"sample_weight": weights}
-    whole = clone(estimator)
+    whole, fit = clone(estimator), "fit to all rows" if rows is None else "fit to a part"
     if rows is not None and hasattr(whole, "_for_a_part"):
         whole = whole._for_a_part()
-    if part is not None and hasattr(whole, "_fit_from"):
-        return whole._fit_from(part.model, part.rows, X, y, **extra)
-    return whole.fit(X, y, **extra)
+        if part is not None:
+            whole._begin_at(part.model, part.rows, rows)
+    told = TrainingRows(X, y, data.labels, weights).facts
+    task = data.callbacks.subcontext(task_name=fit)
+    with task.propagate_callback_context(whole):
+        task.call_on_fit_task_begin(estimator=decider, **told)
+        if part is not None and rows is None and hasattr(whole, "_fit_from"):
+            whole._fit_from(part.model, part.rows, X, y, **extra)
+        else:
+            whole.fit(X, y, **extra)
+        task.call_on_fit_task_end(estimator=decider, **told)
+    return whole
 
 
 def score_held_out(
-    data: TrainingRows, splits: Sequence[tuple[Any, Array]], response: str, fit: Callable[[Any], Any]
+    data: TrainingRows,
+    splits: Sequence[tuple[Any, Array]],
+    response: str,
+    fit: Callable[[Any, FittedPart | None], Any],
 ) -> tuple[HeldOutScores, FittedPart]:
     """Fit a model to the one part of every split and score the other.
 
     splits: rows to fit, None for a model fitted elsewhere, and rows to score; only some, evenly drawn,
         where all scores would take more than a gigabyte.
+    fit: fits given rows, after the part that was fitted before.
     Returns the scores of all splits, and the last of the models.
     """
     n_labels = data.labels.n_labels
@@ -141,13 +200,27 @@ def score_held_out(
     rows, done = np.concatenate([held for _, held in splits]), 0
     precise = len(rows) * n_labels <= _MOST_PRECISE
     scores = np.empty((len(rows), n_labels), np.float64 if precise else np.float32)
+    part: FittedPart | None = None
     for train, held in splits:
-        part = FittedPart(fit(train), train)
-        for block in score_blocks(part.model, _held_rows(part, data, held), n_labels, response):
+        part = FittedPart(fit(train, part), train)
+        for block in score_blocks(part.model, _held_rows(part, data, held), n_labels, response, data.classes):
             scores[done : done + len(block)] = block
             done += len(block)
-    weights = None if data.weights is None else data.weights[rows]
-    return HeldOutScores(data.labels[rows], scores, weights), part
+    assert part is not None, "there are splits"
+    fitted = None if part.rows is None else partial(_score_fitted, data, part, response)
+    return HeldOutScores(data.labels[rows], scores, _taken(data.weights, rows), fitted), part
+
+
+def _score_fitted(data: TrainingRows, part: FittedPart, response: str) -> HeldOutScores:
+    assert part.rows is not None, "the part was fitted here"
+    n_labels = data.labels.n_labels
+    rows = _thinned(some_rows(part.rows), max(1, _MOST_SCORES // n_labels))
+    blocks = score_blocks(part.model, _held_rows(part, data, rows), n_labels, response, data.classes)
+    return HeldOutScores(data.labels[rows], np.concatenate(list(blocks)), _taken(data.weights, rows))
+
+
+def _taken(weights: Array | None, rows: Array) -> Array | None:
+    return None if weights is None else weights[rows]
 
 
 def _held_rows(part: FittedPart, data: TrainingRows, held: Array) -> Any:

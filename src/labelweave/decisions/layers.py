@@ -81,10 +81,13 @@ def chosen_classes(
 
 def guarantee_words(classifier: Any) -> str | None:
     """State what a classifier guarantees of its label sets; None if nothing."""
-    if not isinstance(classifier, ConformalLabelClassifier):
-        return None
+    if not isinstance(classifier, ConformalLabelClassifier) or classifier.cv not in (None, "prefit"):
+        return None  # of folds none is proven
     settings: Any = classifier
-    share = f"the expected share of {_SHARES[settings.control]} is at most {settings.level:g}"
+    share = f"the expected share of {_SHARES[settings.control]}"
+    if settings._one_of is not None:
+        share = "the probability that the class is not in the set"
+    share += f" is at most {settings.level:g}"
     is_mean = settings.guarantee == "expectation"
     how = "on average" if is_mean else f"with probability {settings.confidence:g}"
     rows = f"for rows like the {settings.n_calibration_rows_} calibration rows"

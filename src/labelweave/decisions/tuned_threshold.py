@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier, layers
 from labelweave.decisions.label_scores import decision_level
-from labelweave.estimators.held_out import HeldOutScores, Rule, best_thresholds
+from labelweave.estimators.held_out import HeldOutScores, Rule, Share, best_thresholds
 from labelweave.estimators.kernel_logistic.probabilities import PROBABILITY_THRESHOLDS, KernelProbabilities
 from labelweave.estimators.parameters import RandomState
 from labelweave.inference import choose_top_k, scores_above_top_k
@@ -29,9 +29,10 @@ _AIMS = {"precision": "with precision {:g} and as many hits as can be",
 class TunedThresholdClassifier(DecisionClassifier):
     """Any multi-label classifier with thresholds that are best for a measure of label sets.
 
-    A clone is fitted to a part of the rows, thresholds are chosen on its scores of the others, and another
-    clone is fitted to all rows: together less than two fits.  Where the estimator has probabilities,
-    thresholds are probabilities, and ``predict`` is ``predict_proba(X) > thresholds_``.
+    Thresholds are chosen on scores of rows that clones did not see, each fitted to four fifths of the rows,
+    and another clone is fitted to all rows; above 5,000 rows one fifth is scored, which together takes less
+    than two fits.  Where the estimator has probabilities, thresholds are probabilities, and ``predict`` is
+    ``predict_proba(X) > thresholds_``.
 
     Parameters
     ----------
@@ -56,10 +57,11 @@ class TunedThresholdClassifier(DecisionClassifier):
         What thresholds are of; "auto" takes probabilities where the estimator has them.  With
         "decision_function" the model has no probabilities.
     cv : int, "prefit", splitter, iterable or None, default=None
-        None holds one part of the rows out.  A number of folds, or what scikit-learn takes as ``cv``, fits
-        once a fold.  "prefit" takes the estimator as it is, and all rows for held-out ones.
-    validation_fraction : float, default=0.2
-        The share of rows held out, for ``cv=None``.
+        None holds rows out as ``validation_fraction`` says.  A number of folds, or what scikit-learn takes
+        as ``cv``, fits once a fold.  "prefit" takes the estimator as it is, and all rows for held-out ones.
+    validation_fraction : "auto" or float, default="auto"
+        The share of rows held out, for ``cv=None``.  "auto" holds each fifth of up to 5,000 rows out in
+        turn, which takes five fits more, and one fifth of more rows.
     random_state : int, RandomState instance or None, default=0
         Fixes which rows are held out.
 
@@ -117,7 +119,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         self, estimator: Any, objective: ObjectiveName = "micro_f1", *,
         scope: Literal["label", "global", "top_k"] = "label", target: float | None = None,
         pooling: Literal["auto"] | float = "auto", response_method: str = "auto", cv: Any = None,
-        validation_fraction: float = 0.2, random_state: RandomState = 0,
+        validation_fraction: Share = "auto", random_state: RandomState = 0,
     ) -> None:  # fmt: skip
         super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.objective = objective

@@ -22,7 +22,7 @@ from labelweave.display.given_labels import (
 from labelweave.display.label_texts import legend_text
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import expected_calibration_error
-from labelweave.metrics.probabilities import calibration_bins
+from labelweave.metrics.probabilities import CALIBRATION_FROM, calibration_bins
 from labelweave.metrics.responses import label_probabilities
 
 _SIZE = (5.2, 5.2)  # inches
@@ -49,12 +49,18 @@ class CalibrationCurve:
     error: float
 
 
-def calibration_curve(labels: LabelMatrix, table: Floats, n_bins: int, name: str) -> CalibrationCurve:
-    """Sort observed entries (n, L) into bins by their probability, all labels together."""
+def calibration_curve(
+    labels: LabelMatrix, table: Floats, n_bins: int, name: str, least: float = 0.0
+) -> CalibrationCurve:
+    """Sort observed entries (n, L) above a probability into bins by it, all labels together."""
     if not labels.observed_counts().any():
         raise ValueError(f"{name} has no observed entry to compare with; choose labels that have some.")
-    error = expected_calibration_error(labels, table, n_bins=n_bins)
-    counts, probabilities, positives = calibration_bins(labels, table, n_bins).sum(axis=1)
+    error = expected_calibration_error(labels, table, n_bins=n_bins, least=least)
+    counts, probabilities, positives = calibration_bins(labels, table, n_bins, least).sum(axis=1)
+    if not counts.any():
+        raise ValueError(
+            f"{name} has no observed entry of a probability above {least:g}; give a lower least."
+        )
     filled = np.where(counts > 0, counts, np.nan)
     return CalibrationCurve(name, counts, probabilities / filled, positives / filled, float(error))
 
@@ -63,13 +69,16 @@ class CalibrationCurveDisplay:
     """The observed share of positive entries against the mean probability, in bins of equal width.
 
     Make a display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.  Unobserved
-    entries are in no bin.  Bars below the curves show the numbers of entries, on a logarithmic scale;
-    markers of bins with fewer than 10 are hollow.
+    entries are in no bin, and by default nor are those of probabilities up to 0.05, nearly all of which are
+    safely negative where labels are many.  Bars below the curves show the numbers of entries, on a
+    logarithmic scale; markers of bins with fewer than 10 are hollow.
 
     Parameters
     ----------
     curves : sequence of CalibrationCurve
         One for all labels together, or one a label.
+    least : float, default=0.0
+        What the probabilities of their entries are above.
 
     Attributes
     ----------
@@ -91,8 +100,8 @@ class CalibrationCurveDisplay:
     [nan, 0.75]
     """
 
-    def __init__(self, curves: Sequence[CalibrationCurve]) -> None:
-        self.curves = list(curves)
+    def __init__(self, curves: Sequence[CalibrationCurve], least: float = 0.0) -> None:
+        self.curves, self.least = list(curves), least
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -125,7 +134,7 @@ class CalibrationCurveDisplay:
     @classmethod
     def from_predictions(
         cls, Y_true: Any, probabilities: Any, *, labels: Any = None, n_bins: int = 10,
-        label_names: Names | None = None, **options: Any,
+        least: float = CALIBRATION_FROM, label_names: Names | None = None, **options: Any,
     ) -> Self:  # fmt: skip
         """Draw the curves of given probabilities.
 
@@ -137,6 +146,8 @@ class CalibrationCurveDisplay:
             Of the labels, each from 0 to 1.
         n_bins : int, default=10
             The number of bins.
+        least : float, default=0.05
+            Only entries of a higher probability are shown and counted in the error; 0 shows all.
         **options : dict
             Further options: see :meth:`plot`.
 
@@ -150,12 +161,12 @@ class CalibrationCurveDisplay:
         table, names = score_table(probabilities, truth), names_of(truth)
         if labels is None:
             name = f"all {truth.n_labels} labels" if truth.n_labels > 1 else names[0]
-            return cls([calibration_curve(truth, table, n_bins, name)]).plot(**options)
+            return cls([calibration_curve(truth, table, n_bins, name, least)], least).plot(**options)
         curves = [
-            calibration_curve(truth.select_labels([k]), table[:, [k]], n_bins, names[k])
+            calibration_curve(truth.select_labels([k]), table[:, [k]], n_bins, names[k], least)
             for k in chosen_labels(truth, labels)
         ]
-        return cls(curves).plot(**options)
+        return cls(curves, least).plot(**options)
 
     def plot(self, ax: Any = None, *, name: str | None = None, counts: bool = True, **options: Any) -> Self:
         """Draw the curves.
@@ -217,7 +228,8 @@ class CalibrationCurveDisplay:
             for k in np.flatnonzero(curve.counts) if is_alone and len(tops) <= _MOST_WRITTEN else ():
                 place, text = 0.5 * (edges[k + 1] + edges[k]), _short_count(curve.counts[k])
                 self.ax_.text(place, _BAND_BOTTOM + 0.02, text, ha="center", fontsize=6)
-        text = "Entries (log scale)" if is_alone else f"Entries (log scale, up to {most:,.0f})"
+        words = f"Entries above {self.least:g}" if self.least else "Entries"
+        text = f"{words} (log scale)" if is_alone else f"{words} (log scale, up to {most:,.0f})"
         transform = blended_transform_factory(self.ax_.transAxes, self.ax_.transData)
         top = _BAND_BOTTOM + 1.12 * _BAND_HEIGHT
         self.ax_.text(0.98, top, text, transform=transform, ha="right", fontsize="x-small")

@@ -1,15 +1,19 @@
-"""What users call: thin classes that check, state the problem, solve and keep the result."""
+"""What users call: thin classes that check, state the problem, solve and keep the result.
 
-from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
-from labelweave.estimators.label_graph import LabelGraphClassifier
-from labelweave.estimators.low_rank import LowRankClassifier, LowRankClassifierCV
-from labelweave.estimators.max_margin import MaxMarginClassifier
-from labelweave.estimators.table_model import TableModel
-from labelweave.estimators.targets import UnobservedLabelWarning
-from labelweave.estimators.zero_shot import ZeroShotClassifier
+Each is imported when it is first asked for, so that one model does not wait for the others.
+"""
 
-# here, because reading a model file needs the classes above to be registered
-from labelweave.model_files import load_object as load
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
+    from labelweave.estimators.label_graph import LabelGraphClassifier
+    from labelweave.estimators.low_rank import LowRankClassifier, LowRankClassifierCV
+    from labelweave.estimators.max_margin import MaxMarginClassifier
+    from labelweave.estimators.table_model import TableModel
+    from labelweave.estimators.targets import UnobservedLabelWarning
+    from labelweave.estimators.zero_shot import ZeroShotClassifier
 
 __all__ = [
     "KernelLogisticClassifier",
@@ -20,5 +24,21 @@ __all__ = [
     "TableModel",
     "UnobservedLabelWarning",
     "ZeroShotClassifier",
-    "load",
 ]
+
+_HOMES = {
+    "KernelLogisticClassifier": "labelweave.estimators.kernel_logistic",
+    "LabelGraphClassifier": "labelweave.estimators.label_graph",
+    "LowRankClassifier": "labelweave.estimators.low_rank",
+    "LowRankClassifierCV": "labelweave.estimators.low_rank",
+    "MaxMarginClassifier": "labelweave.estimators.max_margin",
+    "TableModel": "labelweave.estimators.table_model",
+    "UnobservedLabelWarning": "labelweave.estimators.targets",
+    "ZeroShotClassifier": "labelweave.estimators.zero_shot",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import Workers, checked_csr, unmasked
+from labelweave.arrays import Workers, checked_csr, numbers_of, unmasked
+from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters
@@ -23,6 +24,7 @@ from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
 from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
+from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import (
     FLAG,
@@ -46,6 +48,7 @@ from labelweave.sklearn_compat import (
     CallbackSupportMixin,
     _check_sample_weight,
     _fit_context,
+    callbacks_of,
     with_callbacks,
 )
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
@@ -54,6 +57,8 @@ _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 CALLER = 7  # frames from a warning to the line that called fit, three decorators among them
+
+_LARGEST_NUMBER = 2**1000
 
 
 def warn_of_end(message: str, frames: int = CALLER) -> None:
@@ -72,10 +77,26 @@ def fit_method(fit: _Method) -> _Method:
     @wraps(fit)
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
         is_part = hasattr(self, "_parent_callback_ctx")  # of a search of scikit-learn's
-        with _raised_at_the_end(is_part=is_part), Workers().running():
+        with _raised_at_the_end(is_part=is_part), Workers().running(), _shown(self):
             return checked(self, *arguments, **options)
 
     return cast(_Method, fit_and_raise)
+
+
+@contextmanager
+def _shown(estimator: Any) -> Iterator[None]:
+    """Show the progress of a fit, if the estimator is verbose."""
+    if not estimator.verbose:
+        yield
+        return
+    from labelweave.estimators.progress_lines import FitLines
+
+    others = callbacks_of(estimator)
+    estimator.set_callbacks(*others, FitLines(type(estimator).__name__, is_every=estimator.verbose > 1))
+    try:
+        yield
+    finally:
+        estimator.set_callbacks(*others)
 
 
 @contextmanager
@@ -97,6 +118,35 @@ def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
         raise KeyboardInterrupt(fit.message)
 
 
+def given_weights(sample_weight: Any) -> Any:
+    """Read weights of rows as numbers; None stays."""
+    return None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
+
+
+def refuse_no_weight(weights: Array) -> None:
+    """Refuse weights of rows that are all 0, or infinite."""
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight is not finite; give numbers from 0 on.")
+    if not (weights > 0).any():
+        raise ValueError("sample_weight is 0 in every row; at least one row must have a positive weight.")
+
+
+def refuse_odd_numbers(estimator: Any) -> None:
+    """Refuse what scikit-learn's constraints let pass: no threads, and numbers that are too large."""
+    for name, value in estimator.get_params(deep=False).items():
+        allowed = estimator._parameter_constraints.get(name)
+        if (
+            isinstance(value, bool)
+            and isinstance(allowed, list)
+            and not {"boolean", "verbose"} & {*map(str, allowed)}
+        ):
+            raise ValueError(f"{name} is {value}; it is no flag.")
+        if isinstance(value, int) and abs(value) >= _LARGEST_NUMBER:
+            raise ValueError(f"{name} has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^1000.")
+    if getattr(estimator, "n_jobs", None) == 0:
+        raise ValueError("n_jobs is 0; give a number of threads from 1 on, -1 for all, or None.")
+
+
 class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
@@ -104,6 +154,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     scaling_: FeatureScaling | None
     feature_means_: Floats | None = None
     """What stands for missing features in predictions, shape (d,); None refuses them."""
+
+    class_weight: Any = None
+    verbose: int = 0
 
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
@@ -131,14 +184,21 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         tags.input_tags.sparse = True
         return tags
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        refuse_odd_numbers(self)
+
     def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
         """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
         if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
             X = checked_csr(X, "X")
-        checked = validate_data(
-            self, unmasked(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
-            ensure_all_finite=False, accept_large_sparse=True,
-        )  # fmt: skip
+        try:
+            checked = validate_data(
+                self, unmasked(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
+                ensure_all_finite=False, accept_large_sparse=True,
+            )  # fmt: skip
+        except OverflowError:
+            raise ValueError("X has a whole number that is too large for a floating one.") from None
         if reset:
             self.scaling_ = None
             self.__dict__.pop("feature_means_", None)
@@ -153,11 +213,19 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         """Check weights of rows, 1 where none are given."""
-        return np.asarray(
+        weights = np.asarray(
             _check_sample_weight(
-                unmasked(sample_weight), features.data, dtype=np.float64, ensure_non_negative=True
+                given_weights(sample_weight), features.data, dtype=np.float64, ensure_non_negative=True
             )
         )
+        refuse_no_weight(weights)
+        return weights
+
+    def _weighted_by_class(self, labels: LabelMatrix, weights: Array) -> tuple[Array, SignFactors | None]:
+        """Weight rows by their class, or give factors of the weights of positive and negative entries."""
+        if self.class_weight is None:
+            return weights, None
+        return weights_by_class(self.class_weight, labels, self._form, weights)
 
     def _open_journal(self, **data: Any) -> Journal:
         """Begin the record of a fit; ``data`` are nested arrays, by the names that users know them by."""
@@ -224,7 +292,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     @classmethod
     def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
         """Bring what earlier versions wrote into the form that this one writes."""
-        fitted = state["fitted"]
+        fitted, parameters = state["fitted"], state["parameters"]
+        if parameters.get("class_weight") is not None:
+            parameters["class_weight"] = class_weight_of_state(parameters["class_weight"])
         if "scorer_" not in fitted:
             fitted["scorer_"] = made_again(cls._scorer_of_earlier_file(state))
         if isinstance(fitted["trace_"], list):

@@ -103,6 +103,8 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: in
 def _splits(cv: Any, targets: Array | LabelMatrix) -> list[Any]:
     """List the parts of every fold of all rows."""
     if not hasattr(cv, "split"):
+        if getattr(cv, "ndim", 1) == 0:
+            raise ValueError("cv is one number in an array; give a number, a splitter or folds.")
         return list(cv)
     try:
         return list(cv.split(np.zeros((len(targets), 1)), targets))

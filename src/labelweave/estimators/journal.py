@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,8 +27,10 @@ from labelweave.model_files import (
     read_model_file,
     write_model_file,
 )
+from labelweave.model_files.schema import TEXT, Anything, Named, OneOf, Record, count
 from labelweave.solvers import SolverResult, Status
-from labelweave.solvers.frame import Certificate, OnCheck, Solver, State
+from labelweave.solvers.frame import OnCheck, Solver, State
+from labelweave.solvers.likeness import refuse_unlike
 
 AnyState = TypeVar("AnyState", bound=State)
 
@@ -41,7 +44,8 @@ class Journal:
     path: the file, made at the first check that is later than 30 s; None for none.
     fingerprint: what the fit is of, by name; a file of another fit is refused.
     within: what names of stages and facts begin with; not empty for a fit that is a part of another one.
-    Raises ValueError if the file is no checkpoint, or one of other data or parameters.
+    Raises ModelFileError, a ValueError, if the file is no checkpoint, or one of other data or parameters, or
+    if the fit cannot go on from it.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Journal:
         self.states: dict[str, State] = {}
         self.facts: dict[str, Any] = {}
         self.ends: dict[str, str] = {}
+        self.read: set[str] = set()  # stages that are taken from the file
         self.written = time.monotonic()
         self.within = ""
         if self.path is not None and self.path.exists():
@@ -82,15 +87,40 @@ class Journal:
             return on_check is not None and on_check(record, state)
 
         known: Any = self.known(stage)
+        with self.going_on(stage) as is_read:
+            if is_read:
+                refuse_unlike(known, solver.like(problem, known))
+            return self._run(stage, known, solver, problem, start, noting)
+
+    def _run(
+        self, stage: str, known: Any, solver: Any, problem: Any, start: Any, noting: OnCheck
+    ) -> tuple[SolverResult, Any]:
         name = self.within + stage
-        if known is not None and name in self.ends:
-            _, status, answer = Certificate(*solver.certify(problem, known, Status[self.ends[name]]))
-            return SolverResult(status, known.rounds, list(known.trace), answer), known
+        end = None if known is None else known.status or self.ends.get(name)
+        if end is not None:
+            return solver.ended(problem, known, Status[end] if isinstance(end, str) else end), known
         result, state = solver.solve(problem, known or start, noting)
         self.states[name] = state
         if result.status is not Status.INTERRUPTED:
             self.ends[name] = result.status.name
         return result, state
+
+    @contextmanager
+    def going_on(self, stage: str) -> Iterator[bool]:
+        """Say whether a stage goes on from the file, and of an error then that it may be the file's."""
+        is_read = self.within + stage in self.read
+        try:
+            yield is_read
+        except ModelFileError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if not is_read:
+                raise
+            said = " ".join(str(error).split()).rstrip(".")
+            raise ModelFileError(
+                f"checkpoint={str(self.path)!r}: the fit cannot go on from it ({said}); delete it, or name "
+                "another file."
+            ) from error
 
     def recall(self, name: str, make: Callable[[], Any]) -> Any:
         """Give a plain value that must be the same when the fit goes on, such as a seed that was drawn."""
@@ -135,21 +165,39 @@ class Journal:
     def _read(self, path: Path) -> None:
         try:
             content = read_model_file(path)
+            if content.kind != _KIND:
+                raise ModelFileError(f"it is a file of another kind ({content.kind}).")
+            plain = decode(content.state, content.arrays)
+            _CONTENT.check(plain, "checkpoint", {})
+            states = {stage: _state_of(stage, state) for stage, state in plain["states"].items()}
         except ModelFileError as error:
-            raise ValueError(f"checkpoint: {error}") from error
-        if content.kind != _KIND:
-            raise ValueError(
-                f"checkpoint={str(path)!r} is a file of another kind ({content.kind}); name another file."
-            )
-        plain = decode(content.state, content.arrays)
+            raise ModelFileError(f"checkpoint={str(path)!r}: {error} Name another file.") from error
         others = [what for what, mark in self.fingerprint.items() if plain["fingerprint"].get(what) != mark]
         if others:
-            raise ValueError(
+            raise ModelFileError(
                 f"checkpoint={str(path)!r} is of another fit: {', '.join(others)} differ; fit with the same "
                 "again, or name another file, or delete this one."
             )
-        self.ends, self.facts = plain["ends"], plain["facts"]
-        self.states = {stage: State.from_plain(state) for stage, state in plain["states"].items()}
+        self.ends, self.facts, self.states = plain["ends"], plain["facts"], states
+        self.read = set(states)
+
+
+_CONTENT = Record(
+    {
+        "fingerprint": Named(TEXT),
+        "ends": Named(OneOf(tuple(Status.__members__))),
+        "facts": Named(count()),
+        "states": Named(Anything()),
+    },
+    {"stages that ended have states": lambda plain: plain["ends"].keys() <= plain["states"].keys()},
+)
+
+
+def _state_of(stage: str, plain: Any) -> State:
+    try:
+        return State.from_plain(plain)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(f"its stage {stage!r} is no state ({error}).") from error
 
 
 def data_fingerprint(*values: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.arrays import largest_columns
+from labelweave.estimators.class_weights import class_weight_state
 from labelweave.estimators.targets import TargetForm
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics.known_labels import tags_of_model, truth_for
@@ -108,8 +110,10 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         n_scores = 1 if self._form.kind == "binary" else len(self.classes_)
-        if not 1 <= k <= n_scores:
-            raise ValueError(f"k is {k}; it must be between 1 and the number of labels, {n_scores}.")
+        given: Any = k
+        is_whole = isinstance(given, Integral) and given is not True
+        if not is_whole or not 1 <= k <= n_scores:
+            raise ValueError(f"k is {k!r}; it must be between 1 and the number of labels, {n_scores}.")
         labels, scores = [], []
         for block in self._score_blocks(X):
             labels.append(largest_columns(block, k))
@@ -136,7 +140,10 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
             Subset accuracy.
         """
         if self._form.kind != "labels":
-            return float(super().score(X, y, sample_weight))
+            try:
+                return float(super().score(X, y, sample_weight))
+            except TypeError:
+                raise ValueError("y is no list of classes, or sample_weight none of numbers.") from None
         truth, predicted = truth_for(y, self), tags_of_model(self.predict(X), self)
         return float(subset_accuracy(truth, predicted, sample_weight=sample_weight))
 
@@ -144,6 +151,8 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         parameters = self.get_params(deep=False)
         if isinstance(parameters.get("random_state"), np.random.RandomState):
             parameters["random_state"] = None  # a generator's state has no use after the fit
+        if isinstance(parameters.get("class_weight"), dict | list):
+            parameters["class_weight"] = class_weight_state(parameters["class_weight"])
         return parameters
 
     def _form_state(self) -> dict[str, Any]:

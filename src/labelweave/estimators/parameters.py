@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from labelweave.sklearn_compat import (
 KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
 CovarianceLike: TypeAlias = LabelCovariance | Taxonomy | ArrayLike | None
 Costs: TypeAlias = float | ArrayLike
+ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | Sequence[Mapping[int, float]] | None
 RandomState: TypeAlias = int | np.random.RandomState | None
 
 COUNT = Interval(Integral, 1, None, closed="left")
@@ -55,14 +56,16 @@ SHARED: dict[str, list[Any]] = {
     "intercept_scaling": [POSITIVE],
     "false_negative_cost": [NON_NEGATIVE, "array-like"],
     "false_positive_cost": [NON_NEGATIVE, "array-like"],
+    "class_weight": [StrOptions({"balanced"}), dict, list, None],
     "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, None, None, closed="neither")],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "validation_fraction": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
     "warm_start": ["boolean"],
     "checkpoint": [str, PathLike, None],
     "tol": [POSITIVE],
     "max_iter": [COUNT],
     "memory_budget": [POSITIVE],
     "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
     "random_state": ["random_state"],
 }
 """scikit-learn's declarative constraints by name; an estimator adds its own, and those that differ."""

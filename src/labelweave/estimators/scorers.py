@@ -9,19 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from os import PathLike
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import LowRankGram
 from labelweave.features.gram.sources import is_known_semidefinite
-from labelweave.model_files import StoredParameters, save_object, storable
+from labelweave.model_files import Saves, StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, Field, Items, Made, Maybe, Numbers, places, reads_numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
@@ -58,7 +56,7 @@ class Scorer(StoredParameters, ABC):
         raise NotImplementedError
 
 
-class HasScorer:
+class HasScorer(Saves):
     """Base of models that keep a scorer."""
 
     scorer_: Scorer
@@ -69,25 +67,6 @@ class HasScorer:
         if scorer is not None and name in scorer.attributes():
             return getattr(scorer, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
-        """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, replaced only once the new one is complete.
-        key : bytes or None, default=None
-            A secret of 16 bytes or more to sign the file with (HMAC-SHA256), which
-            ``labelweave.load(path, key=key)`` asks for; None for a checksum only.
-
-        Raises
-        ------
-        TypeError
-            If it is around an estimator that is not one of this library.
-        """
-        check_is_fitted(self)
-        save_object(path, self, key=key)
 
 
 KERNEL = Maybe(Made(Kernel))

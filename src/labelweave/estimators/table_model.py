@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from labelweave.array_types import Array, RowsByClasses, RowsByLabels
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.frames import as_pandas, is_frame
-from labelweave.model_files import save_object, storable
+from labelweave.model_files import Saves, storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
 from labelweave.sklearn_compat import HasMethods, _fit_context
 from labelweave.views import FactsInHTML
@@ -44,7 +43,7 @@ _COLUMNS = Maybe(TEXT, Items(TEXT))
         ),
     },
 )
-class TableModel(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Any classifier of labels on the text, categories and numbers of a data frame, in one file.
 
     Parameters
@@ -280,19 +279,6 @@ class TableModel(FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
         return float(self._ask("score", X, y, sample_weight))
-
-    def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
-        """Write the model to one file, without pickle; read it with :func:`labelweave.load`.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, replaced only once the new one is complete.
-        key : bytes or None, default=None
-            A secret of 16 bytes or more to sign the file with; None for a checksum only.
-        """
-        check_is_fitted(self)
-        save_object(path, self, key=key)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

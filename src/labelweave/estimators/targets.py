@@ -17,7 +17,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import checked_csr, unmasked
+from labelweave.arrays import checked_csr, numbers_of, unmasked
 from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
@@ -398,7 +398,7 @@ def read_entry_weights(entry_weight: Any, labels: LabelMatrix) -> RowsByLabels |
     sparse = sp.issparse(entry_weight)
     if sparse:
         entry_weight = sp.coo_array(checked_csr(entry_weight, "entry_weight"))
-    weights: Any = entry_weight.astype(np.float64) if sparse else np.asarray(entry_weight, np.float64)
+    weights: Any = (entry_weight if sparse else numbers_of(entry_weight, "entry_weight")).astype(np.float64)
     if weights.shape != labels.shape:
         raise ValueError(
             f"entry_weight has shape {weights.shape}, but there are {labels.shape[0]} rows and "
@@ -435,7 +435,7 @@ def costs_by_label(name: str, cost: Any, n_labels: int) -> PerLabel:
     """
     try:
         costs = np.asarray(cost, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} has an entry that is no number; give one number, or one a label.") from None
     if costs.shape not in ((), (n_labels,)):
         raise ValueError(

@@ -8,14 +8,22 @@ from dataclasses import replace
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.estimators.base import CALLER, LabelClassifier, warn_of_end
-from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds, hold_out
+from labelweave.estimators.held_out import (
+    THRESHOLD_RULES,
+    HeldOutScores,
+    Share,
+    best_thresholds,
+    count_parts,
+    held_out_parts,
+    some_rows,
+)
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.scorers import dense_rows
@@ -155,29 +163,29 @@ class _Solved(Protocol):
     def result(self) -> SolverResult: ...
 
 
-Fitted = TypeVar("Fitted")
+class _Ended(Protocol):
+    @property
+    def status(self) -> Status: ...
+
+
+Fitted = TypeVar("Fitted", bound=_Ended)
 Solved = TypeVar("Solved", bound=_Solved)
 
 _ROWS_AT_ONCE = 4096
 
 
 def fit_after(
-    part: SolverResult | None,
-    progress: FitProgress,
-    fit: Callable[[], Solved],
-    keep: Callable[[Solved], None],
+    part: SolverResult | None, fit: Callable[[], Solved], keep: Callable[[Solved], None]
 ) -> SolverResult:
     """Fit all rows and keep that model, where neither this fit nor that of a part of them was interrupted.
 
-    part: how the fit of a part of the rows ended, if there was one; its model is kept already.
-    progress: is told that the part is done.
+    part: how the last fit of a part of the rows ended, if there was one; its model is kept already.
     Returns how the fit ended whose model is kept.
     """
     whole: Solved | None = None
     if part is None:
         whole = fit()
     elif part.status is not Status.INTERRUPTED:
-        progress.end_part()
         try:
             whole = fit()
         except KeyboardInterrupt as interrupt:
@@ -205,9 +213,14 @@ class ThresholdedClassifier(KernelClassifier):
         return isinstance(self.threshold, str) and self.threshold in THRESHOLD_RULES
 
     @property
-    def _held_share(self) -> float:
+    def _held_share(self) -> Share:
         """The share of the rows on which thresholds are chosen."""
-        return self.validation_fraction
+        share: Share = self.validation_fraction
+        return share
+
+    def _n_parts(self, weights: Array) -> int:
+        """Count the parts of the rows that are fitted before all of them."""
+        return count_parts(self._held_share, int(np.count_nonzero(weights))) if self._holds_out else 0
 
     @property
     def _level(self) -> float:
@@ -231,37 +244,48 @@ class ThresholdedClassifier(KernelClassifier):
         features: FeatureMatrix,
         labels: Callable[[], LabelMatrix],
         weights: Array,
+        progress: FitProgress,
         seed: int,
-        fit_part: Callable[[Array], Fitted],
+        fit_part: Callable[[Array, str], Fitted],
     ) -> Fitted | None:
-        """Keep the thresholds; give what ``fit_part`` makes of some rows if others served to choose them.
+        """Keep the thresholds; give how the last fit of some rows ended if others served to choose them.
 
-        ``fit_part`` fits the rows it is given and keeps that model in the classifier.
+        ``fit_part`` fits the rows it is given, as a stage of the journal, and keeps that model in the
+        classifier.  An interrupt leaves thresholds of the rows that were scored until then.
         """
         if not self._holds_out:
             self.thresholds_ = np.full(self._n_columns, self._level)
             return None
-        truth = labels()
-        kept, held = self._parts(truth, weights, seed)
-        part = fit_part(kept)
-        parts = panels(len(held), _ROWS_AT_ONCE)
-        blocks = [self._compared(self._raw_scores(features.rows(held[rows]))) for rows in parts]
-        scores = HeldOutScores(truth[held], np.concatenate(blocks), weights[held])
-        found = best_thresholds(scores, THRESHOLD_RULES[self.threshold], self._level).thresholds
-        self.thresholds_ = np.clip(found, *self._threshold_range)
+        truth, rows = labels(), np.flatnonzero(weights)
+        found: list[tuple[Array, Array]] = []
+        for number, (kept, held) in enumerate(held_out_parts(truth[rows], self._held_share, seed)):
+            try:
+                part = fit_part(rows[kept], f"part {number + 1}" if number else "part")
+            except KeyboardInterrupt as interrupt:
+                if not found:
+                    raise
+                note_interrupt(interrupt)
+                part = cast(Fitted, replace(cast(Any, part), status=Status.INTERRUPTED))
+                break
+            seen = some_rows(rows[kept])
+            found.append((rows[held], self._compared_scores(features, rows[held])))
+            if part.status is Status.INTERRUPTED:
+                break
+            progress.end_part()
+        places, table = (np.concatenate(column) for column in zip(*found, strict=True))
+
+        def fitted() -> HeldOutScores:
+            return HeldOutScores(truth[seen], self._compared_scores(features, seen), weights[seen])
+
+        scores = HeldOutScores(truth[places], table, weights[places], fitted)
+        chosen = best_thresholds(scores, THRESHOLD_RULES[self.threshold], self._level).thresholds
+        self.thresholds_ = np.clip(chosen, *self._threshold_range)
         return part
 
-    def _parts(self, labels: LabelMatrix, weights: Array, seed: int) -> tuple[Array, Array]:
-        """Split the rows that have a weight: those to fit, and those to hold out, stratified by labels."""
-        rows = np.flatnonzero(weights)
-        n_held = max(1, round(self._held_share * len(rows)))
-        if n_held >= len(rows):
-            raise ValueError(
-                f"threshold={self.threshold!r} holds rows out, but would leave none of {len(rows)} to fit; "
-                "give more rows, or a number."
-            )
-        kept, held = hold_out(labels[rows], n_held, seed)
-        return rows[kept], rows[held]
+    def _compared_scores(self, features: FeatureMatrix, rows: Array) -> Array:
+        """Score some rows on the scale of thresholds."""
+        parts = panels(len(rows), _ROWS_AT_ONCE)
+        return np.concatenate([self._compared(self._raw_scores(features.rows(rows[part]))) for part in parts])
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
         """Score before thresholds: shape (n, columns)."""

@@ -55,6 +55,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
     lines: dict[str, str | None] = {
         "taxonomy": _summary(facts.taxonomy),
         "kernel": f"{facts.kernel}{support}",
+        "missing": facts.imputed,
         "scaling": facts.scaling,
         "rank": None if facts.factors is None else facts.factors.rank_summary,
         **(factor_lines or {}),
@@ -62,6 +63,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
         "graph": _summary(facts.graph),
         "penalty": f"regularization {facts.graph.regularization:.3g}" if facts.graph else None,
         "chosen": _summary(facts.choice),
+        **({} if facts.combination is None else facts.combination.lines),
         **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
         **_end_lines(facts.fit, facts.steps),
     }

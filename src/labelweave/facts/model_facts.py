@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 
+from labelweave.automatic import AutoLabelClassifier
 from labelweave.baselines.baseline_classifier import FactorClassifier
 from labelweave.decisions.layers import guarantee_words, innermost, layer_words, shown_thresholds
 from labelweave.estimators import (
@@ -20,6 +24,7 @@ from labelweave.estimators import (
 from labelweave.facts.record import (
     ChoiceFacts,
     CliqueFacts,
+    CombinationFacts,
     FactorFacts,
     FitFacts,
     GraphFacts,
@@ -49,8 +54,10 @@ def model_facts(model: Any) -> ModelFacts:
 
     The classifier that scores may be any of scikit-learn's.
     """
-    outer = model.classifier_ if isinstance(model, TableModel) else model
+    outer, before = _outer(model)
     inner = innermost(outer)
+    if isinstance(inner, Pipeline):
+        before, inner = [*before, *inner[:-1]], innermost(inner[-1])
     support = getattr(inner, "support_", None)
     own: Plain = {"kernel": _kernel(inner), "steps": "rounds"} | _own(inner)
     return ModelFacts(
@@ -71,12 +78,31 @@ def model_facts(model: Any) -> ModelFacts:
         ],
         guarantee=guarantee_words(outer),
         columns=_columns(model) if isinstance(model, TableModel) else None,
+        imputed=_imputed(inner),
+        steps_before=tuple(type(step).__name__ for step in before),
         **own,
     )
 
 
+def _outer(model: Any) -> tuple[Any, list[Any]]:
+    """Give the classifier that decides, and the steps of a pipeline before it."""
+    before = list(model[:-1]) if isinstance(model, Pipeline) else []
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return last.classifier_ if isinstance(last, TableModel) else last, before
+
+
+def _imputed(model: Any) -> str | None:
+    means = getattr(model, "feature_means_", None)
+    return None if means is None else f"training means stand for missing features, of {len(means)} features"
+
+
 def feature_names(model: Any) -> Any:
-    """Give the names of the features of a classifier, or of what a table becomes; None without."""
+    """Give the names of the features of a classifier, or of what a table or steps become; None without."""
+    if isinstance(innermost(model), Pipeline):
+        model = innermost(model)
+        with suppress(AttributeError, ValueError, NotFittedError):  # of steps that do not name what they make
+            return np.asarray(model[:-1].get_feature_names_out(), dtype=np.str_) if len(model) > 1 else None
+        return None
     return getattr(model, "feature_names_" if isinstance(model, TableModel) else "feature_names_in_", None)
 
 
@@ -100,7 +126,7 @@ def _kernels(words: list[str]) -> str:
 
 def label_thresholds(model: Any) -> LabelThresholds | None:
     """Say from which probability, or score as ``predict`` prints it, labels are predicted; None without."""
-    outer = model.classifier_ if isinstance(model, TableModel) else model
+    outer, _ = _outer(model)
     found = shown_thresholds(outer) if outer._form.kind == "labels" else None
     if found is None:
         return None
@@ -114,12 +140,12 @@ def _thresholds(model: Any) -> Thresholds | None:
     found = getattr(model, "threshold_", None) if own is None else own
     if found is None:
         return None
-    is_probability = isinstance(model, KernelLogisticClassifier)
+    is_probability = isinstance(model, (KernelLogisticClassifier, AutoLabelClassifier))
     return Thresholds(
         float(np.min(found)),
         float(np.max(found)),
         is_probability,
-        getattr(model, "threshold", "auto") != "auto",
+        isinstance(model, AutoLabelClassifier) or getattr(model, "threshold", "auto") != "auto",
     )
 
 
@@ -153,6 +179,8 @@ def _own(model: Any) -> Plain:
     """Give the facts that only some families have, as fields of :class:`ModelFacts`."""
     if isinstance(model, KernelLogisticClassifier):
         return _kernel_logistic(model)
+    if isinstance(model, AutoLabelClassifier):
+        return {"kernel": "those of the members", "steps": "steps", "combination": _combination(model)}
     if isinstance(model, LabelGraphClassifier):
         return {"steps": "passes", "graph": _graph(model)}
     if not isinstance(model, (LowRankClassifier, FactorClassifier)):
@@ -173,6 +201,19 @@ def _kernel_logistic(model: KernelLogisticClassifier) -> Plain:
         return own
     sizes = len(tree), len(tree.roots), len(tree.leaves)
     return own | {"taxonomy": TaxonomyFacts(*sizes, taxonomy_words(tree, names))}
+
+
+def _combination(model: AutoLabelClassifier) -> CombinationFacts:
+    value, error = (float(x) for x in (model.left_out_value_, model.left_out_error_))
+    is_known = not math.isnan(value)
+    return CombinationFacts(
+        members=model.members_,
+        loss=float(model.left_out_loss_),
+        metric=model.metric,
+        value=value if is_known else None,
+        error=error if is_known else None,
+        plan=model.plan_,
+    )
 
 
 def _factors(model: Any) -> FactorFacts:

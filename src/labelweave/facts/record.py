@@ -123,6 +123,37 @@ class LearningFacts:
 
 
 @dataclass(frozen=True)
+class CombinationFacts:
+    """Models that were combined, and what the combination is worth on rows that none of them saw.
+
+    members: of each its name, weight, left-out loss, seconds and words on what was chosen.
+    loss: the squared error of left-out scores, as a share of the labels' variance.
+    value, error: the metric on left-out rows, and its standard error; None with one class a row.
+    """
+
+    members: list[Plain]
+    loss: float
+    metric: str
+    value: float | None
+    error: float | None
+    plan: Plain
+
+    @property
+    def lines(self) -> Plain:
+        """Say what was tried, and what it is worth, a line each."""
+        lines = {
+            f"member {one['name']}": f"weight {one['weight']:.2f}, left-out loss {one['left_out_loss']:.4f}, "
+            f"{one['seconds']:.1f} s: {one['words']}"
+            for one in self.members
+        }
+        least = min(one["left_out_loss"] for one in self.members)
+        lines["left out"] = f"loss {self.loss:.4f} of the labels' variance, the best member alone {least:.4f}"
+        if self.value is not None:
+            lines["left out"] += f"; {self.metric} {self.value:.4f}, standard error {self.error:.4f}"
+        return lines
+
+
+@dataclass(frozen=True)
 class TaxonomyFacts:
     """The tree that a model predicts by."""
 
@@ -150,6 +181,8 @@ class ModelFacts:
     changed: the names of those that are not as by default.
     steps: what the iterations of its fit are called.
     decisions: what is around the classifier that scores, the outermost first.
+    imputed: what stands for missing features, in words.
+    steps_before: the kinds of the steps of a pipeline that features go through first.
     """
 
     classifier: str
@@ -175,6 +208,9 @@ class ModelFacts:
     prior: Plain | None = None
     hyperparameters: dict[str, float] | None = None
     learning: LearningFacts | None = None
+    imputed: str | None = None
+    steps_before: tuple[str, ...] = ()
+    combination: CombinationFacts | None = None
 
     @property
     def names(self) -> list[str]:
@@ -190,6 +226,7 @@ class ModelFacts:
     def to_json(self) -> Plain:
         """Give what there is as plain data."""
         found = asdict(self)
+        found["steps_before"] = list(self.steps_before)
         for name in ("changed", "steps", "thresholds"):
             del found[name]
         for layer in found["decisions"]:

@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave._loops.sparse_products import cut_rows, multiply_table, sample_dots
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, aligned_empty, panels
 
@@ -64,6 +63,8 @@ class _Side:
         Returns (blocks + 1, m): block b has the entries cuts[b, i] to cuts[b + 1, i] of row i.  None where
             the entries of a row are not in the order of the columns.
         """
+        from labelweave._loops.sparse_products import cut_rows
+
         if size not in self._cuts:
             if len(self._cuts) == _KEPT_CUTS:
                 self._cuts.clear()
@@ -192,6 +193,8 @@ class SparseProducts:
         out (m, k): where the product goes; by default new memory, which takes the system up to a fifth of the
             time of a large product.
         """
+        from labelweave._loops.sparse_products import multiply_table
+
         self._require_table(right, self.shape[1], "columns")
         side, product = self._side, self._memory(out, right.shape[1])
         cuts = self._cuts(right)
@@ -213,6 +216,8 @@ class SparseProducts:
 
     def sampled(self, left: Array, right: Array) -> Array:
         """Compute ``left[i] @ right[j]`` for every stored entry (i, j), of tables (m, k) and (p, k)."""
+        from labelweave._loops.sparse_products import sample_dots
+
         self._require_table(left, self.shape[0], "rows")
         self._require_table(right, self.shape[1], "columns")
         if left.shape[1] != right.shape[1]:

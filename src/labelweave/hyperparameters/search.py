@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -61,6 +61,10 @@ class SearchState(State):
     evaluations: tuple[Evaluation, ...] = ()
     inner_states: tuple[Array | None, ...] = ()
 
+    _items: ClassVar[dict[str, Any]] = {
+        "thetas": np.ndarray, "evaluations": Evaluation, "inner_states": np.ndarray | None,
+    }  # fmt: skip
+
 
 State.plain_with(Evaluation)
 
@@ -73,6 +77,8 @@ class EvaluationLog:
     ) -> None:
         self.state, self.note = earlier or SearchState(), note
         self.position = 0
+        if not self.state.rounds == len(self.state.thetas) == len(self.state.evaluations):
+            raise ValueError("a log does not have one evaluation of each theta")
 
     def __call__(self, criterion: Callable[[Array], Evaluation], theta: Array) -> Evaluation:
         state, here = self.state, self.position

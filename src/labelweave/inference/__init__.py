@@ -1,10 +1,15 @@
 """From scores and probabilities to decisions: classes, label sets, and rows left to a person."""
 
-from labelweave.inference.calibration.calibrate import calibrate_labels
+from labelweave.inference.calibration.calibrate import (
+    calibrate_classes,
+    calibrate_labels,
+    class_probabilities,
+)
 from labelweave.inference.calibration.isotonic import IsotonicCalibration
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import SigmoidCalibration
-from labelweave.inference.conformal import ConformalThreshold, control_mistakes
+from labelweave.inference.calibration.softmax import SoftmaxCalibration
+from labelweave.inference.conformal import ConformalThreshold, adaptive_scores, control_mistakes
 from labelweave.inference.decisions import best_parent, least_expected_loss, most_probable, rejected
 from labelweave.inference.expected_f1 import ExpectedF1Sizes, expected_f1_sizes
 from labelweave.inference.map import MapInference, MapResult
@@ -24,12 +29,16 @@ __all__ = [
     "MapInference",
     "MapResult",
     "SigmoidCalibration",
+    "SoftmaxCalibration",
     "ThresholdChoice",
     "TopKChoice",
+    "adaptive_scores",
     "best_parent",
+    "calibrate_classes",
     "calibrate_labels",
     "choose_thresholds",
     "choose_top_k",
+    "class_probabilities",
     "control_mistakes",
     "expected_f1_sizes",
     "least_expected_loss",

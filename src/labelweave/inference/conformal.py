@@ -13,6 +13,10 @@ Angelopoulos, Bates, Candes, Jordan and Lei, "Learn then test", 2021): every t h
 at t exceeds the level", valid by Hoeffding and Bentkus.  From the safe end of all thresholds one moves on
 while p-values stay below ``1 - confidence``.  To go past the first t whose risk is too great its own p-value
 must have been small, which has at most that probability; no order among risks and no grid is needed.
+
+*One class a row* (Romano, Sesia and Candes, "Classification with valid and adaptive coverage", NeurIPS 2020):
+classes enter a row's set from the most probable on until their mass is large enough, so that sets are large
+where the model is unsure.  That mass, less a random share of the last class, is a score like any other.
 """
 
 from __future__ import annotations
@@ -22,9 +26,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from scipy.special import bdtr
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
+from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores, read_score_table
 from labelweave.inference.thresholds.search import changes_on_lines, ranked_groups
 
 Control = Literal["false_negatives", "false_discoveries"]
@@ -80,6 +85,7 @@ class _Test(NamedTuple):
         return int(np.ceil(np.log(1.0 - self.confidence) / np.log(1.0 - self.level)))
 
 
+@checked
 def control_mistakes(
     labels: Any,
     scores: Any,
@@ -130,6 +136,58 @@ def control_mistakes(
     walk = _walk_up if control == "false_negatives" else _walk_down
     threshold, risk = walk(table, test)
     return ConformalThreshold(threshold, risk, test.n_rows)
+
+
+def adaptive_scores(probabilities: Any, seed: int = 0) -> Array:
+    """Score classes, of which a row has one, by the mass of those that are more probable (APS).
+
+    With the thresholds of :func:`control_mistakes`, "false_negatives", sets are adaptive and hold the true
+    class with a probability of at least ``1 - level``.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, C)
+        Probabilities of the classes, every row with the sum 1.
+    seed : int, default=0
+        Of the share of its own probability that each class adds to the mass before it: one number a row,
+        even between 0 and 1, made of the seed and the row's probabilities, so that a row has the same set
+        in whatever order and company it comes.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, C)
+        Minus that mass; 0, the greatest score, for the most probable class, so that no set is empty.
+
+    Raises
+    ------
+    ValueError
+        If a probability is not finite or the table has no two dimensions.
+
+    Examples
+    --------
+    >>> from labelweave.inference import adaptive_scores
+    >>> (adaptive_scores([[0.6, 0.3, 0.1]]) + [0.0, 0.6, 0.9]).round(1).tolist()[0][0]
+    0.0
+    """
+    table = read_score_table(probabilities).astype(np.float64)
+    order = np.argsort(-table, axis=1, kind="stable")
+    ranked = np.take_along_axis(table, order, axis=1)
+    masses = np.cumsum(ranked, axis=1) - ranked + _even_numbers(table, seed)[:, None] * ranked
+    masses[:, :1] = 0.0
+    scores = np.empty(table.shape)
+    np.put_along_axis(scores, order, -masses, axis=1)
+    return scores
+
+
+def _even_numbers(table: Array, seed: int) -> Array:
+    """Draw a number from 0 to 1 for every row by its entries, by multilinear hashing and SplitMix64's mix."""
+    factors = np.random.default_rng(seed).integers(2**63, size=table.shape[1], dtype=np.uint64) * np.uint64(2)
+    rounded = np.rint(table * 2.0**20).astype(np.int64).astype(np.uint64)  # past what rounding may change
+    mixed = np.asarray((rounded * (factors + np.uint64(1))).sum(axis=1, dtype=np.uint64))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)
 
 
 def p_values(risks: Array, n_rows: int, level: float) -> Array:

@@ -8,14 +8,16 @@ undecided (section 6.2).  Rows are worked on in blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
+from labelweave.arrays import numbers_of
 from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
 
 Integers = npt.NDArray[np.intp]
@@ -23,6 +25,7 @@ Integers = npt.NDArray[np.intp]
 _ROUNDING = 64 * np.finfo(np.float64).eps  # the order of a sum must not choose among equal decisions
 
 
+@checked
 def most_probable(probabilities: Any) -> Integers:
     """Choose the class with the largest probability.
 
@@ -52,6 +55,7 @@ def most_probable(probabilities: Any) -> Integers:
     return _by_row(read_class_probabilities(probabilities), lambda block: block.argmax(axis=1))
 
 
+@checked
 def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     """Choose the decision with the least expected loss, sum over c of P(c) losses[c, decision].
 
@@ -89,6 +93,7 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     return _by_row(table, decide, loss_table.shape[1])
 
 
+@checked
 def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> Integers:
     """Choose the parent with the largest mass of classes, then its most probable class.
 
@@ -127,6 +132,7 @@ def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> I
     return _by_row(table, decide)
 
 
+@checked
 def rejected(
     probabilities: Any, *, confidence: float | None = None, fraction: float | None = None
 ) -> npt.NDArray[np.bool_]:
@@ -180,7 +186,7 @@ def _by_row(
 
 
 def _read_losses(losses: Any, n_classes: int) -> npt.NDArray[np.float64]:
-    table = np.asarray(losses, dtype=np.float64)
+    table = numbers_of(losses, "losses").astype(np.float64)
     if table.ndim != 2 or len(table) != n_classes or table.shape[1] == 0:
         raise ValueError(
             f"losses has shape {table.shape} but there are {n_classes} classes; give one row for each true "
@@ -196,7 +202,10 @@ def _read_losses(losses: Any, n_classes: int) -> npt.NDArray[np.float64]:
 
 def _group_numbers(parent_of_class: Sequence[Any] | Array, n_classes: int) -> Integers:
     """Number the groups in the order of their first classes."""
-    parents = list(parent_of_class)
+    is_list = isinstance(parent_of_class, Iterable) and getattr(parent_of_class, "ndim", 1) == 1
+    parents = list(parent_of_class) if is_list else [parent_of_class]
+    if not is_list or not all(isinstance(parent, Hashable) for parent in parents):
+        raise ValueError("parent_of_class is no list of names or numbers; give one parent a class.")
     if len(parents) != n_classes:
         raise ValueError(
             f"parent_of_class has {len(parents)} entries but there are {n_classes} classes; give one parent "

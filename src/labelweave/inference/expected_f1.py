@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.inference.labeled_scores import read_score_table
@@ -35,6 +36,7 @@ class ExpectedF1Sizes(NamedTuple):
     values: Array
 
 
+@checked
 def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> ExpectedF1Sizes:
     """Find the size of every row's label set of the greatest expected F1 score.
 
@@ -69,6 +71,8 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
     """
     from labelweave._loops.expected_f1 import best_sizes
 
+    if not 0 <= empty_value <= 1:
+        raise ValueError(f"empty_value is {empty_value}; it is a number from 0 to 1.")
     table = read_score_table(probabilities)
     n_rows, n_labels = table.shape
     sizes, values = np.zeros(n_rows, np.int64), np.zeros(n_rows)
@@ -90,6 +94,8 @@ def _told_apart(block: Array) -> tuple[Array, Array, Array]:
     """Sort the probabilities and tell how many of them matter, and what the others add up to."""
     ranked = -np.sort(-block, axis=1)
     tails = np.cumsum(ranked[:, ::-1], axis=1)[:, ::-1]
+    if not block.shape[1]:
+        raise ValueError("probabilities have no column; give one a label.")
     used = np.clip((tails > _LEFT_OUT).sum(axis=1), 1, _MOST_LABELS)
     rest = np.append(tails, np.zeros((len(tails), 1)), axis=1)[np.arange(len(tails)), used]
     return np.ascontiguousarray(ranked[:, : used.max(initial=1)]), used, rest

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import panels
+from labelweave.arrays import numbers_of, panels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_matrix import shown_name
 
 BLOCK_ENTRIES = 2**20
+_LARGEST_WEIGHT = 1e100
 
 
 class ScoreLines(NamedTuple):
@@ -119,11 +120,14 @@ def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> 
 
 def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
     """Check scores: numbers, finite, one row a row and one column a label."""
-    table = np.asarray(scores)
-    if table.ndim != 2 or table.dtype.kind not in "iufb":
+    try:
+        table = numbers_of(scores, "scores")
+    except ValueError:
         raise ValueError(
-            f"scores have shape {table.shape} and type {table.dtype}; give numbers of shape (rows, labels)."
-        )
+            "scores have entries that are not numbers; give numbers of shape (rows, labels)."
+        ) from None
+    if table.ndim != 2:
+        raise ValueError(f"scores have shape {table.shape}; give numbers of shape (rows, labels).")
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float64)
     finite = np.isfinite(table)
@@ -139,14 +143,15 @@ def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
 def _read_weights(sample_weight: Any, n_rows: int) -> Array:
     if sample_weight is None:
         return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = numbers_of(sample_weight, "sample_weight").astype(np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has shape {weights.shape} but there are {n_rows} rows; give one weight a row."
         )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    bad = np.flatnonzero(~((weights <= _LARGEST_WEIGHT) & (weights >= 0)))
     if len(bad):
         raise ValueError(
-            f"sample_weight at row {bad[0]} is {weights[bad[0]]}; weights are finite and at least 0."
+            f"sample_weight at row {bad[0]} is {weights[bad[0]]}; weights are finite and at least 0, up to "
+            "1e100."
         )
     return weights

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, RowsByClasses
-from labelweave.arrays import panels
+from labelweave.arrays import numbers_of, panels
 from labelweave.sklearn_compat import is_pandas_na
 
 _BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
@@ -45,7 +45,7 @@ def probability_blocks(table: RowsByClasses, n_columns: int = 0) -> Iterator[tup
 def _as_table(probabilities: Any) -> Array:
     if sp.issparse(probabilities):
         raise ValueError("The probabilities are a sparse matrix; give them dense, one column a class.")
-    table = np.asarray(probabilities)
+    table = numbers_of(probabilities, "The table of probabilities")
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(
             f"The probabilities have shape {table.shape}; they must be a table of (rows, classes) with at "

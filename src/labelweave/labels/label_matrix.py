@@ -6,7 +6,7 @@ target marks it with NaN; a sparse one comes with a mask of what was observed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.arrays import checked_csr, unmasked
+from labelweave.arrays import checked_csr, numbers_of, unmasked
 from labelweave.frames import column_labels, frame_values, is_frame
 from labelweave.labels.tags import read_tags, tag_rows
 
@@ -194,7 +194,7 @@ class LabelMatrix:
         LabelMatrix
             The same rows and labels.
         """
-        kept = np.setdiff1d(np.arange(self.n_labels), labels)
+        kept = np.setdiff1d(np.arange(self.n_labels), _places(labels, self.n_labels))
         ends = len(kept) * np.arange(len(self) + 1)
         every = (np.ones(ends[-1], np.int8), np.tile(kept, len(self)), ends)
         return self.masked(sp.csr_array(every, shape=self.shape))
@@ -212,7 +212,7 @@ class LabelMatrix:
         LabelMatrix
             The same rows with these labels only.
         """
-        labels = np.asarray(labels)
+        labels = _places(labels, self.n_labels)
         observed = None if self.observed is None else self.observed[:, labels]
         names = None if self.names is None else self.names[labels]
         return LabelMatrix(self.positives[:, labels], observed, names)
@@ -251,9 +251,31 @@ class LabelMatrix:
         return np.where(signs == 0, np.nan, (signs == 1).astype(float))
 
 
+def _places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
+    """Read places of labels: whole numbers, those below 0 counted from the end, or a mask."""
+    try:
+        places = np.asarray(labels)
+    except ValueError:
+        places = np.empty((0, 0))
+    if places.dtype.kind == "b" and places.shape == (n_labels,):
+        return np.flatnonzero(places)
+    places = places.astype(np.int64) if places.size == 0 and places.ndim == 1 else places
+    if places.dtype.kind not in "iu" or places.ndim != 1:
+        raise ValueError(f"labels is {labels!r}; give a list of the places of labels, whole numbers.")
+    if len(places) and not (-n_labels <= places.min() and places.max() < n_labels):
+        raise ValueError(f"labels go from {places.min()} to {places.max()}, but there are {n_labels} labels.")
+    return places.astype(np.int64, copy=False)
+
+
 def _pattern(matrix: Any) -> sp.csr_array:
     """Keep where a matrix is non-zero, as a CSR array of int8 ones with sorted indices."""
-    csr = checked_csr(matrix, "The label matrix") if sp.issparse(matrix) else sp.csr_array(matrix)
+    if sp.issparse(matrix):
+        csr = checked_csr(matrix, "The label matrix")
+    else:
+        table = numbers_of(matrix, "The label matrix")
+        if table.ndim != 2:
+            raise ValueError(f"The label matrix has shape {table.shape}; it needs two, (rows, labels).")
+        csr = sp.csr_array(table)
     if csr.data.size and not csr.data.all():
         csr = csr.copy()
         csr.eliminate_zeros()
@@ -309,7 +331,7 @@ def _numbers(Y: Any) -> npt.NDArray[Any]:
     try:
         table = frame_values(Y) if is_frame(Y) else np.asarray(Y)
         return table.astype(float) if table.dtype.kind == "O" else table
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(_why_no_table(error)) from None
 
 
@@ -334,12 +356,14 @@ def _why_no_table(error: Exception) -> str:
     return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
 
 
-def checked_names(names: Sequence[Any] | Array | None, n_labels: int) -> Array | None:
-    """Check that there is one name a label and that names, written as text, are distinct."""
+def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> Array | None:
+    """Check that there is one name a label, where that is known, and that names, as text, are distinct."""
     if names is None:
         return None
+    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
+        raise ValueError(f"The label names are {names!r}; give a list of names, one a label.")
     array = np.asarray([str(name) for name in names], dtype=np.str_)
-    if len(array) != n_labels:
+    if n_labels is not None and len(array) != n_labels:
         raise ValueError(f"{len(array)} label names were given for {n_labels} labels; give one name a label.")
     unique, counts = np.unique(array, return_counts=True)
     if len(unique) < len(array):

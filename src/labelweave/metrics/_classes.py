@@ -84,7 +84,7 @@ def observed_rows(is_observed: Array, weights: Floats) -> Array:
 def _read_classes(classes: Classes, columns: list[str] | None, n_classes: int) -> list[Any]:
     if classes is None:
         return columns or list(range(n_classes))
-    names: list[Any] = np.asarray(classes, dtype=None if hasattr(classes, "dtype") else object).tolist()
+    names: list[Any] = read_values(classes, "classes").tolist()
     if len(names) != n_classes or len(set(names)) != n_classes:
         raise ValueError(
             f"classes has {len(names)} entries, {len(set(names))} of them distinct, but the probabilities "

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import checked_csr, panels, unmasked
+from labelweave.arrays import checked_csr, numbers_of, panels
 from labelweave.frames import column_labels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows, tags_of_either
@@ -64,7 +64,7 @@ def read_scores(scores: Any, targets: LabelMatrix) -> Scores:
     _check_names("scores", column_labels(scores), targets)
     if sp.issparse(scores):
         return _read_sparse_scores(scores, targets)
-    table = _as_floating(np.asarray(unmasked(scores)))
+    table = _as_floating(numbers_of(scores, "scores"))
     _check_shape("scores", table.shape, targets)
     _refuse_nan(*np.nonzero(np.isnan(table)))
     return table
@@ -89,7 +89,7 @@ def read_weights(sample_weight: Any | None, targets: Sized) -> Floats:
     """Read one weight a row, by default ones."""
     if sample_weight is None:
         return np.ones(len(targets))
-    weights = np.asarray(unmasked(sample_weight), dtype=np.float64)
+    weights: Floats = numbers_of(sample_weight, "sample_weight").astype(np.float64)
     if weights.shape != (len(targets),):
         raise ValueError(
             f"sample_weight has shape {weights.shape} but Y_true has {len(targets)} rows; "

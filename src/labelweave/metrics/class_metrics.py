@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import hmean
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
 from labelweave.labels import Taxonomy
 from labelweave.metrics._classes import (
@@ -25,6 +26,7 @@ from labelweave.metrics._classes import (
 from labelweave.metrics._inputs import mean_of_defined, read_weights
 
 
+@checked
 def mean_reciprocal_rank(
     y_true: Any, probabilities: Any, classes: Classes = None, *, sample_weight: Any = None
 ) -> float:
@@ -57,6 +59,7 @@ def reciprocal_ranks(given: ClassRows) -> Floats:
     return np.asarray(1.0 / given.per_row(worst_ranks))
 
 
+@checked
 def error_reject_curve(
     y_true: Any, probabilities: Any, classes: Classes = None, *, sample_weight: Any = None
 ) -> tuple[Floats, Floats]:
@@ -92,7 +95,10 @@ def error_reject_curve(
     return np.maximum(0.0, 1.0 - kept / kept[0]), kept_errors / kept
 
 
-def harmonic_mean_accuracy(y_true: Any, y_pred: Any, seen_classes: Any) -> float:
+@checked
+def harmonic_mean_accuracy(
+    y_true: Any, y_pred: Any, seen_classes: Any, *, sample_weight: Any = None
+) -> float:
     """Compute the harmonic mean of the accuracies on seen and on unseen classes, told apart together.
 
     The measure of generalised zero-shot classification (Xian, Lampert, Schiele and Akata 2018): each accuracy
@@ -106,6 +112,8 @@ def harmonic_mean_accuracy(y_true: Any, y_pred: Any, seen_classes: Any) -> float
         The predicted classes.
     seen_classes : array-like
         The classes that training rows had.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Non-negative weights of the rows, in the share of each class.
 
     Returns
     -------
@@ -126,16 +134,19 @@ def harmonic_mean_accuracy(y_true: Any, y_pred: Any, seen_classes: Any) -> float
     """
     truths = read_values(y_true, "y_true")
     predictions = read_predicted(y_pred, len(truths))
-    known = observed_rows(truths != None, np.ones(len(truths)))  # noqa: E711
+    weights = read_weights(sample_weight, truths)
+    known = observed_rows(truths != None, weights)  # noqa: E711
+    weights = weights[known]
     names, codes = np.unique([as_text(value) for value in truths[known]], return_inverse=True)
     predicted = np.array([as_text(value) for value in predictions[known]])
-    shares = np.bincount(codes, names[codes] == predicted) / np.bincount(codes)
-    seen = np.isin(names, [str(as_text(value)) for value in np.asarray(seen_classes).tolist()])
+    shares = np.bincount(codes, (names[codes] == predicted) * weights) / np.bincount(codes, weights)
+    seen = np.isin(names, [str(as_text(value)) for value in read_values(seen_classes, "seen_classes")])
     if seen.all() or not seen.any():
         return float("nan")
     return float(hmean([shares[seen].mean(), shares[~seen].mean()]))
 
 
+@checked
 def taxonomic_loss(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any = None) -> float:
     """Compute the mean of half the path length between the true and the predicted node.
 
@@ -179,6 +190,7 @@ def taxonomic_loss(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weigh
     return mean_of_defined(distances[rows, columns], weights)
 
 
+@checked
 def parent_accuracy(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any = None) -> float:
     """Compute the share of rows whose prediction has the same parent as the truth.
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import ratios
 from labelweave.labels import LabelMatrix
@@ -25,6 +26,7 @@ from labelweave.metrics._inputs import (
 Average = Literal["micro", "macro", "example", "samples"] | None
 
 
+@checked
 def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) -> float:
     """Compute the share of observed entries that are predicted wrongly.
 
@@ -55,6 +57,7 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
     return float(weights @ counts.wrong / total) if total > 0 else float("nan")
 
 
+@checked
 def subset_accuracy(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) -> float:
     """Compute the share of examples whose observed entries are all predicted correctly.
 
@@ -71,6 +74,7 @@ def subset_accuracy(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = Non
     return mean_of_defined(correct, read_weights(sample_weight, targets))
 
 
+@checked
 def precision_score(
     Y_true: Any,
     Y_pred: Any,
@@ -91,6 +95,7 @@ def precision_score(
     return _share(lambda c: (c.hit, c.predicted), Y_true, Y_pred, average, zero_division, sample_weight)
 
 
+@checked
 def recall_score(
     Y_true: Any,
     Y_pred: Any,
@@ -111,6 +116,7 @@ def recall_score(
     return _share(lambda c: (c.hit, c.positive), Y_true, Y_pred, average, zero_division, sample_weight)
 
 
+@checked
 def f1_score(
     Y_true: Any,
     Y_pred: Any,

@@ -10,15 +10,19 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.metrics import log_loss as sklearn_log_loss
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import checked_csr, ratios, unmasked
+from labelweave.arrays import checked_csr, numbers_of, ratios
 from labelweave.frames import is_frame
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows
 from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, read_weights, row_blocks
 
+_MOST_BINS = 10_000
 
+
+@checked
 def log_loss(
     y_true: Any,
     probabilities: Any,
@@ -117,7 +121,7 @@ def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> floa
 def _read_label_probabilities(probabilities: Any, targets: LabelMatrix) -> Array:
     if sp.issparse(probabilities):
         raise ValueError("The probabilities are a sparse matrix; give them dense, one column a label.")
-    values = np.asarray(unmasked(probabilities))
+    values = numbers_of(probabilities, "The table of probabilities")
     for rows in row_blocks(values) if values.ndim == 2 and values.dtype.kind in "fiub" else ():
         inside = (values[rows] >= 0) & (values[rows] <= 1)  # NaN is not
         if not inside.all():
@@ -136,9 +140,14 @@ def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
     return float(sklearn_log_loss(positive, values, labels=[False, True], **weighted))
 
 
+CALIBRATION_FROM = 0.05
+"""Entries of a higher probability tell something of calibration; nearly all others are safely negative."""
+
+
+@checked
 def expected_calibration_error(
     Y_true: Any, probabilities: Any, *, n_bins: Any = 15, average: Literal["micro", "macro"] | None = "micro",
-    least: float = 0.0,
+    least: float = 0.0, sample_weight: Any = None,
 ) -> float | Floats:  # fmt: skip
     """Compute the mean distance between probabilities and the frequencies of what they announce.
 
@@ -156,6 +165,8 @@ def expected_calibration_error(
     least : float, default=0.0
         Only entries of a higher probability are counted, from 0 to 1.  With 0.05 a table of few positives is
         not good at calibration for what hardly any model gets wrong; NaN where no probability is higher.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Non-negative weights of the rows.
 
     Returns
     -------
@@ -172,13 +183,14 @@ def expected_calibration_error(
         raise ValueError(f"average is {average!r}; it must be 'micro', 'macro' or None.")
     if not 0 <= least < 1:
         raise ValueError(f"least is {least!r}; it must be a number from 0 to below 1.")
-    if not isinstance(n_bins, Integral) or n_bins < 1:
-        raise ValueError(f"n_bins is {n_bins!r}; it must be a whole number of at least 1.")
+    if not isinstance(n_bins, Integral) or not 1 <= int(n_bins) <= _MOST_BINS:
+        raise ValueError(f"n_bins is {n_bins!r}; it must be a whole number of at least 1, at most 10,000.")
     targets = read_targets(Y_true)
     if sp.issparse(probabilities):
         probabilities = checked_csr(probabilities, "The table of probabilities").toarray()
     table = _read_label_probabilities(probabilities, targets)
-    sums = calibration_bins(targets, table, int(n_bins), least)
+    weights = None if sample_weight is None else read_weights(sample_weight, targets)
+    sums = calibration_bins(targets, table, int(n_bins), least, weights)
     if average == "micro":
         sums = sums.sum(axis=1, keepdims=True)
     counts, announced, positives = sums
@@ -186,25 +198,29 @@ def expected_calibration_error(
     return errors if average is None else mean_of_defined(errors)
 
 
-def calibration_bins(targets: LabelMatrix, table: Floats, n_bins: int, least: float = 0.0) -> Floats:
+def calibration_bins(
+    targets: LabelMatrix, table: Floats, n_bins: int, least: float = 0.0, weights: Floats | None = None
+) -> Floats:
     """Add up entries, probabilities and positives in bins of probability: shape (3, L, n_bins).
 
     least: entries that are not above it are left out; 0 leaves none out.
+    weights (n,): what the entries of a row count; 1 by default.
     """
     sums = np.zeros((3, targets.n_labels, n_bins))
     for rows in row_blocks(table):
         signs = targets[rows].to_signs()
         if least > 0:
             signs[table[rows] <= least] = 0
-        _add_to_bins(sums, table[rows].astype(np.float64), signs)
+        of_rows = 1.0 if weights is None else weights[rows, None]
+        _add_to_bins(sums, table[rows].astype(np.float64), signs, of_rows)
     return sums
 
 
-def _add_to_bins(sums: Floats, block: Floats, signs: npt.NDArray[np.int8]) -> None:
+def _add_to_bins(sums: Floats, block: Floats, signs: npt.NDArray[np.int8], weights: Any) -> None:
     n_bins = sums.shape[2]
     place = np.minimum((block * n_bins).astype(np.intp), n_bins - 1)
     flat = (np.arange(block.shape[1]) * n_bins + place).ravel()
-    seen = (signs != 0).astype(float)
-    for number, weights in enumerate((seen, seen * block, signs > 0)):
-        found = np.bincount(flat, weights.ravel(), minlength=sums[number].size)
+    seen = (signs != 0) * weights
+    for number, counted in enumerate((seen, seen * block, (signs > 0) * weights)):
+        found = np.bincount(flat, counted.ravel(), minlength=sums[number].size)
         sums[number] += found.reshape(sums[number].shape)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import ratios
 from labelweave.labels import LabelMatrix
@@ -32,8 +33,10 @@ from labelweave.metrics._inputs import (
 )
 
 Counts = npt.NDArray[np.int64]
+_ROUNDING = 1e-12  # of a sum of weights
 
 
+@checked
 def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     """Compute the mean share of (positive, negative) pairs of observed labels that are not in order.
 
@@ -63,6 +66,7 @@ def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> floa
     return _row_mean(Y_true, scores, sample_weight, pairs_out_of_order)
 
 
+@checked
 def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     """Compute how far down the ranking one must go, on average, to meet every positive.
 
@@ -78,6 +82,7 @@ def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> fl
     return _row_mean(Y_true, scores, sample_weight, coverage)
 
 
+@checked
 def label_ranking_average_precision(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     """Compute the mean, over an example's positives, of the precision down to that positive's rank.
 
@@ -99,7 +104,10 @@ def _row_mean(Y_true: Any, scores: Any, sample_weight: Any, statistic: Statistic
     return mean_of_defined(per_line(targets, read_scores(scores, targets), statistic)[0], weights)
 
 
-def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] = "label") -> float:
+@checked
+def average_auc(
+    Y_true: Any, scores: Any, average: Literal["label", "example"] = "label", *, sample_weight: Any = None
+) -> float:
     """Average the area under the ROC curve over labels or over examples.
 
     Labels (or examples) without an observed positive or without an observed negative have no area and are
@@ -109,6 +117,8 @@ def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] =
     ----------
     average : {"label", "example"}, default="label"
         Rank the examples for each label, or the labels for each example.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Non-negative weights of the rows: of pairs of examples their product, of the examples in the mean.
 
     Returns
     -------
@@ -119,9 +129,10 @@ def average_auc(Y_true: Any, scores: Any, average: Literal["label", "example"] =
         raise ValueError(f"average is {average!r}; it must be 'label' or 'example'.")
     targets = read_targets(Y_true)
     values = read_scores(scores, targets)
-    if average == "label":
-        targets, values = transposed(targets, values)
-    return mean_of_defined(per_line(targets, values, area_under_curve)[0])
+    weights = None if sample_weight is None else read_weights(sample_weight, targets)
+    if average == "example":
+        return mean_of_defined(per_line(targets, values, area_under_curve)[0], weights)
+    return mean_of_defined(per_line(*transposed(targets, values), area_under_curve, weights=weights)[0])
 
 
 @dataclass(frozen=True)
@@ -189,10 +200,15 @@ def area_under_curve(groups: ScoreGroups) -> Floats:
     return ratios(won, 2 * groups.pairs(), np.nan)
 
 
-def per_line(targets: LabelMatrix, scores: Scores, *statistics: Statistic) -> list[Floats]:
-    """Compute statistics of every row, block by block, from one sort."""
+def per_line(
+    targets: LabelMatrix, scores: Scores, *statistics: Statistic, weights: Floats | None = None
+) -> list[Floats]:
+    """Compute statistics of every row, block by block, from one sort.
+
+    weights (columns,): what an entry of each column counts; 1 by default.
+    """
     build = _sparse_groups if sp.issparse(scores) else _dense_groups
-    blocks = (build(targets[rows], scores[rows]) for rows in row_blocks(scores))
+    blocks = (build(targets[rows], scores[rows], weights) for rows in row_blocks(scores))
     columns = zip(*([statistic(groups) for statistic in statistics] for groups in blocks), strict=True)
     return [np.concatenate(column) for column in columns]
 
@@ -204,27 +220,32 @@ def transposed(targets: LabelMatrix, scores: Scores) -> tuple[LabelMatrix, Score
     return LabelMatrix(targets.positives.T.tocsr(), observed), turned
 
 
-def _dense_groups(targets: LabelMatrix, scores: Array) -> ScoreGroups:
+def _dense_groups(targets: LabelMatrix, scores: Array, weights: Floats | None) -> ScoreGroups:
     order = np.argsort(scores, axis=1)
     ordered = np.take_along_axis(scores, order, axis=1)
     # what is unobserved has sign 0 and adds to no count, wherever it is sorted to
     signs = np.take_along_axis(targets.to_signs(), order, axis=1).ravel()
     opens = np.ones(ordered.shape, bool)
     opens[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return _grouped(opens.ravel(), np.cumsum(opens.sum(axis=1)), signs > 0, signs < 0)
+    kinds = (
+        (signs > 0, signs < 0)
+        if weights is None
+        else [kind * weights[order].ravel() for kind in (signs > 0, signs < 0)]
+    )
+    return _grouped(opens.ravel(), np.cumsum(opens.sum(axis=1)), *kinds)
 
 
-def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array) -> ScoreGroups:
+def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array, weights: Floats | None) -> ScoreGroups:
     """Group the stored scores; what is not stored is one group at the bottom of its line."""
     n_lines = len(targets)
     lines = stored_rows(scores)
     signs = signs_at(targets, lines, scores.indices)
-    positive_totals = np.diff(targets.positives.indptr)
-    negative_totals = row_observed_counts(targets) - positive_totals
+    stored = np.ones(len(lines), np.int64) if weights is None else weights[scores.indices]
     counts = []
-    for kind, totals in ((signs > 0, positive_totals), (signs < 0, negative_totals)):
-        not_stored = totals - np.bincount(lines[kind], minlength=n_lines)
-        counts.append(np.concatenate([not_stored, kind]).astype(np.int64))
+    for kind, totals in zip((signs > 0, signs < 0), _line_totals(targets, weights), strict=True):
+        not_stored = totals - np.bincount(lines[kind], stored[kind], minlength=n_lines)
+        not_stored[not_stored <= _ROUNDING * totals] = 0
+        counts.append(np.concatenate([not_stored, kind * stored]).astype(stored.dtype))
     lines = np.concatenate([np.arange(n_lines), lines])
     values = np.concatenate([np.full(n_lines, -np.inf), scores.data])
     order = np.lexsort((values, lines))
@@ -235,8 +256,19 @@ def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array) -> ScoreGroups:
     return _grouped(opens, line_ends, *(count[order] for count in counts))
 
 
+def _line_totals(targets: LabelMatrix, weights: Floats | None) -> tuple[Array, Array]:
+    """Count the positive and the negative entries of every line, by the weights of their columns."""
+    if weights is None:
+        positive = np.diff(targets.positives.indptr)
+        return positive, row_observed_counts(targets) - positive
+    positive = targets.positives @ weights
+    observed = weights.sum() if targets.observed is None else abs(targets.observed) @ weights
+    return positive, observed - positive
+
+
 def _grouped(opens: Array, line_ends: Counts, positives: Array, negatives: Array) -> ScoreGroups:
     starts = np.flatnonzero(opens)
     line_starts = np.concatenate([[0], line_ends[:-1]]).astype(np.int64)
-    counts = (np.add.reduceat(kind, starts, dtype=np.int64) for kind in (positives, negatives))
+    dtype = np.float64 if positives.dtype.kind == "f" else np.int64
+    counts = (np.add.reduceat(kind, starts, dtype=dtype) for kind in (positives, negatives))
     return ScoreGroups(line_starts, *counts)

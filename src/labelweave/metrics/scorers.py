@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from labelweave.arguments import checked
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.class_metrics import (
     harmonic_mean_accuracy,
@@ -84,6 +85,7 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
         return as_score_table(scores, estimator, n_labels)
 
 
+@checked
 def get_scorer(name: str, **settings: Any) -> LabelScorer:
     """Make a scorer for scikit-learn's ``scoring``, for targets with missing labels too.
 
@@ -141,6 +143,7 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
     return LabelScorer(metric, -1 if name.startswith("neg_") else 1, usual | settings, response)
 
 
+@checked
 def get_scorer_names() -> list[str]:
     """Name the scorers that :func:`get_scorer` makes.
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
+from labelweave.array_types import Floats
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._classes import (
     NOT_A_CLASS,
@@ -25,6 +27,7 @@ from labelweave.metrics._inputs import (
     read_predictions,
     read_scores,
     read_targets,
+    read_weights,
 )
 from labelweave.metrics.class_metrics import parent_accuracy, reciprocal_ranks, taxonomic_loss
 from labelweave.metrics.label_sets import Average, f1_score, hamming_loss, subset_accuracy
@@ -40,8 +43,14 @@ from labelweave.metrics.rankings import (
 from labelweave.metrics.top_k import row_gains, row_precisions, top_hits
 
 
+@checked
 def score_table(
-    Y_true: Any, scores: Any | None = None, Y_pred: Any | None = None, k: Iterable[int] = (1, 3, 5)
+    Y_true: Any,
+    scores: Any | None = None,
+    Y_pred: Any | None = None,
+    k: Iterable[int] = (1, 3, 5),
+    *,
+    sample_weight: Any = None,
 ) -> dict[str, float]:
     """Collect the usual metrics of scores, of predicted label sets, or of both.
 
@@ -55,6 +64,8 @@ def score_table(
         Predicted labels; by default those with a score above 0.
     k : iterable of int, default=(1, 3, 5)
         For precision and discounted gain at k; those above L are left out.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Non-negative weights of the rows, in every metric.
 
     Returns
     -------
@@ -66,35 +77,41 @@ def score_table(
     if scores is None and Y_pred is None:
         raise ValueError("Neither scores nor Y_pred was given; give at least one of them.")
     targets = read_targets(Y_true, Y_pred)
+    weights = None if sample_weight is None else read_weights(sample_weight, targets)
     if scores is None:
-        return _set_table(targets, Y_pred)
+        return _set_table(targets, Y_pred, weights)
     values = read_scores(scores, targets)
     if Y_pred is None:
         Y_pred = values > 0 if not sp.issparse(values) else (values > 0).astype(np.int8)
-    return _set_table(targets, Y_pred) | _top_table(targets, values, k) | _rank_table(targets, values)
+    tables = _set_table(targets, Y_pred, weights), _top_table(targets, values, k, weights)
+    return tables[0] | tables[1] | _rank_table(targets, values, weights)
 
 
-def _set_table(targets: LabelMatrix, Y_pred: Any) -> dict[str, float]:
+def _set_table(targets: LabelMatrix, Y_pred: Any, weights: Floats | None) -> dict[str, float]:
     Y_pred = read_predictions(Y_pred, targets)
     table = {
-        "hamming_loss": hamming_loss(targets, Y_pred),
-        "subset_accuracy": subset_accuracy(targets, Y_pred),
+        "hamming_loss": hamming_loss(targets, Y_pred, sample_weight=weights),
+        "subset_accuracy": subset_accuracy(targets, Y_pred, sample_weight=weights),
     }
     averages: tuple[Average, ...] = ("micro", "macro", "example")
-    return table | {f"{name}_f1": float(f1_score(targets, Y_pred, average=name)) for name in averages}
+    for name in averages:
+        table[f"{name}_f1"] = float(f1_score(targets, Y_pred, average=name, sample_weight=weights))
+    return table
 
 
-def _top_table(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[str, float]:
+def _top_table(
+    targets: LabelMatrix, scores: Scores, k: Iterable[int], weights: Floats | None
+) -> dict[str, float]:
     n_labels = targets.n_labels
     sizes = [check_k(j, targets) for j in k if not (isinstance(j, (int, np.integer)) and j > n_labels)]
     if not sizes:
         return {}
     hits = top_hits(targets, scores, max(sizes))
-    table = {f"precision@{j}": mean_of_defined(row_precisions(targets, hits, j)) for j in sizes}
-    return table | {f"ndcg@{j}": mean_of_defined(row_gains(targets, hits, j)) for j in sizes}
+    table = {f"precision@{j}": mean_of_defined(row_precisions(targets, hits, j), weights) for j in sizes}
+    return table | {f"ndcg@{j}": mean_of_defined(row_gains(targets, hits, j), weights) for j in sizes}
 
 
-def _rank_table(targets: LabelMatrix, scores: Scores) -> dict[str, float]:
+def _rank_table(targets: LabelMatrix, scores: Scores, weights: Floats | None) -> dict[str, float]:
     """Compute the metrics of whole rankings; those of examples share one sort."""
     statistics = {
         "auc_example": area_under_curve,
@@ -103,10 +120,11 @@ def _rank_table(targets: LabelMatrix, scores: Scores) -> dict[str, float]:
         "label_ranking_average_precision": average_precision,
     }
     by_row = per_line(targets, scores, *statistics.values())
-    means = {name: mean_of_defined(row) for name, row in zip(statistics, by_row, strict=True)}
-    return {"auc_label": average_auc(targets, scores, average="label")} | means
+    means = {name: mean_of_defined(row, weights) for name, row in zip(statistics, by_row, strict=True)}
+    return {"auc_label": average_auc(targets, scores, sample_weight=weights)} | means
 
 
+@checked
 def class_summary(
     y_true: Any,
     probabilities: Any,

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import largest_columns, ratios
+from labelweave.arrays import largest_columns, numbers_of, ratios
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import (
     Scores,
@@ -31,6 +32,8 @@ from labelweave.metrics._inputs import (
 )
 
 Integers = npt.NDArray[np.int64]
+
+_MOST_EXPONENT, _MOST_OFFSET = 10, 1e9
 
 
 def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any = None) -> float:
@@ -76,6 +79,7 @@ def _row_mean(Y_true: Any, scores: Any, k: int, sample_weight: Any, of_rows: Cal
     return mean_of_defined(of_rows(targets, hits, k), read_weights(sample_weight, targets))
 
 
+@checked
 def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
     """Estimate the probability that a label which applies was written down.
 
@@ -102,15 +106,20 @@ def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
     ValueError
         If nothing was observed or b is not positive.
     """
-    if not b > 0:
-        raise ValueError(f"b is {b}; the offset of the label counts must be positive.")
+    if not 0 < b <= _MOST_OFFSET:
+        raise ValueError(f"b is {b}; the offset of the label counts must be positive, at most 1e9.")
+    if not -_MOST_EXPONENT <= a <= _MOST_EXPONENT:
+        raise ValueError(f"a is {a}; the exponent of the label counts is from -10 to 10.")
     targets = read_targets(Y_train)
     n_rows = np.count_nonzero(row_observed_counts(targets))
+    a, b = float(a), float(b)
     C = max(0.0, np.log(n_rows) - 1) * (b + 1) ** a
     return np.asarray(1 / (1 + C * (targets.positive_counts() + b) ** -a), dtype=np.float64)
 
 
-def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, k: int = 5) -> float:
+def propensity_scored_precision_at_k(
+    Y_true: Any, scores: Any, propensity: Any, k: int = 5, *, sample_weight: Any = None
+) -> float:
     """Compute precision at k with rare labels weighted up, over the best possible value.
 
     Every positive in the top k gains 1 / p_l; the sum over all examples is divided by the sum that the best
@@ -121,6 +130,8 @@ def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, 
     ----------
     propensity : array-like of shape (L,)
         Above 0 and at most 1, as :func:`propensities` estimates them from the training labels.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Non-negative weights of the rows, in both sums.
 
     Returns
     -------
@@ -131,8 +142,9 @@ def propensity_scored_precision_at_k(Y_true: Any, scores: Any, propensity: Any, 
     k = check_k(k, targets)
     gains = 1 / _read_propensity(propensity, targets)
     hits = top_hits(targets, read_scores(scores, targets), k)
-    best = _best_gain(targets, gains, k)
-    return float(gains[hits.labels].sum() / best) if best > 0 else float("nan")
+    weights = read_weights(sample_weight, targets)
+    best = _best_gain(targets, gains, weights, k)
+    return float((gains[hits.labels] * weights[hits.rows]).sum() / best) if best > 0 else float("nan")
 
 
 def row_precisions(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
@@ -151,17 +163,17 @@ def row_gains(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
     return np.where(row_observed_counts(targets) > 0, ratios(gains, best), np.nan)
 
 
-def _best_gain(targets: LabelMatrix, gains: Floats, k: int) -> float:
-    """Add up the k largest gains among the positives of every row."""
+def _best_gain(targets: LabelMatrix, gains: Floats, weights: Floats, k: int) -> float:
+    """Add up the k largest gains among the positives of every row, by the weights of the rows."""
     rows = stored_rows(targets.positives)
     values = gains[targets.positives.indices]
     values = values[np.lexsort((-values, rows))]
     places = np.arange(len(rows)) - targets.positives.indptr[rows]
-    return float(values[places < k].sum())
+    return float((values * weights[rows])[places < k].sum())
 
 
 def _read_propensity(propensity: Any, targets: LabelMatrix) -> Floats:
-    values: Floats = np.asarray(propensity, dtype=np.float64)
+    values: Floats = numbers_of(propensity, "propensity").astype(np.float64)
     if values.shape != (targets.n_labels,):
         raise ValueError(
             f"propensity has shape {values.shape} but there are {targets.n_labels} labels; "

@@ -8,6 +8,7 @@ file that was saved is refused with a :class:`ModelFileError`.
 
 from labelweave.model_files.model_file import (
     ModelContent,
+    Saves,
     load_object,
     read_model_file,
     save_object,
@@ -20,6 +21,7 @@ from labelweave.model_files.storable import Storable, StoredParameters, storable
 __all__ = [
     "ModelContent",
     "ModelFileError",
+    "Saves",
     "Storable",
     "StoredParameters",
     "decode",

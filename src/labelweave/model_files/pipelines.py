@@ -7,6 +7,7 @@ A step of scikit-learn is kept as its kind's name, its parameters and what was f
 from __future__ import annotations
 
 import inspect
+from collections import UserList
 from collections.abc import Iterable
 from os import PathLike
 from typing import Any
@@ -14,19 +15,36 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction import DictVectorizer
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.impute import MissingIndicator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.arguments import checked
 from labelweave.model_files.model_file import save_object
 from labelweave.model_files.safe_file import ModelFileError
+from labelweave.model_files.schema import (
+    FLAG,
+    TEXT,
+    Anything,
+    Field,
+    Items,
+    Maybe,
+    Named,
+    OneOf,
+    Record,
+    Texts,
+    count,
+    reads_numbers,
+)
 from labelweave.model_files.storable import storable, storable_name
 from labelweave.model_files.transformer_kinds import (
     FITTED,
     FUNCTIONS,
     NAMES,
+    WITHOUT_WIDTH,
     check_fitted,
     check_parameters,
     fitted_of,
@@ -35,27 +53,26 @@ from labelweave.model_files.transformer_kinds import (
     put_words,
     words_of,
 )
+from labelweave.model_files.trial_rows import check_width, try_out
 
 _WITH_WORDS = (CountVectorizer, TfidfVectorizer, DictVectorizer)
 _WITH_CATEGORIES = (OneHotEncoder, OrdinalEncoder)
 _COMPOSITES = {kind.__name__: kind for kind in (Pipeline, FeatureUnion, ColumnTransformer)}
 _MARK = "__kept__"
-_NOT_KEPT = {"memory", "steps", "transformer_list", "transformers", "vocabulary", "remainder"}
+_NOT_KEPT = {"memory", "steps", "transformer_list", "transformers", "vocabulary", "remainder", "n_jobs"}
 
 
+@checked
 def save(model: Any, path: str | PathLike[str], *, key: bytes | None = None) -> None:
     """Write a fitted classifier or pipeline to one file, without pickle; read it with ``labelweave.load``.
+
+    For path and key see :meth:`labelweave.MaxMarginClassifier.save`.
 
     Parameters
     ----------
     model : classifier, transformer or Pipeline
         One of this library's, or scikit-learn's Pipeline, FeatureUnion or ColumnTransformer of such and of
         scikit-learn's scalers, vectorizers, encoders, imputers and selectors, PCA and TruncatedSVD.
-    path : path-like
-        The file, replaced only once the new one is complete.
-    key : bytes or None, default=None
-        A secret of 16 bytes or more to sign the file with (HMAC-SHA256), which
-        ``labelweave.load(path, key=key)`` asks for; None for a checksum only.
 
     Raises
     ------
@@ -70,7 +87,7 @@ def save(model: Any, path: str | PathLike[str], *, key: bytes | None = None) -> 
     except TypeError:
         best = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise TypeError(f"{_refused(model, 'The model')}{best}") from None
-    check_is_fitted(model)
+    _require_fitted(model)
     save_object(path, kept, key=key)
 
 
@@ -94,8 +111,11 @@ class KeptStep:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:
-        """Make the estimator again, all of it checked."""
-        return _made(state)
+        """Make the estimator again, all of it checked; if numbers are read, rows are sent through it."""
+        step = _made(state)
+        if reads_numbers():
+            try_out(step)
+        return step
 
 
 def _described(step: Any, place: str) -> dict[str, Any]:
@@ -105,7 +125,7 @@ def _described(step: Any, place: str) -> dict[str, Any]:
         parameters, fitted = _plain_parameters(step, place), _parts(step, place)
     elif kind in FITTED:
         check_parameters(step)
-        check_is_fitted(step)
+        _require_fitted(step)
         parameters, fitted = _plain_parameters(step, place), _fitted(step, place)
     else:
         raise _refused(step, place)
@@ -169,7 +189,7 @@ def _parts(step: Any, place: str) -> dict[str, Any]:
         parts = step.transformers_
         return {
             "parts": [[name, _kept_part(part, f"{place}'s {name}")] for name, part, _ in parts],
-            "columns": [_packed(columns, f"The columns of {name}") for name, _, columns in parts],
+            "columns": [_packed(_listed(columns), f"The columns of {name}") for name, _, columns in parts],
             "places": {name: list(map(int, at)) for name, at in step._transformer_to_input_indices.items()},
             "outputs": {name: [at.start, at.stop] for name, at in step.output_indices_.items()},
             "is_sparse": bool(step.sparse_output_),
@@ -259,17 +279,42 @@ def _scalar(entry: Any) -> Any:
     raise ModelFileError(f"a step of it has a {type(entry).__name__} among numbers and text.")
 
 
+_FITTED = Named(Anything())
+_STEP = Record(
+    {
+        "class": TEXT,
+        "parameters": _FITTED,
+        "fitted": _FITTED,
+        "n_features": Maybe(count("d", 1)),
+        "feature_names": Maybe(Texts("d")),
+        "output": OneOf((None, "default", "pandas", "polars")),
+    },
+    {"features with names are distinct": lambda state: _are_distinct(state["feature_names"])},
+)
+_PARTS: dict[str, Field] = {"parts": Items(Items(Anything(), "2"), "p", least=1)}
+_COLUMNS: dict[str, Field] = _PARTS | {
+    "columns": Items(Anything(), "p"),
+    "places": Named(Items(count())),
+    "outputs": Named(Items(count(), "2")),
+    "is_sparse": FLAG,
+    "has_remainder": FLAG,
+}
+_WORDS: dict[str, Field] = {"words": Texts("w"), "is_fixed": FLAG, "idf": Anything()}
+_CATEGORIES: dict[str, Field] = {"categories": Items(Anything()), "infrequent": Maybe(Items(Anything()))}
+
+
+def _are_distinct(names: Any) -> bool:
+    return names is None or len(set(names.tolist())) == len(names)
+
+
 def _made(state: dict[str, Any]) -> Any:
     """Make a step from what a file says of it."""
-    if type(state) is not dict or state.keys() != {
-        "class", "parameters", "fitted", "n_features", "feature_names", "output",
-    }:  # fmt: skip
-        raise ModelFileError("a step of it is no record of a step.")
+    _STEP.check(state, "step", {})
     name, fitted = state["class"], state["fitted"]
     kind = (_COMPOSITES | NAMES).get(name)
     if kind is None:
         raise ModelFileError(f"a step of it is of the kind {str(name)!r}, which is not known here.")
-    parameters = {key: _unpacked(value) for key, value in state["parameters"].items()}
+    parameters = {key: _unpacked(value) for key, value in state["parameters"].items() if key != "n_jobs"}
     strange = parameters.keys() - (set(inspect.signature(kind).parameters) - _NOT_KEPT)
     if strange:
         raise ModelFileError(f"a step of it, a {name}, has the parameters {', '.join(sorted(strange))}.")
@@ -280,41 +325,36 @@ def _made(state: dict[str, Any]) -> Any:
         _put_columns(step, fitted)
     elif name in NAMES:
         _put_fitted(step, {key: _unpacked(value) for key, value in fitted.items()})
-    if state["output"] not in (None, "default", "pandas", "polars"):
-        raise ModelFileError(f"a step of it makes {str(state['output'])!r}, which is no kind of output.")
     if state["output"] is not None:
         step.set_output(transform=state["output"])
     return step
 
 
 def _put_features(step: Any, n_features: Any, names: Any) -> None:
-    if n_features is None:
+    is_without = isinstance(step, (Pipeline, *WITHOUT_WIDTH))
+    if (n_features is None) != is_without and not isinstance(step, (FeatureUnion, MissingIndicator)):
+        raise ModelFileError(f"its {type(step).__name__} takes {n_features!r} features.")
+    if n_features is None or isinstance(step, FeatureUnion):
         return
-    if type(n_features) is not int or n_features < 0 or isinstance(step, Pipeline):
-        raise ModelFileError(f"a step of it takes {n_features!r} features.")
-    if not isinstance(step, FeatureUnion):
-        step.n_features_in_ = n_features
-    if names is None or isinstance(step, FeatureUnion):
-        return
-    if not isinstance(names, np.ndarray) or names.dtype.kind != "U" or names.shape != (n_features,):
-        raise ModelFileError("a step of it does not have one name a feature.")
-    step.feature_names_in_ = names.astype(object)
+    step.n_features_in_ = n_features
+    if names is not None:
+        step.feature_names_in_ = names.astype(object)
 
 
 def _put_fitted(step: Any, fitted: dict[str, Any]) -> None:
+    name = type(step).__name__
     if isinstance(step, _WITH_WORDS):
-        words = fitted["words"]
-        if not isinstance(words, np.ndarray) or words.dtype.kind != "U" or words.ndim != 1:
-            raise ModelFileError("a vectorizer of it has no list of words.")
+        Record(_WORDS).check(fitted, name, {})
         if fitted["is_fixed"]:
-            step.vocabulary = words.tolist()
-        put_words(step, words, fitted["idf"])
+            step.vocabulary = fitted["words"].tolist()
+        put_words(step, fitted["words"], fitted["idf"])
     elif isinstance(step, _WITH_CATEGORIES):
+        Record(_CATEGORIES).check(fitted, name, {})
         put_categories(step, fitted["categories"], fitted["infrequent"])
     else:
         check_fitted(step, fitted)
-        for name, value in fitted.items():
-            setattr(step, name, value)
+        for key, value in fitted.items():
+            setattr(step, key, value)
 
 
 def _made_part(part: Any) -> Any:
@@ -329,9 +369,10 @@ def _made_part(part: Any) -> Any:
 
 
 def _composite(kind: Any, parameters: dict[str, Any], fitted: dict[str, Any]) -> Any:
-    parts = [(str(name), _made_part(part)) for name, part in fitted["parts"]]
+    Record(_COLUMNS if kind is ColumnTransformer else _PARTS).check(fitted, kind.__name__, {})
+    parts = [(name, _made_part(part)) for name, part in fitted["parts"]]
     names = [name for name, _ in parts]
-    if not parts or len(set(names)) < len(names) or any("__" in name for name in names):
+    if not all(type(name) is str and "__" not in name for name in names) or len(set(names)) < len(names):
         raise ModelFileError("steps of it are not named, each otherwise.")
     if kind is Pipeline:
         _require_transformers([part for _, part in parts[:-1]])
@@ -348,6 +389,17 @@ def _composite(kind: Any, parameters: dict[str, Any], fitted: dict[str, Any]) ->
     return step
 
 
+def _require_fitted(step: Any) -> None:
+    """Refuse what is not fitted; scikit-learn before 1.7 says that of steps without a state."""
+    if not isinstance(step, FeatureHasher | HashingVectorizer):
+        check_is_fitted(step)
+
+
+def _listed(columns: Any) -> Any:
+    """Give columns of a remainder as a list, which scikit-learn before 1.9 has in a list of its own."""
+    return columns.data if isinstance(columns, UserList) else columns
+
+
 def _require_transformers(parts: Iterable[Any]) -> None:
     for part in parts:
         if part not in (None, "passthrough", "drop") and not hasattr(part, "transform"):
@@ -361,12 +413,14 @@ def _unfitted(part: Any) -> Any:
 def _put_columns(step: Any, fitted: dict[str, Any]) -> None:
     """Say which columns the fitted steps of a ColumnTransformer take, and which features they make."""
     width, places, outputs = step.n_features_in_, fitted["places"], fitted["outputs"]
-    if not {name for name, *_ in step.transformers_} <= places.keys() or any(
-        type(place) is not int or not 0 <= place < width for at in places.values() for place in at
-    ):
-        raise ModelFileError(f"columns of it are none of the {width} that it takes.")
-    if any(len(at) != 2 or not all(type(end) is int and end >= 0 for end in at) for at in outputs.values()):
+    names = {name for name, *_ in step.transformers_}
+    if not names <= places.keys() or {place for at in places.values() for place in at} != set(range(width)):
+        raise ModelFileError(f"columns of it are none of the {width} that it takes, or not all of them.")
+    if not names <= outputs.keys() | {"remainder"}:
         raise ModelFileError("it does not say which features its steps make.")
+    for name, part, _ in step.transformers_:
+        if getattr(part, "n_features_in_", len(places[name])) != len(places[name]):
+            raise ModelFileError(f"its step {name!r} takes others than its {len(places[name])} columns.")
     step.transformers_ = [
         (name, _passing(step, places[name]) if part == "passthrough" else part, at)
         for name, part, at in step.transformers_
@@ -375,7 +429,8 @@ def _put_columns(step: Any, fitted: dict[str, Any]) -> None:
     step._transformer_to_input_indices = {name: list(at) for name, at in places.items()}
     step._remainder = ("remainder", step.remainder, places.get("remainder", []))
     step.output_indices_ = {name: slice(*at) for name, at in outputs.items()}
-    step.sparse_output_ = bool(fitted["is_sparse"])
+    step.sparse_output_ = fitted["is_sparse"]
+    check_width(step)
 
 
 def _passing(step: Any, places: list[int]) -> FunctionTransformer:

@@ -221,6 +221,13 @@ class Text:
 TEXT = Text()
 
 
+class Anything:
+    """What is checked where it is used."""
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+
+
 class Maybe:
     """None, or what one of some other fields allows."""
 

@@ -1,13 +1,16 @@
 """What a model file keeps of each of scikit-learn's transformers, and how all of it is checked.
 
 Only the kinds below are ever made from a file.  Parameters pass scikit-learn's own checks; of what was
-fitted every name, type and length is checked, and what follows from the rest is computed again.
+fitted every name, type, length and number is checked, and what follows from the rest is computed again.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,54 +18,170 @@ from sklearn import feature_extraction, feature_selection, impute, preprocessing
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction import text
 
+from labelweave.model_files.safe_file import ModelFileError
+from labelweave.model_files.schema import (
+    FLAG,
+    Field,
+    Made,
+    Maybe,
+    Number,
+    Numbers,
+    Record,
+    Sizes,
+    count,
+    places,
+    refuse,
+    same_length,
+)
+
 Fitted = dict[str, Any]
 
-# A word is "floats", "ints", "bools" or "values" (of any kind) and the lengths of an array, where d is the
-# number of features; or "count", "number", "flag", "dtype"; or "step".  A question mark: or None.
-_MOMENTS = {"mean_": "floats d?", "var_": "floats d?", "scale_": "floats d?", "n_samples_seen_": "count"}
-_BOUNDS = dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), "floats d")
-_TESTED = {"scores_": "floats d", "pvalues_": "floats d?"}
-_AXES = {
-    "components_": "floats k d", "explained_variance_": "floats k", "explained_variance_ratio_": "floats k",
-    "singular_values_": "floats k",
+_MOST = 1e50  # so that numbers that passed two steps are finite in the sums of a model
+_STEEPEST = 150.0  # powers
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A list of values of columns: numbers, missing ones too, or text, or objects that are any of these."""
+
+    shape: str
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """See :meth:`Field.check`."""
+        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biufUO":
+            refuse(where, "a list of values")
+        if value.dtype.kind in "biuf":
+            Numbers(self.shape, "biuf", -_MOST, _MOST, may_be_nan=True).check(value, where, sizes)
+        same_length(self.shape, len(value), where, sizes)
+        if value.dtype.kind == "O" and not all(map(_is_cell, value.tolist())):
+            refuse(where, "a list of numbers and texts")
+
+
+def _is_cell(value: Any) -> bool:
+    if isinstance(value, (int, float)):
+        return math.isnan(value) or -_MOST <= value <= _MOST
+    return value is None or isinstance(value, str)
+
+
+# d is the number of features; what takes missing features may have NaN for one that always was missing
+_ADDED = Numbers("d", least=-_MOST, most=_MOST, may_be_nan=True)
+_DIVIDED_BY = Numbers("d", least=1 / _MOST, most=_MOST, may_be_nan=True)
+_SQUARED = Numbers("d", least=0.0, may_be_nan=True)
+_SEEN = Maybe(Number(0, 2**62), Numbers("d", "iuf", 0, 2**62), none=False)
+_TOLD = Numbers("d", infinite=True, may_be_nan=True)
+_MOMENTS = {
+    "mean_": Maybe(_ADDED), "var_": Maybe(_SQUARED), "scale_": Maybe(_DIVIDED_BY), "n_samples_seen_": _SEEN,
 }  # fmt: skip
-FITTED: dict[type, dict[str, str]] = {
-    preprocessing.StandardScaler: _MOMENTS,
-    preprocessing.MinMaxScaler: {**_BOUNDS, "n_samples_seen_": "count"},
-    preprocessing.MaxAbsScaler: {"max_abs_": "floats d", "scale_": "floats d", "n_samples_seen_": "count"},
-    preprocessing.RobustScaler: {"center_": "floats d?", "scale_": "floats d?"},
+_BOUNDS = dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _ADDED)
+_TESTED: dict[str, Field] = {"scores_": _TOLD, "pvalues_": Maybe(_TOLD)}
+_INDICATOR = Maybe(Made(impute.MissingIndicator, {"d": "_n_features"}))
+_AXES: dict[str, Field] = {
+    "components_": Numbers("k d", least=-_MOST, most=_MOST),
+    **dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), Numbers(
+        "k", least=0.0, may_be_nan=True
+    )),
+}  # fmt: skip
+FITTED: dict[type, dict[str, Field]] = {
+    preprocessing.StandardScaler: {**_MOMENTS},
+    preprocessing.MinMaxScaler: {**_BOUNDS, "n_samples_seen_": _SEEN},
+    preprocessing.MaxAbsScaler: {"max_abs_": _ADDED, "scale_": _DIVIDED_BY, "n_samples_seen_": _SEEN},
+    preprocessing.RobustScaler: {"center_": Maybe(_ADDED), "scale_": Maybe(_DIVIDED_BY)},
     preprocessing.QuantileTransformer: {
-        "n_quantiles_": "count", "quantiles_": "floats q d", "references_": "floats q",
+        "n_quantiles_": count(), "quantiles_": Numbers("q d", least=-_MOST, most=_MOST, may_be_nan=True),
+        "references_": Numbers("q", least=0.0, most=1.0),
     },
-    preprocessing.PowerTransformer: {"lambdas_": "floats d", "_scaler": "step?"},
+    preprocessing.PowerTransformer: {
+        "lambdas_": Numbers("d", least=-_STEEPEST, most=_STEEPEST, may_be_nan=True),
+        "_scaler": Made(preprocessing.StandardScaler, {"d": "n_features_in_"}),
+    },
     preprocessing.Normalizer: {},
     preprocessing.Binarizer: {},
     preprocessing.OneHotEncoder: {},
     preprocessing.OrdinalEncoder: {},
     impute.SimpleImputer: {
-        "statistics_": "values d", "indicator_": "step?", "_fit_dtype": "dtype", "_fill_dtype": "dtype",
+        "statistics_": Cells("d"), "indicator_": _INDICATOR, "_fit_dtype": Made(np.dtype),
+        "_fill_dtype": Made(np.dtype),
     },
     impute.KNNImputer: {
-        "_fit_X": "floats n d", "_mask_fit_X": "bools n d", "_valid_mask": "bools d", "indicator_": "step?",
+        "_fit_X": Numbers("n d", least=-_MOST, most=_MOST, may_be_nan=True),
+        "_mask_fit_X": Numbers("n d", "b"), "_valid_mask": Numbers("d", "b"), "indicator_": _INDICATOR,
     },
-    impute.MissingIndicator: {"features_": "places", "_n_features": "count", "_precomputed": "flag"},
-    feature_selection.VarianceThreshold: {"variances_": "floats d"},
+    impute.MissingIndicator: {
+        "features_": places("p"), "_n_features": count("d", 1), "_precomputed": FLAG,
+    },
+    feature_selection.VarianceThreshold: {"variances_": _SQUARED},
     feature_selection.SelectKBest: _TESTED,
     feature_selection.SelectPercentile: _TESTED,
-    feature_selection.SelectFpr: _TESTED,
-    feature_selection.SelectFdr: _TESTED,
-    feature_selection.SelectFwe: _TESTED,
+    feature_selection.SelectFpr: _TESTED | {"pvalues_": _TOLD},
+    feature_selection.SelectFdr: _TESTED | {"pvalues_": _TOLD},
+    feature_selection.SelectFwe: _TESTED | {"pvalues_": _TOLD},
     feature_selection.GenericUnivariateSelect: _TESTED,
     feature_extraction.DictVectorizer: {},
     feature_extraction.FeatureHasher: {},
     text.CountVectorizer: {},
     text.TfidfVectorizer: {},
-    text.TfidfTransformer: {"idf_": "floats d"},
+    text.TfidfTransformer: {"idf_": Numbers("d", least=-_MOST, most=_MOST)},
     text.HashingVectorizer: {},
     PCA: _AXES | {
-        "mean_": "floats d", "noise_variance_": "number", "n_samples_": "count", "n_components_": "count",
+        "mean_": Numbers("d", least=-_MOST, most=_MOST), "noise_variance_": Number(0.0, may_be_nan=True),
+        "n_samples_": count(), "n_components_": count("k", 1),
     },
     TruncatedSVD: _AXES,
+}  # fmt: skip
+# kinds that take something else than rows of so many features
+WITHOUT_WIDTH = (
+    text.CountVectorizer, text.HashingVectorizer, feature_extraction.DictVectorizer,
+    feature_extraction.FeatureHasher,
+)  # fmt: skip
+
+
+def _knows_what_misses(step: Any, fitted: Fitted) -> bool:
+    """Say whether the rows of a KNNImputer have numbers wherever they say so."""
+    mask, rows = fitted["_mask_fit_X"], fitted["_fit_X"]
+    return not np.isnan(rows[~mask]).any() and bool((fitted["_valid_mask"] == ~mask.all(axis=0)).all())
+
+
+def _has_moments(has_center: bool, is_scaled: bool, fitted: Fitted) -> bool:
+    return has_center and is_scaled == (fitted["scale_"] is not None)
+
+
+def _is_rising(table: Any) -> bool:
+    return not (np.diff(table, axis=0) < 0).any()  # NaN in columns that always are missing
+
+
+_RELATIONS: dict[type, dict[str, Callable[[Any, Fitted], bool]]] = {
+    preprocessing.StandardScaler: {
+        "it has the moments that it uses": lambda step, fitted: _has_moments(
+            step.with_mean <= (fitted["mean_"] is not None), step.with_std, fitted
+        ),
+    },
+    preprocessing.RobustScaler: {
+        "it has the moments that it uses": lambda step, fitted: _has_moments(
+            step.with_centering == (fitted["center_"] is not None), step.with_scaling, fitted
+        ),
+    },
+    preprocessing.QuantileTransformer: {
+        "quantiles rise": lambda _, fitted: (
+            len(fitted["references_"]) > 0
+            and _is_rising(fitted["quantiles_"])
+            and _is_rising(fitted["references_"])
+        ),
+    },
+    impute.KNNImputer: {
+        "it has rows, with numbers where none are missing": lambda step, fitted: (
+            len(fitted["_fit_X"]) > 0 and _knows_what_misses(step, fitted)
+        ),
+    },
+    impute.MissingIndicator: {
+        "its features are some of those that it takes": lambda _, fitted: _are_places(
+            fitted["features_"], fitted["_n_features"]
+        ),
+    },
+    feature_selection.GenericUnivariateSelect: {
+        "it has what it selects by": lambda step, fitted: (
+            fitted["pvalues_"] is not None or step.mode in ("k_best", "percentile")
+        ),
+    },
 }  # fmt: skip
 NAMES = {kind.__name__: kind for kind in FITTED}
 FUNCTIONS = {
@@ -71,27 +190,25 @@ FUNCTIONS = {
         "chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression", "r_regression",
     )
 }  # fmt: skip
-_TYPES = {"floats": "f", "ints": "iu", "bools": "b", "values": "biufUO"}
 
 
 def check_fitted(step: Any, fitted: Fitted) -> None:
-    """Check what a file says was fitted: every name, type and length.
+    """Check what a file says was fitted: every name, type, length and number, and that they fit together.
 
-    Raises ValueError if something is not as scikit-learn would have it.
+    Raises ModelFileError if something is not as scikit-learn would have it.
     """
-    wanted = FITTED[type(step)]
-    if fitted.keys() != _present(step, wanted).keys():
-        raise ValueError(f"{type(step).__name__} has the fitted attributes {', '.join(fitted)}")
-    lengths = {"d": getattr(step, "n_features_in_", fitted.get("_n_features"))}
-    for name, value in fitted.items():
-        if not _is_as_said(wanted[name], value, lengths):
-            raise ValueError(f"{name} of {type(step).__name__} is not what it must be ({wanted[name]})")
+    name, width = type(step).__name__, getattr(step, "n_features_in_", None)
+    Record(_present(step)).check(fitted, name, {} if width is None else {"d": width})
+    for said, holds in _RELATIONS.get(type(step), {}).items():
+        if not holds(step, fitted):
+            raise ModelFileError(f"its {name} does not fit together: {said}.")
 
 
-def _present(step: Any, wanted: dict[str, str]) -> dict[str, str]:
+def _present(step: Any) -> dict[str, Field]:
     """Leave out what the parameters of a step say is not there."""
+    wanted = FITTED[type(step)]
     if isinstance(step, preprocessing.PowerTransformer) and not step.standardize:
-        return {name: word for name, word in wanted.items() if name != "_scaler"}
+        return {name: field for name, field in wanted.items() if name != "_scaler"}
     if isinstance(step, text.TfidfTransformer) and not step.use_idf:
         return {}
     return wanted
@@ -99,36 +216,10 @@ def _present(step: Any, wanted: dict[str, str]) -> dict[str, str]:
 
 def fitted_of(step: Any) -> Fitted:
     """Give what was fitted of a step."""
-    return {name: getattr(step, name) for name in _present(step, FITTED[type(step)])}
-
-
-def _is_as_said(word: str, value: Any, lengths: dict[str, Any]) -> bool:
-    if value is None:
-        return word.endswith("?")
-    kind, *letters = word.removesuffix("?").split()
-    if kind in _TYPES:
-        return _is_array(value, _TYPES[kind], letters, lengths)
-    if kind == "places":
-        return _is_array(value, "iu", ["places"], lengths) and _are_places(value, lengths["d"])
-    if kind == "count" and isinstance(value, np.ndarray):
-        return _is_array(value, "iuf", ["d"], lengths)
-    checks: dict[str, Callable[[Any], bool]] = {
-        "count": lambda found: isinstance(found, (int, np.number)) and bool(found >= 0),
-        "number": lambda found: isinstance(found, (int, float, np.number)),
-        "flag": lambda found: isinstance(found, (bool, np.bool_)),
-        "dtype": lambda found: isinstance(found, np.dtype),
-        "step": lambda found: type(found) in FITTED,
-    }
-    return checks[kind](value)
-
-
-def _is_array(value: Any, kinds: str, letters: list[str], lengths: dict[str, Any]) -> bool:
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds or value.ndim != len(letters):
-        return False
-    for letter, length in zip(letters, value.shape, strict=True):
-        if lengths.setdefault(letter, length) != length:
-            return False
-    return True
+    known = vars(step)
+    if "_fit_dtype" in known:  # the type that scikit-learn before 1.7 fills in, and has no other
+        known = {"_fill_dtype": step._fit_dtype} | known
+    return {name: known[name] for name in _present(step)}
 
 
 def _are_places(places: Any, end: int) -> bool:
@@ -145,6 +236,22 @@ def check_parameters(step: Any) -> None:
     if getattr(step, "input", "content") != "content":
         raise ValueError(f"{type(step).__name__} reads files (input={step.input!r}), which no model file may")
     re.compile(getattr(step, "token_pattern", None) or "")
+    fewest, most = getattr(step, "ngram_range", (1, 1))
+    if not (type(fewest) is type(most) is int and 1 <= fewest <= most):
+        raise ValueError(f"{type(step).__name__} counts from {fewest!r} to {most!r} words at a time")
+    dtype = np.dtype(getattr(step, "dtype", None) or float)
+    if dtype.kind not in "iuf":
+        raise ValueError(f"{type(step).__name__} makes values of the type {dtype}, which are no numbers")
+    if isinstance(step, preprocessing.OrdinalEncoder) and step.handle_unknown == "use_encoded_value":
+        _check_code(step, step.unknown_value)
+
+
+def _check_code(step: preprocessing.OrdinalEncoder, value: Any) -> None:
+    """Refuse a number for unknown or missing values that the type of the codes does not have."""
+    with np.errstate(all="ignore"):
+        code = np.asarray(value, float).astype(step.dtype)
+    if not (code == value or (np.isnan(value) and code.dtype.kind == "f")):
+        raise ValueError(f"OrdinalEncoder has the code {value!r}, which {code.dtype} does not hold")
 
 
 def words_of(step: Any) -> list[Any]:
@@ -171,8 +278,9 @@ def put_words(step: Any, words: Any, idf: Any) -> None:
     step._tfidf = text.TfidfTransformer(**{name: getattr(step, name) for name in shared})
     step._tfidf.n_features_in_ = len(names)
     if step.use_idf:
-        if not _is_array(idf, "f", ["d"], {"d": len(names)}):
+        if not isinstance(idf, np.ndarray) or idf.shape != (len(names),):
             raise ValueError("there is not one weight a word")
+        Numbers("d", least=-_MOST, most=_MOST).check(idf, "weights of words", {})
         step._tfidf.idf_ = idf
 
 
@@ -181,10 +289,12 @@ def put_categories(step: Any, categories: Any, infrequent: Any) -> None:
 
     Raises ValueError if these are no categories of as many features as it takes.
     """
-    if len(categories) != step.n_features_in_ or not all(
-        _is_array(c, "biufUO", ["c"], {}) for c in categories
-    ):
+    if not isinstance(categories, list) or len(categories) != step.n_features_in_:
         raise ValueError(f"{type(step).__name__} does not have one array of categories a feature")
+    for number, found in enumerate(categories):
+        Cells("_").check(found, f"{type(step).__name__}.categories_[{number}]", {})
+        if not _are_categories(found):
+            raise ValueError(f"the categories of feature {number} are not distinct and in order")
     step.categories_ = list(categories)
     is_ordinal = isinstance(step, preprocessing.OrdinalEncoder)
     ends = [found[-1] if len(found) else None for found in categories]
@@ -198,17 +308,33 @@ def put_categories(step: Any, categories: Any, infrequent: Any) -> None:
         step._infrequent_indices = list(infrequent)
         step._default_to_infrequent_mappings = list(map(_mapping, infrequent, counts))
     if is_ordinal:
+        if any(missing):
+            _check_code(step, step.encoded_missing_value)
         step._missing_indices = {n: len(categories[n]) - 1 for n in np.flatnonzero(missing).tolist()}
         return
     step._set_drop_idx()
     step._n_features_outs = step._compute_n_features_outs()
 
 
+def _are_categories(values: Any) -> bool:
+    """Say whether values are distinct, NaN at the end if at all; numbers and texts rise, for searches."""
+    known = values.tolist()
+    known = known[:-1] if known and _is_nan(known[-1]) else known
+    if values.dtype.kind == "O":
+        return len(values) > 0 and not any(map(_is_nan, known)) and len(set(known)) == len(known)
+    return len(values) > 0 and all(a < b for a, b in pairwise(known))  # false for NaN
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 def _mapping(rare: Any, n_categories: int) -> Any:
     """Number the categories, all rare ones alike and last."""
     if rare is None:
         return None
-    if not (_is_array(rare, "iu", ["r"], {}) and _are_places(rare, n_categories)):
+    places("r").check(rare, "list of rare categories", {})
+    if not _are_places(rare, n_categories):
         raise ValueError("rare categories are none of the categories")
     frequent = np.setdiff1d(np.arange(n_categories), rare)
     mapping = np.full(n_categories, len(frequent))

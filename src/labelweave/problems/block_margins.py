@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.block_ascent import ascend_block, ascend_coupled_block, row_shares
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import panels
 from labelweave.features.gram import StoredGram, StreamedGram
@@ -84,6 +83,8 @@ class BlockMargins:
 
         rows (k,): different rows, at most ``block_rows``, in the order in which they are visited.
         """
+        from labelweave._loops.block_ascent import ascend_block, ascend_coupled_block
+
         kernel = self.rows.rows(rows)
         inner, moving = np.ascontiguousarray(kernel[:, rows]), beta[rows]
         moved = np.empty_like(moving)
@@ -109,6 +110,8 @@ class BlockMargins:
 
     def measure(self, beta: RowsByLabels, scores: RowsByLabels, shares: PerRow) -> tuple[float, float]:
         """Compute primal and dual value; ``shares`` receives every row's share of the duality gap."""
+        from labelweave._loops.block_ascent import row_shares
+
         box = self.box if beta.dtype == np.float64 else self
         tables = (box.targets, scores, beta, box.lower, box.upper)
         linear, quadratic, losses = row_shares(*tables, shares)

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
-from labelweave._loops.vector_code import WIDTH
+from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.labels.covariance import FactorCovariance
@@ -36,6 +35,8 @@ class CoupledMargins(MarginDual):
 
     def _compiled_structure(self) -> tuple[Callable[..., float], tuple[Array | int, ...]]:
         """Choose the loop that fits the covariance, and lay out its arrays in the order of the blocks."""
+        from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
+
         order, width = self.label_order, len(self.label_blocks) * WIDTH
         covariance = self.data.covariance.columns(order)
         if isinstance(covariance, FactorCovariance) and len(order) > _LARGEST_DENSE:

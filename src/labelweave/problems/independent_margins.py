@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.coordinate_ascent import sweep_independent
-from labelweave._loops.vector_code import WIDTH
+from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.problems.margin_dual import MarginDual, MarginPoint
 from labelweave.solvers.frame import State
@@ -97,6 +96,8 @@ class IndependentMargins(MarginDual):
             moves.curvature[number] = np.maximum((1 / self.squared_norms) @ is_free, 1)
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
+        from labelweave._loops.coordinate_ascent import sweep_independent
+
         labels, moves = self.label_blocks[block], point.moves
         gap = sweep_independent(
             rows, *self.rows, self.squared_norms, labels.signs, point.beta[block], labels.upper,

@@ -33,8 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.coordinate_ascent import label_sums, scatter_block
-from labelweave._loops.vector_code import WIDTH
+from labelweave._loops import WIDTH
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
@@ -248,6 +247,8 @@ class MarginDual(ABC):
 
     def product(self, beta: Array) -> Array:
         """Compute X^T B for one label block, (d, WIDTH), without the constant feature."""
+        from labelweave._loops.coordinate_ascent import scatter_block
+
         wide = np.zeros((self.data.features.shape[1], WIDTH), beta.dtype)
         scatter_block(*(self.rows if beta.dtype == self.dtype else self.exact_rows), beta, wide)
         return wide
@@ -257,6 +258,8 @@ class MarginDual(ABC):
 
         weights (d, WIDTH), intercept (WIDTH,): of the type of the variables.
         """
+        from labelweave._loops.coordinate_ascent import label_sums
+
         sums = np.zeros((3, WIDTH))
         rows = self.rows if weights.dtype == self.dtype else self.exact_rows
         label_sums(*rows, block.signs, beta, block.upper, block.margins, weights, intercept, sums)

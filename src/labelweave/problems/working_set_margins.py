@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labelweave._loops.block_ascent import row_shares
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.features.gram import StoredGram, StreamedGram
 from labelweave.features.gram.cache import CachedRows
@@ -65,6 +64,8 @@ class WorkingSetMargins:
 
     def measure(self, beta: RowsByLabels, scores: RowsByLabels) -> tuple[float, float]:
         """Compute primal and dual value."""
+        from labelweave._loops.block_ascent import row_shares
+
         tables = (self.targets, scores, beta, self.lower, self.upper)
         shares = np.empty(beta.shape[1])
         linear, quadratic, losses = row_shares(*(table.T for table in tables), shares)

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, PerLabel
+from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import ratios
 from labelweave.labels import Taxonomy
+from labelweave.metrics import expected_calibration_error
 from labelweave.metrics.label_sets import label_counts
+from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.metrics.rankings import area_under_curve, per_line, transposed
 from labelweave.report.measured import Measured
 from labelweave.report.reported_rows import Outcomes
@@ -57,10 +59,13 @@ class LabelNumbers(Counts):
 
     observed: rows where the label is observed.
     auc: the share of pairs of a row with and one without the label that its score puts in order.
+    calibration: the calibration error of its probabilities above 0.05, NaN where none is; None without
+        probabilities.
     """
 
     observed: PerLabel
     auc: PerLabel
+    calibration: PerLabel | None = None
 
     @property
     def frequency(self) -> Array:
@@ -68,12 +73,16 @@ class LabelNumbers(Counts):
         return ratios(self.positive, self.observed, np.nan)
 
 
-def label_numbers(outcomes: Outcomes) -> LabelNumbers:
+def label_numbers(outcomes: Outcomes, probabilities: RowsByLabels | None = None) -> LabelNumbers:
     """Count and divide."""
     truth = outcomes.truth
     hits, predicted, positive, observed = label_counts(truth, outcomes.predicted, np.ones(len(truth)))
     areas = per_line(*transposed(truth, outcomes.scores), area_under_curve)[0]
-    return LabelNumbers(positive, predicted, hits, observed, areas)
+    calibration = None
+    if probabilities is not None:
+        how: Any = {"average": None, "least": CALIBRATION_FROM}
+        calibration = np.asarray(expected_calibration_error(truth, probabilities, **how))
+    return LabelNumbers(positive, predicted, hits, observed, areas, calibration)
 
 
 def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import chosen_classes, shown_thresholds, with_probabilities
 from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
-from labelweave.metrics import class_summary, log_loss, score_table
+from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
 from labelweave.metrics._classes import class_codes
 from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
+from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.metrics.responses import label_probabilities
 from labelweave.report.reported_rows import OnProgress, Outcomes, ReportedRows, all_labels, all_scores
 
@@ -26,6 +27,10 @@ _WORDS = {
     "accuracy": ("Accuracy", "share of rows whose class is right"),
     "mean_reciprocal_rank": ("Mean reciprocal rank", "1 where the right class comes first, 1/2 where second"),
     "log_loss": ("Log loss", "of the probabilities, in nats"),
+    "calibration_error": (
+        "Calibration error",
+        f"mean distance of probabilities above {CALIBRATION_FROM:g} from the share that comes true",
+    ),
     "taxonomic_loss": ("Taxonomic loss", "levels of the tree between the right class and the predicted one"),
     "parent_accuracy": (
         "Parent accuracy",
@@ -44,7 +49,14 @@ _WORDS = {
     "false_discoveries": ("False discoveries", "mean share of a row's predicted labels that are wrong"),
     "label_ranking_average_precision": ("Ranking precision", "share of right labels above each right label"),
 }
-_LOSSES = ("hamming_loss", "log_loss", "taxonomic_loss", "ranking_loss", "coverage_error")
+_LOSSES = (
+    "hamming_loss",
+    "log_loss",
+    "calibration_error",
+    "taxonomic_loss",
+    "ranking_loss",
+    "coverage_error",
+)
 _LOW_IS_GOOD = {*_LOSSES, "false_negatives", "false_discoveries"}
 
 
@@ -68,6 +80,7 @@ class Measured:
     notes: what was not counted, in sentences.
     n_counted: rows that are measured.
     metrics_of: the metrics of some of these rows alone, by their places among them.
+    probabilities: those of the outcomes' rows and labels, where the model has them.
     true_nodes, predicted_nodes (m,): one class a row: the classes of all rows where one is known, inner nodes
         of the taxonomy too.
     """
@@ -79,6 +92,7 @@ class Measured:
     metrics_of: Callable[[Array], dict[str, float]]
     true_nodes: Array | None = None
     predicted_nodes: Array | None = None
+    probabilities: RowsByLabels | None = None
 
 
 def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
@@ -99,11 +113,10 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
 
     def metrics_of(part: Any) -> dict[str, float]:
         found = score_table(truth[part], scores[part], predicted[part])
-        return (
-            found
-            if probabilities is None
-            else found | {"log_loss": log_loss(truth[part], probabilities[part])}
-        )
+        if probabilities is None:
+            return found
+        found["log_loss"] = log_loss(truth[part], probabilities[part])
+        return found | _calibration(truth[part], probabilities[part])
 
     metrics = metrics_of(slice(None))
     limits = shown_thresholds(rows.classifier)
@@ -111,7 +124,13 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns, number, limits)
     notes = _label_notes(truth, len(rows.label_names))
     metrics |= _controlled_share(rows.classifier, outcomes)
-    return Measured(outcomes, metrics, notes, len(truth), metrics_of)
+    return Measured(outcomes, metrics, notes, len(truth), metrics_of, probabilities=probabilities)
+
+
+def _calibration(truth: LabelMatrix, probabilities: Any) -> dict[str, float]:
+    """Measure probabilities that matter; nothing where none is above the level."""
+    error = float(expected_calibration_error(truth, probabilities, least=CALIBRATION_FROM))
+    return {} if np.isnan(error) else {"calibration_error": error}
 
 
 def _controlled_share(classifier: Any, outcomes: Outcomes) -> dict[str, float]:
@@ -164,17 +183,27 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     predicted = _as_labels(predicted_names[exact], names).positives
     outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number)
 
+    def class_labels(classes: Array) -> LabelMatrix:
+        """Give inner nodes as rows of which nothing is observed."""
+        known = np.isin(classes, names)
+        positives = sp.lil_array((len(classes), len(names)), dtype=np.int8)
+        positives[np.flatnonzero(known), class_codes(classes[known], names)] = 1
+        seen = np.repeat(known[:, None], len(names), axis=1).astype(np.int8)
+        return LabelMatrix(sp.csr_array(positives), None if known.all() else sp.csr_array(seen))
+
     def metrics_of(part: Any) -> dict[str, float]:
         if has_probabilities:
             names_there = predicted_names[part]
-            return class_summary(true[part], scores[part], names, taxonomy=taxonomy, y_pred=names_there)
+            found = class_summary(true[part], scores[part], names, taxonomy=taxonomy, y_pred=names_there)
+            return found | _calibration(class_labels(true[part]), scores[part])
         accuracy = outcomes.hits[part].nnz / max(1, outcomes.truth[part].positives.shape[0])
         return {"accuracy": accuracy} | score_table(truth[part], outcomes.scores[part], predicted[part])
 
     metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(truth)
     notes = _class_notes(len(classes), len(known), len(exact))
     nodes = (true.astype(str), predicted_names.astype(str))
-    return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes)
+    probabilities = outcomes.scores if has_probabilities else None
+    return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes, probabilities)
 
 
 def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:

@@ -7,12 +7,13 @@ from types import SimpleNamespace as Drawn
 
 import numpy as np
 
-from labelweave.array_types import Array, LabelsByLabels
+from labelweave.array_types import Array, LabelsByLabels, RowsByLabels
 from labelweave.display.graph_drawing import GraphDrawing, graph_drawing, line_widths, strongest
 from labelweave.display.icicle import icicle_of, tail_names
 from labelweave.display.label_order import cluster_order
 from labelweave.display.label_texts import letters_across, shortened
-from labelweave.labels import CliqueGraph, Taxonomy
+from labelweave.labels import CliqueGraph, LabelMatrix, Taxonomy
+from labelweave.metrics.probabilities import CALIBRATION_FROM, calibration_bins
 from labelweave.report.label_numbers import LabelNumbers, NodeNumbers
 
 _MOST_POINTS = 2000
@@ -38,6 +39,8 @@ _LEAST_HEIGHT, _MOST_HEIGHT = 96.0, 1600.0
 _LINE = 13.0  # the height of a name
 _LETTER = 7.6  # the width of a wide letter such as n
 _MOST_NODES = 3000
+_BINS, _SIDE = 10, 240.0  # of the picture of probabilities
+_SMALLEST, _LARGEST_POINT = 2.5, 9.0
 
 
 def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
@@ -64,6 +67,29 @@ def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
     parts = {"x_ticks": x_ticks, "y_ticks": y_ticks, "median": _running_median(x, y), "is_ranked": False}
     left_out = len(shown) - len(kept)
     return Drawn(width=_WIDTH, height=_HEIGHT, points=points, left_out=left_out, **edges, **parts)
+
+
+def reliability_picture(truth: LabelMatrix, probabilities: RowsByLabels | None) -> Drawn | None:
+    """Place bins of the probabilities that matter by their mean and the share that came true; None without.
+
+    A point's area grows with the entries of its bin.
+    """
+    if probabilities is None:
+        return None
+    bins = calibration_bins(truth, probabilities, _BINS, CALIBRATION_FROM).sum(axis=1)
+    counts, announced, positives = bins[:, bins[0] > 0]
+    if not len(counts):
+        return None
+    side, shares = _SIDE - 2 * _MARGIN, (announced / counts, positives / counts)
+    x, y = _LEFT + _MARGIN + shares[0] * side, _TOP + _MARGIN + (1 - shares[1]) * side
+    radii = np.maximum(_SMALLEST, _LARGEST_POINT * np.sqrt(counts / counts.max()))
+    columns = [column.tolist() for column in (x.round(1), y.round(1), radii.round(1), counts, *shares)]
+    fields = ("x", "y", "radius", "count", "announced", "observed")
+    points = [Drawn(**dict(zip(fields, values, strict=True))) for values in zip(*columns, strict=True)]
+    ticks = [(round(place * side + _MARGIN, 1), f"{place:g}") for place in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    size = {"width": _LEFT + _SIDE + _RIGHT, "height": _TOP + _SIDE + _BOTTOM}
+    return Drawn(points=points, ticks=ticks, left=_LEFT, top=_TOP, side=_SIDE, margin=_MARGIN,
+                 least=CALIBRATION_FROM, n_entries=int(counts.sum()), **size)  # fmt: skip
 
 
 def _ranked_picture(shown: Array, numbers: LabelNumbers, names: list[str]) -> Drawn:

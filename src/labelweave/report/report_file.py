@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from labelweave.arguments import checked
 from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
 from labelweave.model_files.safe_file import replacing_file
@@ -26,7 +27,13 @@ from labelweave.report.label_numbers import LabelNumbers, label_numbers, node_nu
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.measured import Measured, measure, metric_line
 from labelweave.report.model_words import model_lines
-from labelweave.report.pictures import correlation_picture, frequency_picture, graph_picture, tree_picture
+from labelweave.report.pictures import (
+    correlation_picture,
+    frequency_picture,
+    graph_picture,
+    reliability_picture,
+    tree_picture,
+)
 from labelweave.report.reported_rows import ReportedRows, read_rows
 from labelweave.report.row_examples import RowExamples
 from labelweave.report.weak_labels import chief_confusions, weak_labels
@@ -95,6 +102,7 @@ _MOST_LINES = 10_000  # of the table of all labels
 _FREQUENT = 12
 
 
+@checked
 def write_report(
     model: Any, X: Any, y: Any, path: str | PathLike[str], *,
     row_names: Sequence[Any] | npt.NDArray[Any] | None = None, options: ReportOptions | None = None,
@@ -151,7 +159,7 @@ def write_report(
     measured = measure(rows, y, options.unknown_labels, tell)
     _refuse_nothing(measured.outcomes.truth, rows.has_classes)
     tell("looking into weak labels")
-    numbers = label_numbers(measured.outcomes)
+    numbers = label_numbers(measured.outcomes, measured.probabilities)
     content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
     tell("writing")
     html = rendered(content | {"title": options.title, "facts": dict(options.facts) | model_lines(rows)})
@@ -190,6 +198,7 @@ def _performance(
         "order": order.tolist(),
         "chief": chief_confusions(outcomes),
         "picture": frequency_picture(numbers, names),
+        "reliability": reliability_picture(outcomes.truth, measured.probabilities),
         "weak": weak,
         "weak_examples": {label.label: examples.of_label(label.label) for label in weak},
         "examples": examples.across(options.examples),

@@ -13,7 +13,7 @@ from scipy.special import logit
 from labelweave.array_types import Array
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
-from labelweave.estimators.scorers import KernelExpansion, KernelScorer
+from labelweave.estimators.scorers import KernelExpansion, KernelScorer, explicit_width
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.report.reported_rows import Outcomes, ReportedRows
 
@@ -75,6 +75,12 @@ class LinearScores:
             )
         if not (hasattr(inner, "feature_factors_") or hasattr(inner, "coef_")):
             return f"A {kind} keeps no weights of features, so their contributions are not available."
+        kernel = getattr(inner, "kernel_", None)
+        if (
+            isinstance(kernel, Kernel)
+            and explicit_width(kernel, inner.n_features_in_) != inner.n_features_in_
+        ):
+            return f"The weights of this {kind} are of its kernel's explicit features, such as leaves."
         return None
 
     @cached_property
@@ -87,8 +93,9 @@ class LinearScores:
         for term in scorer.terms:
             if term.kernel is None or kernel is None or repr(term.kernel) != repr(kernel):
                 return None
-            features = kernel.explicit_features(FeatureMatrix(scorer.support_vectors[term.rows]))
-            if features is None:
+            rows = FeatureMatrix(scorer.support_vectors[term.rows])
+            features = kernel.explicit_features(rows)
+            if features is None or features.shape[1] != rows.shape[1]:
                 return None
             terms.append((term, features.data))
         return None if kernel is None else (kernel, terms)

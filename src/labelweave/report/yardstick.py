@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from labelweave.arrays import ratios
 from labelweave.labels import Taxonomy
 from labelweave.metrics import class_summary, log_loss, score_table
+from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.report.label_numbers import LabelNumbers
 from labelweave.report.measured import Measured, metric_line
 
@@ -107,6 +108,12 @@ def verdict(
     if never:
         kinds, are = "classes" if has_classes else "labels", "is" if never == 1 else "are"
         said.append(f"Of the {some} {kinds} that some row has, {never} {are} never found.")
+    error = measured.metrics.get("calibration_error")
+    if error is not None:
+        said.append(
+            f"Its probabilities above {CALIBRATION_FROM:g} are off by {error:.2f} on average from the share "
+            "that comes true."
+        )
     if measured.n_counted < _FEW_ROWS:
         said.append(f"All this is from {measured.n_counted} rows, so it is rough.")
     return said

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -93,6 +93,8 @@ class GrowthState(State):
     records: tuple[GraphRecord, ...] = ()
     reason: str = ""
 
+    _items: ClassVar[dict[str, Any]] = {**State._items, "records": GraphRecord}
+
     @property
     def is_due(self) -> bool:
         """Whether the graph is solved and has to grow, or to end."""
@@ -119,6 +121,10 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
     def start(self, problem: CliqueProblem) -> GrowthState:
         """Begin with labels alone."""
         return GrowthState(inner=self.inner.start(problem.at(((),))))
+
+    def like(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
+        """Give a state with the same graph."""
+        return GrowthState(inner=self.inner.start(problem.at(state.cliques)), cliques=state.cliques)
 
     def continued(self, problem: CliqueProblem, earlier: GrowthState) -> GrowthState | None:
         """Begin where an earlier run ended, maybe on other data; None if that does not fit."""

@@ -21,7 +21,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labelweave._loops.visits import in_runs, rows_above
 from labelweave.array_types import Array
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
@@ -151,6 +150,8 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
 
 
 def _round_of_block(problem: BoxDual, state: SweepState, block: int) -> None:
+    from labelweave._loops.visits import rows_above
+
     everything = np.arange(problem.n_rows)
     state.met_gaps[block] = _sweep(problem, state, block, everything)
     state.mean_gains[block] = problem.gains(state.point, block).mean()
@@ -160,6 +161,8 @@ def _round_of_block(problem: BoxDual, state: SweepState, block: int) -> None:
 
 
 def _sweep(problem: BoxDual, state: SweepState, block: int, rows: Array) -> float:
+    from labelweave._loops.visits import in_runs
+
     state.visits[block] += len(rows)
     # in random runs of neighbours, which the memory serves faster than single rows
     order = state.generators[block].permutation(-(-len(rows) // _RUN))

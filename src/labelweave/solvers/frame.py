@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
@@ -54,6 +54,10 @@ class Status(Enum):
     INTERRUPTED = (
         "The fit was interrupted; the model is the best one so far, with the duality gap it reached."
     )
+
+
+_MEASURED = (Status.CONVERGED, Status.SETTLED, Status.HANDED_OVER)
+"""Ends at a check, whose record is of the result."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +149,15 @@ class State:
 
     rounds: how many are done.
     trace: every check so far.
+    status: why the run ends here, in the state that callbacks get at its last check.
     """
 
     rounds: int = 0
     trace: tuple[TraceRecord, ...] = field(default=(), repr=False)
+    status: Status | None = None
 
     _kinds: ClassVar[dict[str, type[Any]]] = {"TraceRecord": TraceRecord}
+    _items: ClassVar[dict[str, Any]] = {"status": Status}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -231,6 +238,10 @@ class Solver(ABC, Generic[Problem, AnyState]):
         The record is None if the trace's last one is of this state.
         """
 
+    def like(self, problem: Problem, state: AnyState) -> State:
+        """Give a state of the same shape as one that a run may go on from."""
+        return self.start(problem)
+
     def mended(self, problem: Problem, state: AnyState) -> AnyState:
         """Give the state of a round that was interrupted half way, fit to be certified and to go on from."""
         return state
@@ -254,20 +265,26 @@ class Solver(ABC, Generic[Problem, AnyState]):
                 record = clock.stamped(record, now.rounds)
                 if not np.isnan(record.primal):
                     now = replace(now, trace=(*now.trace, record))
-                if on_check is not None and on_check(record, now) and status is None:
+                if on_check is not None and on_check(record, replace(now, status=status)) and status is None:
                     status = Status.INTERRUPTED
         except KeyboardInterrupt as interrupt:
             note_interrupt(interrupt)
             status, now = Status.INTERRUPTED, self.mended(problem, now)
         status = status or Status.ITERATION_LIMIT
-        trace = list(now.trace)
-        if status not in (Status.CONVERGED, Status.SETTLED, Status.HANDED_OVER):
-            last, status, answer = Certificate(*self.certify(problem, now, status))
-            if last is not None:
-                trace.append(clock.stamped(last, now.rounds))
-        if status is not Status.INTERRUPTED:
+        if status in _MEASURED:
+            _refuse_no_number(now.trace)
+            return SolverResult(status, now.rounds, list(now.trace), answer), now
+        return self.ended(problem, now, status), now
+
+    def ended(self, problem: Problem, state: AnyState, status: Status) -> SolverResult:
+        """Give the result of a run that ended at a state."""
+        last, verdict, answer = Certificate(*self.certify(problem, state, status))
+        trace = list(state.trace)
+        if last is not None and status not in _MEASURED:
+            trace.append(_Clock(state).stamped(last, state.rounds))
+        if verdict is not Status.INTERRUPTED:
             _refuse_no_number(trace)
-        return SolverResult(status, now.rounds, trace, answer), now
+        return SolverResult(verdict, state.rounds, trace, answer)
 
     def stopped(self, problem: Problem, state: AnyState) -> SolverResult:
         """Give what a run would that is stopped at a check, without its last measurement in the trace."""
@@ -275,7 +292,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
         return SolverResult(status, state.rounds, list(state.trace), answer)
 
 
-def _refuse_no_number(trace: list[TraceRecord]) -> None:
+def _refuse_no_number(trace: Sequence[TraceRecord]) -> None:
     """Refuse a run whose objective left the range of numbers, by a ValueError."""
     if trace and not math.isfinite(trace[-1].primal):
         raise ValueError(

@@ -19,7 +19,7 @@ are sought until the derivative is small, as Newton's model is poor where scores
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class NewtonState(State):
     residual: Array | None = None
     image: Array | None = None
     curvature: Array | None = None
+
+    _varies: ClassVar[tuple[str, ...]] = ("active",)
 
     @classmethod
     def at(cls, dual: GroupedColumns) -> Self:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,8 @@ class PassState(State):
     level: float = 1.0
     completed: tuple[float, int] = (np.nan, 0)
     ended: Status | None = None
+
+    _items: ClassVar[dict[str, Any]] = {**State._items, "ended": Status}
 
 
 AnyPasses = TypeVar("AnyPasses", bound=PassState)

@@ -21,13 +21,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labelweave._loops.working_set import (
-    begin_visit,
-    choose_second,
-    largest_gradients,
-    spread_scores,
-    take_step,
-)
 from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
@@ -94,12 +87,16 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
 
     def start(self, problem: WorkingSetDual, point: tuple[Array, Array] | None = None) -> WorkingSetState:
         """Begin at variables and their scores, by default at 0."""
+        from labelweave._loops.working_set import largest_gradients
+
         beta, scores = problem.start() if point is None else point
         state = WorkingSetState(beta=beta, scores=scores, maxima=np.empty(beta.shape[1]))
         largest_gradients(*_by_label(problem, state), state.maxima)
         return state
 
     def round(self, problem: WorkingSetDual, state: WorkingSetState) -> Round[WorkingSetState]:
+        from labelweave._loops.working_set import largest_gradients
+
         steps = _Visits(problem, state).one_round()
         # two dry rounds in a row, as the first may be due to scores that drifted
         dry_rounds = state.dry_rounds + 1 if steps == 0 else 0
@@ -120,6 +117,8 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
         return Certificate(_record(state, *values, 0), status, settled)
 
     def mended(self, problem: WorkingSetDual, state: WorkingSetState) -> WorkingSetState:
+        from labelweave._loops.working_set import largest_gradients
+
         state.scores[:] = problem.settled(state.beta).kept_scores
         largest_gradients(*_by_label(problem, state), state.maxima)
         return state
@@ -152,6 +151,8 @@ class _Visits:
 
     def visit(self, label: int) -> int:
         """Go along one label until its gradients are small, then let the scores of all labels follow."""
+        from labelweave._loops.working_set import begin_visit, spread_scores
+
         column = self.problem.covariance_column(label)
         arrays = [array[label] for array in self.tables]
         largest, first = begin_visit(*arrays, self.start, self.moved, self.gradients)
@@ -169,6 +170,8 @@ class _Visits:
 
     def step(self, first: int, variance: float, box: list[Array]) -> tuple[bool, float, int]:
         """Choose the second variable and take the best step of both; ``box`` is beta, lower and upper."""
+        from labelweave._loops.working_set import choose_second, take_step
+
         first_row, second = self.problem.kernel_row(first), -1
         if variance > 0:
             second = choose_second(

@@ -20,13 +20,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from labelweave._loops.stratification import pair_codes, spread_rows
 from labelweave.array_types import Array, PerRow
 from labelweave.frames import is_frame
 from labelweave.labels import LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.tags import tag_rows
 from labelweave.sklearn_compat import _validate_shuffle_split
+
+_MOST_SPLITS = 100_000
 
 
 def row_parts(
@@ -39,6 +40,8 @@ def row_parts(
     shares (parts,): every group is shared out in proportion to these.
     generator: puts rows and groups in random order and settles ties.
     """
+    from labelweave._loops.stratification import spread_rows
+
     n_rows, n_groups = columns.shape
     order, draws = np.arange(n_rows), np.zeros(n_rows, np.int64)
     if generator is not None:
@@ -53,6 +56,8 @@ def row_parts(
 
 def make_generator(random_state: Any) -> np.random.Generator:
     """Make a generator from what scikit-learn calls ``random_state``."""
+    if isinstance(random_state, Integral) and not 0 <= int(random_state) < 2**32:
+        raise ValueError(f"random_state is {random_state}; a seed is a whole number from 0 to {2**32 - 1}.")
     return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
@@ -124,6 +129,8 @@ def _negatives(labels: LabelMatrix, chosen: Array) -> sp.csr_array:
 
 def _pairs(positives: sp.csr_array) -> sp.csr_array:
     """Mark which rows have each pair of labels, among pairs that rows have."""
+    from labelweave._loops.stratification import pair_codes
+
     counts = np.diff(positives.indptr).astype(np.int64)
     indptr = np.concatenate([[0], np.cumsum(counts * (counts - 1) // 2)])
     codes = np.empty(indptr[-1], np.int64)
@@ -141,12 +148,16 @@ def train_and_test_rows(
 
     default: the share of test rows if no size is given.
     """
+    sizes: dict[str, Any] = {"train_size": train_size, "test_size": test_size}
+    for name, size in sizes.items():
+        if np.ndim(size) or isinstance(size, (list, tuple, set, dict, range, bytes)):
+            raise ValueError(f"{name} is a {type(size).__name__}; a size is one number.")
     try:
         train, test = _validate_shuffle_split(n_rows, test_size, train_size, default)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(
-            f"{str(error).rstrip('.')}; a size is a share between 0 and 1 or a number of rows from 1 to "
-            f"below {n_rows}."
+            f"{' '.join(str(error).split()).rstrip('.')}; a size is a share between 0 and 1 or a number of "
+            f"rows from 1 to below {n_rows}."
         ) from None
     return train, test
 
@@ -155,6 +166,8 @@ def checked_count(n_splits: Any) -> int:
     """Read a number of splits; refuse what is no whole number, or too small."""
     if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or int(n_splits) < 1:
         raise ValueError(f"n_splits is {n_splits!r}; it is a whole number, 1 or more.")
+    if int(n_splits) > _MOST_SPLITS:
+        raise ValueError(f"n_splits is {n_splits}; at most {_MOST_SPLITS:,} are drawn.")
     return int(n_splits)
 
 

@@ -45,6 +45,7 @@ from labelweave.estimators.parameters import (
     NON_NEGATIVE,
     POSITIVE,
     SHARED,
+    ClassWeight,
     Costs,
     CovarianceLike,
     KernelLike,
@@ -53,6 +54,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import expansion
+from labelweave.estimators.targets import read_targets
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
@@ -125,6 +127,11 @@ class KernelLogisticClassifier(KernelProbabilities):
     false_negative_cost, false_positive_cost : float or array-like of shape (L,), default=1.0
         What the losses of labels that are there, and of those that are not, are multiplied with; for many
         labels a row or two classes.  Probabilities are then those of rows drawn by these weights.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
+        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
+        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     hyperparameters : {"learn", "fixed"}, default="learn"
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
@@ -146,8 +153,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         Labels of a higher probability are predicted: 1/2, a given one, the one of best micro F1 on rows held
         out ("f1"), or one for every label, together the best for a measure; the fit to all rows comes after.
         Only "auto" where a row has one of three classes or more.
-    validation_fraction : float, default=0.1
-        The share of rows held out for thresholds, every label spread evenly.
+    validation_fraction : "auto" or float, default="auto"
+        The share of rows held out for thresholds, every label spread evenly.  "auto" holds each fifth of up
+        to 5,000 rows out in turn, and one fifth of more.
     kernel_rank : int or None, default=None
         Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true diagonal
         (section 7.4.3), also while hyper-parameters are learned; the model then keeps so many rows.
@@ -172,6 +180,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         Threads.  The result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
         Fixes the folds, the rows learned on and pivots.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
     low_rank : int or None
         The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
@@ -262,13 +273,14 @@ class KernelLogisticClassifier(KernelProbabilities):
         intercept_variance: float = 1.0, taxonomy: Taxonomy | None = None,
         label_covariance: CovarianceLike = None, coupling: Literal["full"] | int | None = None,
         tie: str = "shared", tree_prior: bool = True, feature_widths: bool = False,
-        false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
+        false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0, class_weight: ClassWeight = None,
         hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = None,
         learning_blocks: int = 1, max_learning_iter: int = 100, decision: str = "most_probable",
-        threshold: str | float = "auto", validation_fraction: float = 0.1, kernel_rank: int | None = None,
-        warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4,
-        max_iter: int = 100, solver: str = "auto", memory_budget: float = 8000.0, n_jobs: int | None = None,
-        random_state: RandomState = 0, low_rank: Any = "deprecated",
+        threshold: str | float = "auto", validation_fraction: float | str = "auto",
+        kernel_rank: int | None = None, warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
+        solver: str = "auto", memory_budget: float = 8000.0, n_jobs: int | None = None,
+        random_state: RandomState = 0, verbose: int = 0, low_rank: Any = "deprecated",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -321,7 +333,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._forget_expansion()
         blocks = self._blocks(data, cv, seed)
         arguments, searches = FitArguments(X, y, sample_weight), self.max_learning_iter if blocks else 0
-        progress = FitProgress(self, arguments, tol=self.tol, searches=searches, has_part=self._holds_out)
+        parts = self._n_parts(data.certain_weights())
+        progress = FitProgress(self, arguments, tol=self.tol, searches=searches, parts=parts)
         workers = Workers(effective_n_jobs(self.n_jobs))
         self._warn_of_costs(data, sum(len(block.rows) ** 2 for block in blocks), workers.n_threads)
         with workers.running():
@@ -373,6 +386,11 @@ class KernelLogisticClassifier(KernelProbabilities):
             )
         costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
         data = data.weighted(costs, entry_weight, self._form.kind)
+        if self.class_weight is not None:
+            is_one_of_many = self._form.kind == "multiclass"
+            labels = read_targets(y, self.taxonomy_)[0] if is_one_of_many else data.label_matrix()
+            weights, by_sign = self._weighted_by_class(labels, weights)
+            data = data.weighted_by_class(weights, by_sign)
         return replace(data, is_precomputed=self._is_precomputed)
 
     def _prior_choice(self, features: FeatureMatrix, seed: int) -> PriorChoice:
@@ -415,14 +433,21 @@ class KernelLogisticClassifier(KernelProbabilities):
             # a fit that goes on will find other hyper-parameters, and no use for these fits
             task = replace(task, settings=replace(task.settings, journal=Journal()))
 
-        def fit_part(kept: Array) -> SolverResult:
-            few = None if start is None or len(start) != len(features) else start[kept]
-            fitted = replace(task, data=task.data.rows(kept)).fit("part", theta, few)
+        last = None  # dual variables of the rows, from one part to the next
+        if start is not None and start.size == len(features) * data.n_labels:
+            last = start.reshape(len(features), -1)
+
+        def fit_part(kept: Array, stage: str) -> SolverResult:
+            nonlocal last
+            begin = None if last is None else last[kept]
+            fitted = replace(task, data=task.data.rows(kept)).fit(stage, theta, begin)
+            last = np.zeros((len(features), fitted.dual.shape[1]))  # 0 of rows that this part did not have
+            last[kept] = fitted.dual
             self._keep_scores(fitted, features, kept)
             return fitted.result
 
         weights, seed = data.certain_weights(), task.settings.seed
-        part = self._set_thresholds(features, data.label_matrix, weights, seed, fit_part)
+        part = self._set_thresholds(features, data.label_matrix, weights, progress, seed, fit_part)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
 
@@ -430,7 +455,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             self._keep_scores(whole, features, rows)
             self._last = (theta, whole.dual[:, None, :]) if self.warm_start else _NOTHING
 
-        return fit_after(part, progress, lambda: task.fit("all", theta, start), keep)
+        return fit_after(part, lambda: task.fit("all", theta, start), keep)
 
     def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
         """Keep a model of some rows."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
+from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.targets import (
@@ -45,7 +47,8 @@ from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.losses import EntrywiseLoss, ScoreLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
-from labelweave.solvers import SolverResult
+from labelweave.solvers import SolverResult, State
+from labelweave.solvers.likeness import refuse_unlike
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver
 
@@ -111,7 +114,7 @@ class LikelihoodData:
         costs: those of positive and of negative entries, by the names that users know, a number or (L,).
         kind: of the target, for what cannot be weighted.
         """
-        if entry_weight is None and all(np.ndim(cost) == 0 and cost == 1 for cost in costs.values()):
+        if entry_weight is None and all(isinstance(cost, Real) and cost == 1 for cost in costs.values()):
             return self
         if self.signs is None or (entry_weight is not None and kind != "labels"):
             what = "entry_weight is" if entry_weight is not None else f"{' and '.join(costs)} are"
@@ -125,6 +128,20 @@ class LikelihoodData:
         if entries is not None:
             factors = factors * weights_of_entries(np.ones(len(self.signs)), entries)
         return replace(self, entry_weights=factors)
+
+    def weighted_by_class(self, weights: PerRow, by_sign: SignFactors | None) -> LikelihoodData:
+        """Weight rows anew, or the entries of the labels by their sign.
+
+        weights (n,): the weights of the rows; those of which nothing was observed keep 0.
+        """
+        data = replace(self, weights=np.where(self.weights > 0, weights, 0.0))
+        if by_sign is None:
+            return data
+        assert self.signs is not None, "only entries of labels have signs"
+        factors = np.where(self.signs > 0, *by_sign)
+        return replace(
+            data, entry_weights=factors if self.entry_weights is None else factors * self.entry_weights
+        )
 
     def source(self, kernel: Kernel | None) -> GramSource:
         """Give the entries of the rows' kernel matrix; None for one that was given."""
@@ -292,8 +309,10 @@ class LikelihoodFit:
         """
         settings = self.settings
         journal, known = settings.journal, settings.journal.known("search")
-        assert known is None or isinstance(known, SearchState), "the search notes states of its own"
-        log = EvaluationLog(known, lambda state: journal.note("search", state))
+        with journal.going_on("search") as is_read:
+            if is_read:
+                refuse_unlike(cast(State, known), SearchState())
+            log = EvaluationLog(cast(SearchState | None, known), lambda state: journal.note("search", state))
         search = StagedSearch(
             self.family,
             self._criterion,
@@ -302,11 +321,12 @@ class LikelihoodFit:
             SearchSettings(max_iter=settings.learning_iterations, on_record=settings.on_search, log=log),
             None if last[0] is None or last[0].shape != self.family.start.shape else last[0],
         )
-        learned, criterion, met = search.run()
-        state, (first, *_) = criterion.inner_states[0], met
-        dual = last[1]
-        if dual is None and state is not None and len(first.rows) == len(self.data.weights):
-            dual = _mean_over_fits(state, first.held_out)
+        with journal.going_on("search"):
+            learned, criterion, met = search.run()
+            state, (first, *_) = criterion.inner_states[0], met
+            dual = last[1]
+            if dual is None and state is not None and len(first.rows) == len(self.data.weights):
+                dual = _mean_over_fits(state, first.held_out)
         return learned, learned.theta, dual
 
     def _first_rows(self, blocks: list[LearningBlock]) -> list[LearningBlock] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.base import fit_method
+from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
     choose_graph,
@@ -36,6 +37,7 @@ from labelweave.estimators.parameters import (
     NON_NEGATIVE,
     POSITIVE,
     SHARED,
+    ClassWeight,
     Costs,
     KernelLike,
     RandomState,
@@ -60,6 +62,7 @@ _LIMIT = (
     "The limit of passes was reached before the {} met the tolerance; raise max_iter or tol, scale the "
     "features, or regularise more."
 )
+_MEASURED_SHARE = 0.1  # of the rows, where no other is given
 _WATCHED = {"frank_wolfe": "relative duality gap", "proximal": "relative change of the objective"}
 _ENDINGS = {
     Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
@@ -128,7 +131,8 @@ class LabelGraphClassifier(LabelGraphModel):
     validation_fraction : float or None, default=None
         Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
         the others; its weights are then fitted to all rows.  With a rule for ``threshold`` thresholds are
-        chosen on it; None is a tenth there.
+        chosen on it; None holds each fifth of up to 5,000 rows out in turn there, and one fifth of more, so
+        that up to five more graphs are fitted.
     early_stopping : bool, default=False
         Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
         tenth of the rows is held out.
@@ -137,6 +141,11 @@ class LabelGraphClassifier(LabelGraphModel):
         which shrinks cliques less at the same lambda.
     false_positive_cost, false_negative_cost : float or array-like of shape (L,), default=1.0
         The costs of errors in the loss, for all labels or each; ones make the Hamming loss.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels the costs of
+        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
+        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
         "auto" predicts the labeling of highest score.  A number, or a rule for the best ones on held-out
@@ -173,6 +182,9 @@ class LabelGraphClassifier(LabelGraphModel):
         Threads of inference; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
         Fixes the order of rows and the held-out rows.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
 
     Attributes
     ----------
@@ -221,8 +233,9 @@ class LabelGraphClassifier(LabelGraphModel):
         were completed.
     relaxation_gap_ : float
         With ``graph="learn"`` the share of the objective by which other cliques could lower it at most, in
-        the convex relaxation over all pairs of labels (of larger cliques, those that could come next).  NaN
-        for a given graph, and where weights were fitted again or rounds measured on held-out rows.
+        the convex relaxation over all pairs of labels (of larger cliques, those that could come next).  With
+        ``refit`` it is that of the fit that found the graph: the penalty of weights fitted again has no such
+        relaxation.  NaN for a given graph.
     trace_ : list of TraceRecord
         Every check of the duality gap.
 
@@ -264,7 +277,7 @@ class LabelGraphClassifier(LabelGraphModel):
         "max_nodes": [COUNT],
         "graph_tol": [NON_NEGATIVE],
         "clique_size": [Interval(Integral, 2, 8, closed="both")],
-        "validation_fraction": [*SHARED["validation_fraction"], None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "early_stopping": ["boolean"],
         "refit": ["boolean"],
         "inference": [StrOptions({"auto", "exact", "message_passing"})],
@@ -278,11 +291,11 @@ class LabelGraphClassifier(LabelGraphModel):
         scaling: str = "none", n_components: int | None = None, inputs: str = "features",
         cliques_per_round: int = 1, max_rounds: int = 50, graph_tol: float = 0.01, clique_size: int = 2,
         validation_fraction: float | None = None, early_stopping: bool = False, refit: bool = False,
-        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, threshold: str | float = "auto",
-        fit_intercept: bool = True, intercept_scaling: float = 1.0, inference: str = "auto",
-        exact_width: int = 12, max_nodes: int = 1000, solver: str = "frank_wolfe", warm_start: bool = False,
-        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
-        n_jobs: int | None = None, random_state: RandomState = 0,
+        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        threshold: str | float = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
+        inference: str = "auto", exact_width: int = 12, max_nodes: int = 1000, solver: str = "frank_wolfe",
+        warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3,
+        max_iter: int = 1000, n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -327,6 +340,11 @@ class LabelGraphClassifier(LabelGraphModel):
             )
         weights = self._row_weights(sample_weight, features)
         features = self._scale(features, labels, weights)
+        weights, by_sign = self._weighted_by_class(labels, weights)
+        if by_sign is not None and self._form.kind == "binary":
+            weights = weights * entries_by_sign(labels, by_sign, None)[:, 0]
+        elif by_sign is not None:
+            entry_weight = entries_by_sign(labels, by_sign, read_entry_weights(entry_weight, labels))
         labels, costs = self._read_costs(labels, entry_weight)
         data, kept = GraphData(features, labels, weights, costs), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
@@ -334,7 +352,7 @@ class LabelGraphClassifier(LabelGraphModel):
             data = data.rows(kept)
         marked = data.weights if entry_weight is None else [data.weights, data.costs]
         marks = {"y": [data.labels.positives, data.labels.observed], "sample_weight": marked}
-        progress = self._progress(FitArguments(X, y, sample_weight))
+        progress = self._progress(FitArguments(X, y, sample_weight), self._n_parts(data.weights))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
             self._fit(features, data, kept, marks, workers, progress)
         progress.close()
@@ -386,10 +404,10 @@ class LabelGraphClassifier(LabelGraphModel):
 
         whole = data._replace(features=values)
         part = self._set_thresholds(
-            values, lambda: data.labels, data.weights, seed,
-            lambda which: fit(whole.rows(which), replace(how, prefix="part: ")),
+            values, lambda: data.labels, data.weights, progress, seed,
+            lambda which, stage: fit(whole.rows(which), replace(how, prefix=f"{stage}: ")).result,
         )  # fmt: skip
-        result = fit_after(part and part.result, progress, lambda: fit(whole, how), lambda _: None)
+        result = fit_after(part, lambda: fit(whole, how), lambda _: None)
         self.scorer_ = replace(self.scorer_, inputs_=inputs)
         self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
         last = result.trace[-1]
@@ -416,16 +434,16 @@ class LabelGraphClassifier(LabelGraphModel):
     def _learns_graph(self) -> bool:
         return isinstance(self.graph, str) and self.graph == "learn"
 
-    def _progress(self, arguments: FitArguments) -> FitProgress:
+    def _progress(self, arguments: FitArguments, parts: int) -> FitProgress:
         if self._learns_graph:
-            return FitProgress(self, arguments, (self.max_rounds + 1) * (1 + self._holds_out))
-        return FitProgress(self, arguments, tol=self.tol, has_part=self._holds_out)
+            return FitProgress(self, arguments, (self.max_rounds + 1) * (1 + parts))
+        return FitProgress(self, arguments, tol=self.tol, parts=parts)
 
     @property
     def _measured_share(self) -> float | None:
         """The share of the rows on which rounds are measured."""
         if self.early_stopping:
-            return self._held_share
+            return self.validation_fraction or _MEASURED_SHARE
         return None if self._holds_out else self.validation_fraction
 
     def _keep_weights(self, fitted: FittedGraph, data: GraphData, inputs: KernelInputs | None = None) -> None:

@@ -23,6 +23,7 @@ from labelweave.problems.structured_margin import (
     MarginData,
     ProximalMargin,
     RidgePenalty,
+    RoundPenalty,
     StructuredMargin,
     round_graph,
 )
@@ -84,8 +85,8 @@ class FittedGraph(NamedTuple):
     weights (d, L + states): the weights of labels, then of the states of cliques.
     rounds: every round of a learned graph.
     reason: why the graph stopped growing.
-    relaxation_gap: the share of the objective by which other candidate cliques could lower it at most; NaN
-        where that is not known.
+    relaxation_gap: the share of the objective by which other candidate cliques could lower it at most, of
+        the fit that found the graph; NaN where that is not known.
     """
 
     graph: CliqueGraph
@@ -131,11 +132,12 @@ class GraphFit:
 
     def given(
         self, data: GraphData, graph: CliqueGraph, on_check: Callable[..., bool] = lambda *_: False,
-        *, stage: str = "weights", penalty: CliquePenalty | None = None,
+        *, stage: str = "weights", penalty: RoundPenalty | None = None,
     ) -> FittedGraph:  # fmt: skip
         """Fit the weights of a given graph, with the squares of all as the penalty if none is given.
 
         on_check: gets every record, and what makes the model there; a true result ends the fit.
+        penalty: that of the rounds in which the graph grew, whose relaxation then bounds the objective.
         """
         _refuse_wide(graph, self.inference, "leave out edges")
         problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
@@ -150,8 +152,11 @@ class GraphFit:
         def checked(record: Any, state: PassState) -> bool:
             return on_check(record, lambda: made(solver.stopped(problem, state), state))
 
-        fitted = made(*self.journal.run(self.prefix + stage, solver, problem, start, checked))
-        return fitted._replace(result=self._bounded(problem, fitted.result).result)
+        result, state = self.journal.run(self.prefix + stage, solver, problem, start, checked)
+        end, gap = self._bounded(problem, result), math.nan
+        if penalty is not None and result.status is not Status.INTERRUPTED:
+            gap = end.relaxation_gap(self._growing(data, self._problem(data)), problem, state.point)
+        return made(end.result, state)._replace(relaxation_gap=gap)
 
     def _bounded(self, problem: MarginProblem, result: SolverResult) -> _Bounded:
         """Bound the objective of the paper's solver by the dual value of Frank-Wolfe passes."""
@@ -194,7 +199,8 @@ class GraphFit:
         if not self.options.refit or fitted.is_interrupted:
             return fitted
         try:
-            return fitted.followed_by(self.given(data, fitted.graph, stage="refit"))
+            refitted = fitted.followed_by(self.given(data, fitted.graph, stage="refit"))
+            return refitted._replace(relaxation_gap=fitted.relaxation_gap)
         except KeyboardInterrupt as interrupt:
             note_interrupt(interrupt)
             return _interrupted(fitted)
@@ -203,7 +209,7 @@ class GraphFit:
         self, data: GraphData, on_round: Callable[[Any], bool], others: GraphData | None = None
     ) -> FittedGraph:
         """Learn a graph, measured on other rows if there are any."""
-        state_problem, told, options = self._problem(data), 0, self.options
+        state_problem, told = self._problem(data), 0
 
         def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> MarginProblem:
             _refuse_wide(graph, self.inference, "lower max_rounds or cliques_per_round")
@@ -219,9 +225,8 @@ class GraphFit:
         def measure(problem: MarginProblem, point: Any) -> float:
             return math.nan if others is None else _hamming_loss(others, problem, point)
 
-        problem = GrowingMargin(
-            data.labels.n_labels, checked_problem, options.cliques_per_round, options.clique_size, measure
-        )
+        options = self.options
+        problem = self._growing(data, checked_problem, measure)
         inner, last = self._passes(max(options.tol, _ROUND_TOL)), self._passes(options.tol)
         solver = CliqueGeneration(inner, last, options.max_rounds, options.graph_tol)
         start, known = None, self.earlier.get(self.prefix + "graph")
@@ -238,6 +243,15 @@ class GraphFit:
             end = self._bounded(weights, result)
             result, gap = end.result, end.relaxation_gap(problem, weights, state.inner.point)
         return FittedGraph(graph, state.inner.point.weights(), result, timed, reason, gap)
+
+    def _growing(
+        self, data: GraphData, state_problem: Callable[..., MarginProblem],
+        measure: Callable[[MarginProblem, Any], float] = lambda *_: math.nan,
+    ) -> GrowingMargin[Any]:  # fmt: skip
+        options = self.options
+        return GrowingMargin(
+            data.labels.n_labels, state_problem, options.cliques_per_round, options.clique_size, measure
+        )
 
     def _measured(self, data: GraphData, share: float, on_round: Callable[[Any], bool]) -> FittedGraph:
         train, held_out = _parts(data, share, self.seed)

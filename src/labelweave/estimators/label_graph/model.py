@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
+from labelweave.estimators.held_out import Share
 from labelweave.estimators.label_graph.inputs import (
     KernelInputs,
     kernel_inputs,
@@ -43,7 +44,6 @@ from labelweave.solvers.frame import TraceRecord
 
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states held at a time, 128 MB
 _LEAST = np.finfo(np.float64).tiny  # the score of a label that is on by a tie
-_USUAL_SHARE = 0.1  # of the rows, that are held out
 
 
 def _has_all_states(state: dict[str, Any]) -> bool:
@@ -135,8 +135,8 @@ class LabelGraphModel(ThresholdedClassifier):
         return {"method": self.inference, "exact_width": self.exact_width, "max_nodes": self.max_nodes}
 
     @property
-    def _held_share(self) -> float:
-        return self.validation_fraction or _USUAL_SHARE
+    def _held_share(self) -> Share:
+        return self.validation_fraction or "auto"
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Name the labels of the graph; one label for two classes has the second one's name."""

@@ -28,6 +28,7 @@ from labelweave.estimators.parameters import (
     NON_NEGATIVE,
     POSITIVE,
     SHARED,
+    ClassWeight,
     Costs,
     CovarianceLike,
     KernelLike,
@@ -97,6 +98,11 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         What the losses of negative entries are multiplied with.
     false_negative_cost : float or array-like of shape (L,), default=1.0
         What the losses of positive entries are multiplied with.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
+        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
+        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
         regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``;
@@ -116,8 +122,9 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         Scores above it are predicted: 1/2 for the squared loss and 0 for others; or the best ones on rows
         held out: one for all labels ("f1"), or one a label; after that the model is fitted to all rows.  Only
         "auto" where a row has one of three classes or more.
-    validation_fraction : float, default=0.1
-        The share of rows held out for thresholds.
+    validation_fraction : "auto" or float, default="auto"
+        The share of rows held out for thresholds.  "auto" holds each fifth of up to 5,000 rows out in turn,
+        and one fifth of more.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the factors of the last one, as far as they fit its data.
     checkpoint : path-like or None, default=None
@@ -137,6 +144,9 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         Threads; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
         Fixes random starts, held-out rows and pivots.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
     low_rank : int or None
         The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
@@ -224,13 +234,14 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0, scaling: str = "none",
         fit_intercept: bool = True, intercept_scaling: float = 1.0, negative_weight: float = 1.0,
         label_covariance: CovarianceLike = None, false_positive_cost: Costs = 1.0,
-        false_negative_cost: Costs = 1.0, hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5,
-        learning_rows: int | None = None, max_learning_iter: int = 100,
-        start: Literal["svd", "random"] = "svd", threshold: str | float = "auto",
-        validation_fraction: float = 0.1, warm_start: bool = False,
+        false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
+        max_learning_iter: int = 100, start: Literal["svd", "random"] = "svd",
+        threshold: str | float = "auto", validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
-        n_jobs: int | None = None, random_state: RandomState = 0, low_rank: Any = "deprecated",
+        n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
+        low_rank: Any = "deprecated",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -240,25 +251,26 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         self._check_kernel_rank()
         self._forget_expansion()
         self.label_covariance_ = self._covariance(labels.n_labels)
-        factors = self._factors(labels, entries)
+        weights, by_sign = self._weighted_by_class(labels, rows.weights)
+        factors = self._factors(labels, entries, by_sign)
         journal = self._open_journal(
             X=features.data,
             y=[labels.positives, labels.observed],
-            weights=[rows.weights, None if factors is None else factors.entries],
+            weights=[weights, None if factors is None else factors.entries],
             start=None if before is None else [before.start.labels, before.start.features],
         )
         seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
         source, explicit = self._read_kernel(features, seed)
-        data = LowRankData(labels, rows.weights, explicit, source, factors, self.label_covariance_)
+        data = LowRankData(labels, weights, explicit, source, factors, self.label_covariance_)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running():
-            progress = FitProgress(self, arguments, self._most_subtasks())
+            progress = FitProgress(self, arguments, self._most_subtasks(self._n_parts(rows.weights)))
             settings = self._settings(data, workers, seed, progress, journal)
             data, settings, start = self._choose(features, data, arguments.y, settings)
             if start is None and before is not None:
                 start = before.carried(data, self._form, settings)
             self.rank_, self.regularization_ = settings.rank, settings.regularization
-            part = self._choose_thresholds(features, data, settings, start)
+            part = self._choose_thresholds(features, data, settings, progress, start)
             progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
             fitted = _fit_after(part, data, settings, start)
             self._keep(fitted, features)
@@ -266,9 +278,9 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         journal.close(is_done=settings.journal is journal and fitted.status is not Status.INTERRUPTED)
         progress.close()
 
-    def _most_subtasks(self) -> int | None:
+    def _most_subtasks(self, parts: int) -> int | None:
         learning = self.max_learning_iter if self.hyperparameters == "learn" else 0
-        return self.max_iter * (1 + self._holds_out) + learning
+        return self.max_iter * (1 + parts) + learning
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         """Give the rank and lambda to begin with."""

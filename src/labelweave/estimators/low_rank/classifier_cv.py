@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelweave.array_types import Array
-from labelweave.arrays import panels
+from labelweave.arrays import numbers_of, panels
 from labelweave.estimators.base import CALLER, warn_of_end
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
@@ -33,6 +33,7 @@ from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.estimators.parameters import (
     COUNT,
     NON_NEGATIVE,
+    ClassWeight,
     Costs,
     CovarianceLike,
     KernelLike,
@@ -47,6 +48,7 @@ from labelweave.sklearn_compat import StrOptions, _safe_indexing
 from labelweave.solvers import Status
 
 _FOLDS = 5
+_MOST_LAMBDAS = 1000
 _BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit
 
 
@@ -63,8 +65,8 @@ class LowRankClassifierCV(LowRankClassifier):
     ranks : array-like of int or float, default=(100,)
         The ranks to try, as numbers of columns (int) or shares of the number of labels (float, at most 1).
         Ranks that no product can have are lowered to the largest possible one.
-    regularizations : int or array-like of float, default=(30.0, 10.0, 3.0, 1.0)
-        The values of lambda to try, from strong ones to that of :class:`LowRankClassifier`, weaker ones being
+    regularizations : int or array-like of float, default=(10.0, 1.0)
+        The values of lambda to try, a strong one and that of :class:`LowRankClassifier`, weaker ones being
         slow; or how many of them: they are then found from the data, over four decades. The largest one
         leaves nothing but scores of 0 (trace norm), or is a hundred times the mean squared length of a row
         (ridge).
@@ -95,6 +97,11 @@ class LowRankClassifierCV(LowRankClassifier):
         What the losses of negative entries are multiplied with.
     false_negative_cost : float or array-like of shape (L,), default=1.0
         What the losses of positive entries are multiplied with.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
+        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
+        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" first takes the kernel's parameters of the least cross-validated loss of kernel ridge
         regression, whatever the loss and the penalty.  The lambda learned with them is tried too, where
@@ -120,8 +127,8 @@ class LowRankClassifierCV(LowRankClassifier):
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
         Scores above it are predicted, as in :class:`LowRankClassifier`.
-    validation_fraction : float, default=0.1
-        The share of rows held out for thresholds, once the pair is chosen.
+    validation_fraction : "auto" or float, default="auto"
+        The share of rows held out for thresholds, once the pair is chosen, as in :class:`LowRankClassifier`.
     warm_start : bool, default=False
         Taken by ``fit`` of :class:`LowRankClassifier`; the path starts afresh, and the last fit from it.
     checkpoint : path-like or None, default=None
@@ -140,6 +147,9 @@ class LowRankClassifierCV(LowRankClassifier):
         Threads; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
         Fixes folds, random starts, held-out rows and pivots.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
     low_rank : int or None
         The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
@@ -187,19 +197,20 @@ class LowRankClassifierCV(LowRankClassifier):
     }
 
     def __init__(
-        self, ranks: ArrayLike = (100,), regularizations: ArrayLike = (30.0, 10.0, 3.0, 1.0), *,
+        self, ranks: ArrayLike = (100,), regularizations: ArrayLike = (10.0, 1.0), *,
         loss: str = "squared", penalty: Literal["trace_norm", "ridge"] = "trace_norm",
         kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
         scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         negative_weight: float = 1.0, label_covariance: CovarianceLike = None,
-        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0,
+        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 2, learning_rows: int | None = None,
         max_learning_iter: int = 100, scoring: str | Callable[..., float] = "micro_f1", rule: str = "best",
         path_tol: float = 1e-2, start: Literal["svd", "random"] = "svd", threshold: str | float = "auto",
-        validation_fraction: float = 0.1, warm_start: bool = False,
+        validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
-        n_jobs: int | None = None, random_state: RandomState = 0, low_rank: Any = "deprecated",
+        n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
+        low_rank: Any = "deprecated",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -208,6 +219,8 @@ class LowRankClassifierCV(LowRankClassifier):
 
     def _read_ranks(self) -> list[Any]:
         """Check the ranks: whole numbers from 1, or shares of the labels."""
+        if not isinstance(self.ranks, Iterable) or getattr(self.ranks, "ndim", 1) != 1:
+            raise ValueError("ranks is no list; give one rank or several, such as [10, 0.5].")
         ranks = [rank.item() if isinstance(rank, np.generic) else rank for rank in self.ranks]
         for rank in ranks:
             is_count = isinstance(rank, int) and rank >= 1
@@ -223,8 +236,11 @@ class LowRankClassifierCV(LowRankClassifier):
     def _read_regularizations(self) -> list[float] | int:
         """Check lambdas: how many, or numbers from 0 on; give them in descending order."""
         if isinstance(self.regularizations, Integral):
-            return int(self.regularizations)
-        values = np.asarray(self.regularizations, dtype=np.float64).ravel()
+            count = int(self.regularizations)
+            if count > _MOST_LAMBDAS:
+                raise ValueError(f"regularizations is {count}; at most {_MOST_LAMBDAS} are tried.")
+            return count
+        values = numbers_of(self.regularizations, "regularizations").astype(np.float64).ravel()
         bad = values[~(np.isfinite(values) & (values >= 0))]
         if len(bad) or not len(values):
             what = f"has {bad[0]}" if len(bad) else "is empty"
@@ -233,9 +249,9 @@ class LowRankClassifierCV(LowRankClassifier):
             )
         return sorted(set(values.tolist()), reverse=True)
 
-    def _most_subtasks(self) -> int | None:
+    def _most_subtasks(self, parts: int) -> int | None:
         fits = self._most_fits()
-        return None if fits is None else fits + (super()._most_subtasks() or 0)
+        return None if fits is None else fits + (super()._most_subtasks(parts) or 0)
 
     def _most_fits(self) -> int | None:
         """Say how many fits to folds there are at most; None where a splitter makes the folds."""

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.base import CALLER, warn_of_end
+from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.fit import (
@@ -126,12 +127,18 @@ class LowRankModel(LearningClassifier):
             return None if np.array_equal(covariance.matrix, np.eye(n_labels)) else covariance
         return covariance if covariance.ties_labels or (covariance.diagonal() != 1).any() else None
 
-    def _factors(self, labels: LabelMatrix, entries: Any) -> EntryWeights | None:
-        """Join costs and weights of entries; None where all are 1."""
+    def _factors(self, labels: LabelMatrix, entries: Any, by_sign: SignFactors | None) -> EntryWeights | None:
+        """Join costs, weights of classes and weights of entries; None where all are 1."""
         costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
-        if entries is None and all(np.isscalar(cost) and cost == 1 for cost in costs.values()):
+        if (
+            entries is None
+            and by_sign is None
+            and all(np.isscalar(cost) and cost == 1 for cost in costs.values())
+        ):
             return None
         missed, false = (costs_by_label(name, cost, labels.n_labels)[None, :] for name, cost in costs.items())
+        if by_sign is not None:
+            missed, false = missed * by_sign[0], false * by_sign[1]
         if sp.issparse(entries):
             entries = sp.csr_array(entries)
             entries.data = entries.data - 1
@@ -155,19 +162,28 @@ class LowRankModel(LearningClassifier):
         return super()._level if is_given else ENTRY_LOSSES[self.loss]().threshold
 
     def _choose_thresholds(
-        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, start: Start | None
+        self,
+        features: FeatureMatrix,
+        data: LowRankData,
+        settings: LowRankSettings,
+        progress: FitProgress,
+        start: Start | None,
     ) -> FittedFactors | None:
-        """Keep the thresholds; give the model of a part of the rows if they were chosen on the others."""
+        """Keep the thresholds; give the model of a part of the rows if they were chosen on the others.
 
-        def fit_part(kept: Array) -> FittedFactors:
+        No part starts from another, whose factors know the rows that this one is to score.
+        """
+
+        def fit_part(kept: Array, stage: str) -> FittedFactors:
             ready, begin = ReadyRows(data.rows(kept), settings, is_kept=False), start
             if start is not None and start.features is not None and data.has_row_coefficients:
                 begin = Start(start.labels, start.features[kept])
-            part = fit_factors(ready, settings, begin, "part").spread(kept, len(data.labels))
+            part = fit_factors(ready, settings, begin, stage).spread(kept, len(data.labels))
             self._keep_factors(part, features)
             return part
 
-        return self._set_thresholds(features, lambda: data.labels, data.weights, settings.seed, fit_part)
+        seed = settings.seed
+        return self._set_thresholds(features, lambda: data.labels, data.weights, progress, seed, fit_part)
 
     def _keep(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
         self._keep_factors(fitted, features)

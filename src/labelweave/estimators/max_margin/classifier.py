@@ -18,6 +18,9 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
+from labelweave.costs import warn_of_hard_margins
+from labelweave.estimators.base import given_weights, refuse_no_weight
+from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import (
     DualVariables,
@@ -31,6 +34,7 @@ from labelweave.estimators.parameters import (
     COVARIANCE,
     POSITIVE,
     SHARED,
+    ClassWeight,
     Costs,
     CovarianceLike,
     KernelLike,
@@ -63,6 +67,7 @@ from labelweave.solvers import SolverResult, Status
 
 _SOLVERS = {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set"}
 _FACTORIZATIONS = {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}
+_LEAST_TOL = 1e-10  # a smaller one asks for all digits there are, whatever C is
 
 
 @storable("MaxMarginClassifier")
@@ -120,14 +125,20 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         Cost of missing a label that is there, half of the paper's loss (equation 5).
     false_positive_cost : float or array-like of shape (L,), default=1.0
         Cost of predicting a label that is not there.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
+        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
+        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
         Scores above it are predicted: 0, or a given one; or, on the observed entries of rows that are held
         out, the one of best micro-averaged F1 score ("f1"), or one for every label, together the best for
         a measure, drawn to the best one of all where few held-out rows have the label; after that the model
         is fitted to all rows.  Only "auto" where a row has one of three classes or more.
-    validation_fraction : float, default=0.1
-        The share of rows held out for thresholds, every label spread evenly.
+    validation_fraction : "auto" or float, default="auto"
+        The share of rows held out for thresholds, every label spread evenly.  "auto" holds each fifth of up
+        to 5,000 rows out in turn, and one fifth of more.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the last one's dual variables, where rows and labels are as many.
     checkpoint : path-like or None, default=None
@@ -160,6 +171,9 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         them.  The result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
         Fixes the order in which rows are visited and the pivots of an incomplete factor.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
 
     Attributes
     ----------
@@ -237,15 +251,20 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         degree: int = 3, coef0: float = 1.0, scaling: str = "none", label_covariance: CovarianceLike = None,
         coupling: Literal["full"] | int | None = None, hyperparameters: Literal["fixed", "learn"] = "fixed",
         fit_intercept: bool = True, false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
-        threshold: str | float = "auto", validation_fraction: float = 0.1, warm_start: bool = False,
+        class_weight: ClassWeight = None, threshold: str | float = "auto",
+        validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
         solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
         precision: str = "auto", n_jobs: int | None = None, random_state: RandomState = 0,
+        verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
-        weights: Array = _check_sample_weight(sample_weight, features.data, ensure_non_negative=True)
+        weights: Array = _check_sample_weight(
+            given_weights(sample_weight), features.data, ensure_non_negative=True
+        )
+        refuse_no_weight(weights)
         return weights
 
     def _for_a_part(self) -> MaxMarginClassifier:
@@ -253,6 +272,11 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         part: MaxMarginClassifier = clone(self).set_params(warm_start=True)
         part._is_part = True
         return part
+
+    def _begin_at(self, part: MaxMarginClassifier, kept: Array, rows: Array) -> None:
+        """Begin the fit of some rows at the dual variables of other ones, as far as they are the same."""
+        if part._end is not None:
+            self._end = part._end.spread(kept, 1 + max(kept[-1], rows[-1])).rows(rows)
 
     def _last_end(self, n_rows: int) -> Any:
         end = super()._last_end(n_rows)
@@ -263,20 +287,27 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     ) -> None:
         """Fit to data that were read, from the dual variables of an earlier fit if there are any."""
         labels = self._begin(rows)
-        weights, start = weights_of_entries(rows.weights, entries), before and [before.variables, before.C]
+        row_weights, factors = self._weighted_by_class(labels, rows.weights)
+        if factors is not None:
+            entries = entries_by_sign(labels, factors, entries)
+        weights, start = weights_of_entries(row_weights, entries), before and [before.variables, before.C]
         y = [labels.positives, labels.observed]
         journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
         learned = None
         if self.hyperparameters == "learn":
-            learned = learn_margins(self, rows.features, labels, rows.weights, journal)
+            learned = learn_margins(self, rows.features, labels, (row_weights, entries), journal)
         covariances = self._covariances(labels) if learned is None else [learned.covariance]
         self.C_ = C = float(self.C) if learned is None else learned.C
+        # beyond, rounding of all margins alone moves an objective of 1 by more than the tolerance
+        hardest = max(self.tol, _LEAST_TOL) / (2.0 * len(labels) * np.finfo(float).eps)
+        if hardest < C < np.inf:
+            warn_of_hard_margins(C, hardest, len(labels), self.tol)
         self.label_covariance_ = covariances if self._is_sum else covariances[0]
         data = MarginData(
             features=rows.features,
             labels=labels,
             covariance=covariances[0],
-            upper=weights_of_entries(2.0 * C * rows.weights, entries),
+            upper=weights_of_entries(2.0 * C * row_weights, entries),
             margins=self._margins(labels.n_labels),
             intercept=self.fit_intercept,
         )
@@ -284,7 +315,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         if learned is not None and learned.kernel is not None:
             self.kernel_ = learned.kernel
         dual = None if before is None else before.carried(labels.shape, self._form, C)
-        progress = FitProgress(self, arguments, tol=self.tol, has_part=self._holds_out)
+        progress = FitProgress(self, arguments, tol=self.tol, parts=self._n_parts(rows.weights))
         # a search that goes on finds other hyper-parameters, and needs no such fit
         ended = learned is not None and was_interrupted()
         result = self._solve(data, rows.weights, progress, Journal() if ended else journal, dual)
@@ -303,15 +334,15 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         task = MarginTask(data, source, explicit, settings, journal, further)
         start = dual
 
-        def fit_part(kept: Array) -> SolverResult:
+        def fit_part(kept: Array, stage: str) -> SolverResult:
             nonlocal start
-            fitted = task.part(kept).solve(None if dual is None else dual[kept])
+            fitted = task.part(kept, stage).solve(None if start is None else start[kept])
             self._keep_scores(fitted, features, kept)
-            start = np.zeros(data.labels.shape)
+            start = np.zeros(data.labels.shape)  # 0 of rows that this part did not have
             start[kept] = fitted.dual()
             return fitted.result
 
-        part = self._set_thresholds(features, lambda: data.labels, weights, settings.seed, fit_part)
+        part = self._set_thresholds(features, lambda: data.labels, weights, progress, settings.seed, fit_part)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
 
@@ -320,7 +351,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
             goes_on = self.warm_start or self._seen is not None
             self._end = DualVariables(whole.dual(), self.C_, self._form) if goes_on else None
 
-        return fit_after(part, progress, lambda: task.solve(start), keep)
+        return fit_after(part, lambda: task.solve(start), keep)
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)
@@ -356,6 +387,8 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
             return [KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)]
         if not self._is_sum:
             return [*self._read_kernel(features, seed)]
+        if not self.kernel:
+            raise ValueError("kernel is an empty list; give one kernel or several.")
         shape = self.gamma, self.degree, self.coef0
         kernels = [make_kernel(one, *shape).resolved(features) for one in self.kernel]
         for one in kernels:

@@ -130,6 +130,10 @@ class DualVariables:
         variables[kept] = self.variables
         return replace(self, variables=variables)
 
+    def rows(self, which: Array) -> DualVariables:
+        """Keep those of some rows."""
+        return replace(self, variables=self.variables[which])
+
     def carried(self, shape: tuple[int, int], form: TargetForm, C: float) -> Array | None:
         """Give the variables of a problem with more rows, more labels or another C; None if labels differ."""
         columns = carried_columns(self.form, form)
@@ -163,20 +167,27 @@ class MarginTask:
         """All kernel matrices with their label covariances."""
         return ((self.source, self.data.covariance), *self.further)
 
-    def part(self, kept: Array) -> MarginTask:
-        """Keep some rows."""
+    def part(self, kept: Array, stage: str) -> MarginTask:
+        """Keep some rows, as a stage of the journal."""
         explicit = None if self.explicit is None else self.explicit.rows(kept)
         source = RowsOfSource(self.source, kept)
         further = tuple((RowsOfSource(other, kept), covariance) for other, covariance in self.further)
         settings = replace(self.settings, is_part=True)
         part = replace(self, data=self.data.rows(kept), source=source, explicit=explicit)
-        return replace(part, further=further, stage="a part", settings=settings)
+        return replace(part, further=further, stage=stage, settings=settings)
 
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
         """Fit them, from dual variables near the optimum if there are any.
 
         Raises ValueError if the solver needs explicit features, or the memory budget is too small.
         """
+        fit = self._solve_from(dual)
+        if dual is None or fit.result.status is not Status.INDEFINITE:
+            return fit
+        # features near 1e40: rounding in the first step from such variables can exceed all that it is to find
+        return replace(self, stage=f"{self.stage}, from zero")._solve_from(None)
+
+    def _solve_from(self, dual: RowsByLabels | None) -> MarginFit:
         solver, explicit = self._solver(), self.explicit
         if explicit is not None and solver == "coordinate_ascent":
             return self._fit_coordinates(replace(self.data, features=explicit), dual)

@@ -37,10 +37,11 @@ class LearnedMargins:
 
 
 def learn_margins(
-    model: Any, features: FeatureMatrix, labels: LabelMatrix, weights: Any, journal: Journal
+    model: Any, features: FeatureMatrix, labels: LabelMatrix, weights: tuple[Any, Any], journal: Journal
 ) -> LearnedMargins:
     """Learn from all rows, as the parameters of a max-margin classifier say.
 
+    weights: of rows, and of entries, None where these have none of their own.
     journal: notes the search and the fit of the surrogate, as stages of their own.
 
     Raises ValueError if there is more than one kernel.
@@ -65,7 +66,7 @@ def learn_margins(
         random_state=model.random_state,
     )
     surrogate._outer_journal = journal.part("surrogate")
-    surrogate.fit(features.data, labels, weights)
+    surrogate.fit(features.data, labels, *weights)
     (term,) = surrogate.prior_.terms
     variance = float(np.mean(term.covariance.diagonal()))
     covariance: LabelCovariance = LabelCovariance.identity(labels.n_labels)

@@ -97,6 +97,9 @@ class CachedRows:
         if content.time == self._time and np.array_equal(content.row_of, self._row_of):
             return
         self._row_of[:], self._slot_of[:] = -1, -1
+        kept_rows = [content.row_of, *(rows for _, rows in content.batches)]
+        if any(rows.max(initial=-1) >= self.n_rows or rows.min(initial=0) < -1 for rows in kept_rows):
+            raise ValueError(f"rows of a kernel matrix are kept that are none of {self.n_rows}")
         for number, missing in content.batches:
             kept = np.flatnonzero((content.batch_of == number) & (content.row_of >= 0))
             places = np.searchsorted(missing, content.row_of[kept])

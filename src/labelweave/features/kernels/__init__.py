@@ -14,6 +14,7 @@ from labelweave.features.kernels.ard import ARDKernel
 from labelweave.features.kernels.callable_kernel import CallableKernel
 from labelweave.features.kernels.distances import LaplacianKernel, RBFKernel
 from labelweave.features.kernels.dot_products import CosineKernel, LinearKernel, PolynomialKernel
+from labelweave.features.kernels.forest_kernel import ForestKernel
 from labelweave.features.kernels.kernel import ConstantKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
 from labelweave.features.kernels.make_kernel import make_kernel
 
@@ -22,6 +23,7 @@ __all__ = [
     "CallableKernel",
     "ConstantKernel",
     "CosineKernel",
+    "ForestKernel",
     "Kernel",
     "LaplacianKernel",
     "LinearKernel",

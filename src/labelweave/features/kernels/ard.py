@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -10,9 +9,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
+from labelweave.arrays import numbers_of
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.distances import RBFKernel, are_same
-from labelweave.features.kernels.kernel import Kernel
+from labelweave.features.kernels.kernel import Kernel, is_number
 from labelweave.model_files import storable
 from labelweave.model_files.schema import LEAST_WIDTH, WIDTH, Maybe, Numbers
 
@@ -36,11 +36,11 @@ class ARDKernel(Kernel):
         self.weights = weights
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.gamma, Real) or not 0 < float(self.gamma) < np.inf:
+        if not is_number(self.gamma) or not self.gamma > 0:
             raise ValueError(f"ARDKernel has gamma={self.gamma!r}; it must be a number > 0.")
         if self.weights is None:
             return
-        weights = np.asarray(self.weights, dtype=np.float64)
+        weights = numbers_of(self.weights, "The weights of an ARDKernel").astype(np.float64)
         if weights.ndim != 1 or not (np.isfinite(weights) & (weights > 0)).all():
             raise ValueError("ARDKernel has weights that are not one finite number > 0 for each feature.")
 

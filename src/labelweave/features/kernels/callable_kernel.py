@@ -52,7 +52,7 @@ class CallableKernel(Kernel):
         )
 
     def _check_parameters(self) -> None:
-        if not callable(self.function):
+        if not callable(self.function) or isinstance(self.function, type):
             raise ValueError(
                 f"CallableKernel has function={self.function!r}; it must be a function of two arrays of rows."
             )

@@ -18,6 +18,7 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, is_number, number_of, value_type
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH
+from labelweave.sklearn_compat import sparse_matmul_to_dense
 
 _CACHE_ENTRIES = 2**15  # with one array of the same size beside them, within a core's cache
 _MEMORY_ENTRIES = 2**20  # 8 MiB in float64, small enough to be allocated again without page faults
@@ -75,8 +76,6 @@ def _multiplication(
     rows_are_sparse: bool, columns: FeatureMatrix, kind: npt.DTypeLike
 ) -> Callable[[Any], Array]:
     """Turn the columns into what each product with them reads, once for all."""
-    from sklearn.utils.sparsefuncs import sparse_matmul_to_dense
-
     right = columns.data.astype(kind, copy=False)
     if columns.is_sparse and rows_are_sparse:
         flat = narrow_csr(right.T.tocsr())

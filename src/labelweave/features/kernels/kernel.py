@@ -15,9 +15,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
 from labelweave.array_types import Array
+from labelweave.arrays import numbers_of
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Number
+
+_LARGEST = 1e300  # larger whole numbers are no floating ones
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
@@ -158,7 +161,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         ValueError
             If there are not as many as parameters.
         """
-        names, logarithms = self.parameter_names(), np.asarray(theta, dtype=np.float64)
+        names, logarithms = self.parameter_names(), numbers_of(theta, "theta").astype(np.float64)
         if logarithms.shape != (len(names),):
             raise ValueError(
                 f"theta has shape {logarithms.shape}, but the kernel has {len(names)} continuous parameters "
@@ -292,7 +295,7 @@ def _check_pair(rows: Any, columns: Any) -> None:
 def check_not_negative(kernel: Kernel, name: str) -> None:
     """Refuse a parameter that is not a finite number >= 0, by a ValueError."""
     value = getattr(kernel, name)
-    if not is_number(value) or not 0 <= value < np.inf:
+    if not is_number(value) or not value >= 0:
         raise ValueError(
             f"{type(kernel).__name__} has {name}={value!r}; it must be a number >= 0, "
             "for the kernel to be positive semi-definite."
@@ -311,7 +314,8 @@ def number_of(kernel: Kernel, name: str, value: Any) -> float:
 
 def is_number(value: Any) -> bool:
     """Tell numbers from truth values and the rest."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and bool(abs(value) <= _LARGEST)
 
 
 class _Composed(Kernel):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import xlogy
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
 from labelweave.inference.calibration.isotonic import fit_isotonic
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import fit_sigmoid
+from labelweave.inference.calibration.softmax import fit_softmax, known_classes
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 
 _MOST_ENTRIES = 2**18  # looked at to choose the kind of maps
@@ -19,6 +22,7 @@ _PARTS = 3
 _FEWEST_ROWS = 10
 
 
+@checked
 def calibrate_labels(
     labels: Any,
     scores: Any,
@@ -57,18 +61,89 @@ def calibrate_labels(
     >>> calibrate_labels(labels, scores).probabilities(np.zeros((1, 2))).round(1).tolist()
     [[0.5, 0.1]]
     """
+    fewest = _fewest(method, pooling, min_positives)
+    table = read_labeled_scores(labels, scores, sample_weight)
+
+    def fit(rows: LabeledScores) -> tuple[LabelCalibration, LabelCalibration]:
+        steps = fit_isotonic(rows, fewest)
+        return steps.curves if pooling else fit_sigmoid(rows, pooled=False), steps
+
+    if method == "auto":
+        method = _better_method(table.drawn_labels(_MOST_ENTRIES), fit, _log_loss)
+    return fit_sigmoid(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
+
+
+def calibrate_classes(
+    labels: Any,
+    scores: Any,
+    method: Literal["auto", "sigmoid", "isotonic"] = "sigmoid",
+    *,
+    pooling: bool = True,
+    min_positives: Any = 500,
+    sample_weight: Any = None,
+) -> LabelCalibration:
+    """Find maps from scores to the probabilities of classes, of which a row has one.
+
+    For labels, of which a row has one or none that is known, other parameters and errors see
+    :func:`calibrate_labels`.
+
+    Parameters
+    ----------
+    method : {"auto", "sigmoid", "isotonic"}, default="sigmoid"
+        A softmax of the scores times one slope and an intercept a class (temperature scaling), the several
+        classes' form of a logistic curve; or a rising map a class against the rest.  "auto" takes what has
+        the lower log loss in a cross-validation on these rows.
+    pooling : bool, default=True
+        Whether intercepts of the softmax have a prior around 0, and rare classes share a rising map.
+
+    Returns
+    -------
+    LabelCalibration
+        The maps, whose probabilities :func:`class_probabilities` brings to the sum 1.
+    """
+    fewest = _fewest(method, pooling, min_positives)
+    table = read_labeled_scores(labels, scores, sample_weight)
+
+    def fit(rows: LabeledScores) -> tuple[LabelCalibration, LabelCalibration]:
+        return fit_softmax(rows, pooled=pooling), fit_isotonic(rows, fewest)
+
+    if method == "auto":
+        method = _better_method(table, fit, _class_log_loss)
+    return fit(table)[method == "isotonic"]
+
+
+def class_probabilities(calibration: LabelCalibration, scores: Array) -> Array:
+    """Compute the probabilities of classes, of which a row has one.
+
+    Parameters
+    ----------
+    calibration : LabelCalibration
+        What :func:`calibrate_classes` found.
+    scores : ndarray of shape (n, C)
+        Scores.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, C)
+        The probabilities, every row with the sum 1.
+    """
+    table = calibration.probabilities(scores)
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def _fewest(method: Any, pooling: bool, min_positives: Any) -> int:
     if method not in ("auto", "sigmoid", "isotonic"):
         raise ValueError(f"method is {method!r}; it must be 'auto', 'sigmoid' or 'isotonic'.")
     if not isinstance(min_positives, Integral) or min_positives < 1:
         raise ValueError(f"min_positives is {min_positives!r}; give a whole number of at least 1.")
-    table = read_labeled_scores(labels, scores, sample_weight)
-    fewest = int(min_positives) if pooling else 1
-    if method == "auto":
-        method = _better_method(table.drawn_labels(_MOST_ENTRIES), pooling, fewest)
-    return fit_sigmoid(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
+    return int(min_positives) if pooling else 1
 
 
-def _better_method(table: LabeledScores, pooled: bool, fewest: int) -> Literal["sigmoid", "isotonic"]:
+def _better_method(
+    table: LabeledScores,
+    fit: Callable[[LabeledScores], tuple[LabelCalibration, LabelCalibration]],
+    loss: Callable[[LabeledScores, LabelCalibration], float],
+) -> Literal["sigmoid", "isotonic"]:
     """Choose the maps of the lower log loss in three-fold cross-validation; curves for under ten rows."""
     n_rows = len(table.weights)
     if n_rows < _FEWEST_ROWS:
@@ -77,13 +152,18 @@ def _better_method(table: LabeledScores, pooled: bool, fewest: int) -> Literal["
     losses = np.zeros(2)
     for number in range(_PARTS):
         rest, held = table.rows(np.flatnonzero(part != number)), table.rows(np.flatnonzero(part == number))
-        steps = fit_isotonic(rest, fewest)
-        curves = steps.curves if pooled else fit_sigmoid(rest, pooled=False)
-        losses += [_log_loss(held, maps.probabilities(held.scores)) for maps in (curves, steps)]
+        losses += [loss(held, maps) for maps in fit(rest)]
     return "isotonic" if losses[1] < losses[0] else "sigmoid"
 
 
-def _log_loss(table: LabeledScores, probabilities: Array) -> float:
-    signs = table.labels.to_signs()
+def _class_log_loss(table: LabeledScores, maps: LabelCalibration) -> float:
+    rows, codes = known_classes(table)
+    return -float(
+        table.weights[rows] @ np.log(class_probabilities(maps, table.scores[rows])[range(len(rows)), codes])
+    )
+
+
+def _log_loss(table: LabeledScores, maps: LabelCalibration) -> float:
+    signs, probabilities = table.labels.to_signs(), maps.probabilities(table.scores)
     losses = xlogy(signs > 0, probabilities) + xlogy(signs < 0, 1.0 - probabilities)
     return -float(table.weights @ losses.sum(axis=1))

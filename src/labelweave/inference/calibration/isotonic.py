@@ -67,8 +67,7 @@ class IsotonicCalibration(LabelCalibration):
         """Which labels use the shared map, shape (L,)."""
         return np.asarray(np.diff(self.starts)[:-1] == 0)
 
-    def probabilities(self, scores: Array) -> Array:
-        """Compute the probability of every label; see :meth:`LabelCalibration.probabilities`."""
+    def _probabilities(self, scores: Array) -> Array:
         result = np.empty(scores.shape)
         shared = np.flatnonzero(self.is_shared)
         log_odds = self.curves.slopes[shared] * scores[:, shared] + self.curves.intercepts[shared]

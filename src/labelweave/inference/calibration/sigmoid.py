@@ -52,8 +52,7 @@ class SigmoidCalibration(LabelCalibration):
         """The number of labels."""
         return len(self.slopes)
 
-    def probabilities(self, scores: Array) -> Array:
-        """Compute the probability of every label; see :meth:`LabelCalibration.probabilities`."""
+    def _probabilities(self, scores: Array) -> Array:
         return np.asarray(expit(self.slopes * scores + self.intercepts))
 
 

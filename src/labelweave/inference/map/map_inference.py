@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
-from labelweave._loops.map.solve import eliminate_rows, margins_of_rows, solve_rows
+from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats, PerLabel
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
@@ -96,6 +96,7 @@ class MapInference:
     array([[1, 1, 1]], dtype=int8)
     """
 
+    @checked
     def __init__(
         self,
         graph: CliqueGraph,
@@ -147,6 +148,8 @@ class MapInference:
         MapResult
             Labels, values and bounds.  Of equally good labelings any may be found.
         """
+        from labelweave._loops.map.solve import eliminate_rows, solve_rows
+
         own, shared = _checked_scores(self.graph, unary, tables)
         held = _checked_clamp(self.graph, clamp, len(own))
         result = MapResult(np.zeros(own.shape, np.int8), np.zeros(len(own)), np.zeros(len(own)))
@@ -181,6 +184,8 @@ class MapInference:
             Positive where the best labels have a 1, unless others are as good; infinite for a label that is
             held.  Where the budget of a search is spent these are differences of the best scores found.
         """
+        from labelweave._loops.map.solve import margins_of_rows
+
         own, shared = _checked_scores(self.graph, unary, tables)
         held = _checked_clamp(self.graph, clamp, len(own))
         margins = np.zeros(own.shape)
@@ -364,6 +369,8 @@ def _write_turned_margins(
     plan: MapPlan, workspace: MapWorkspace, unary: PerLabel, tables: Array, clamp: PerLabel, margins: PerLabel
 ) -> None:
     """Write the max-marginals of one example's free labels that have no order: each is turned."""
+    from labelweave._loops.map.solve import solve_rows
+
     labels = _searched_labels(plan)
     labels = labels[clamp[labels] < 0]
     # the first row is the example itself

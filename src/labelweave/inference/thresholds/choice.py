@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 from labelweave.inference.thresholds.floor import above_floor
@@ -21,11 +22,12 @@ from labelweave.inference.thresholds.search import find_label_thresholds, shared
 from labelweave.inference.thresholds.top_k import best_top_k, scores_above_top_k
 
 _USUAL = 50.0
-_STRENGTHS = (_USUAL, 0.0, 10.0, 200.0)
-_REPEATS = 2
+_STRENGTHS = (200.0, _USUAL, 10.0, 0.0)  # the strongest first, so that a tie goes to it
+_FOLDS = 5
 _STANDARD_ERRORS = 2.0
 _MOST_ENTRIES = 2**17
 _FEWEST_ROWS = 10
+_MOST_PREDICTED = 2.0  # times the rows that have a label
 
 
 class ThresholdChoice(NamedTuple):
@@ -61,7 +63,8 @@ class TopKChoice(NamedTuple):
     value: float
 
 
-def choose_thresholds(  # noqa: PLR0913
+@checked
+def choose_thresholds(
     labels: Any,
     scores: Any,
     objective: ObjectiveName = "micro_f1",
@@ -69,7 +72,6 @@ def choose_thresholds(  # noqa: PLR0913
     scope: Literal["label", "global"] = "label",
     target: float | None = None,
     pooling: float | Literal["auto"] = 0.0,
-    most_predicted: float | None = None,
     sample_weight: Any = None,
 ) -> ThresholdChoice:
     """Choose the thresholds that are best for a measure of label sets.
@@ -88,12 +90,11 @@ def choose_thresholds(  # noqa: PLR0913
     target : float or None, default=None
         The precision or recall to be reached.
     pooling : float or "auto", default=0.0
-        With p positive rows a label's own threshold has the weight p / (p + pooling), the best one for all
-        labels the rest.  "auto" is 50, or 0, 10 or 200 if that is clearly better on halves of the rows, with
-        thresholds from the other halves.  Not for a target.
-    most_predicted : float or None, default=None
-        With a threshold a label and an F1 score: thresholds are raised until a label is predicted for at most
-        so many times the rows that have it, and one more; a floor in the manner of FBR (Lewis et al. 2004).
+        0 takes what is best on these rows as it is.  With p positive rows a label's own threshold has the
+        weight p / (p + pooling), the best one for all labels the rest.  "auto" is 50, or 200, 10 or 0 if that
+        is clearly better on folds of the rows, with thresholds from the other folds.  With pooling, "auto"
+        included, and an F1 score thresholds are raised until a label is predicted for at most twice the rows
+        that have it, and one more; a floor in the manner of FBR (Lewis et al. 2004).  Not for a target.
     sample_weight : array-like of shape (n,) or None, default=None
         Weights of the rows.
 
@@ -136,11 +137,12 @@ def choose_thresholds(  # noqa: PLR0913
         thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
     else:
         thresholds = find_label_thresholds(table, wanted).pooled(strength)
-        if most_predicted is not None and wanted.name.endswith("f1"):
-            thresholds = above_floor(table, thresholds, most_predicted)
+        if pooling != 0:
+            thresholds = _with_floor(table, wanted, thresholds)
     return ThresholdChoice(thresholds, _counts_above(table, thresholds).measure(wanted.name), strength)
 
 
+@checked
 def choose_top_k(
     labels: Any,
     scores: Any,
@@ -174,33 +176,39 @@ def _read_pooling(pooling: Any) -> float | None:
     return float(pooling)
 
 
+def _with_floor(table: LabeledScores, objective: Objective, thresholds: Array) -> Array:
+    """Raise thresholds that are for an F1 score; other measures count every wrong prediction alike."""
+    return above_floor(table, thresholds, _MOST_PREDICTED) if objective.name.endswith("f1") else thresholds
+
+
 def _choose_pooling(table: LabeledScores, objective: Objective) -> float:
     """Choose how strongly rare labels are drawn to the threshold of all; of many labels some are looked at.
 
-    Thresholds are chosen on one half of the rows and measured on the other, and the other way round, for a
-    few strengths and two pairs of random halves.  Differences between strengths are small beside their
-    noise, so the usual strength stays unless another is better by twice the standard error of the difference.
+    Thresholds are chosen on four fifths of the rows and measured on the fifth, five times, for a few
+    strengths.  Differences between strengths are small beside their noise, so the usual strength stays unless
+    another is better by twice the standard error of the difference; of several such the best, and of equals
+    the strongest.
     """
     part = table.drawn_labels(_MOST_ENTRIES)
     if table.shape[1] == 1 or len(table.weights) < _FEWEST_ROWS or not part.labels.positives.nnz:
         return _USUAL
-    generator = np.random.default_rng(0)
-    values = np.array([_cross_fitted(part, objective, generator) for _ in range(_REPEATS)])
-    gains = values - values[:, :1]
-    errors = gains.std(axis=0, ddof=1) / math.sqrt(_REPEATS)
+    order = np.random.default_rng(0).permutation(len(table.weights))
+    values = np.array([_held_out(part, objective, fold) for fold in np.array_split(order, _FOLDS)])
+    gains = values - values[:, [_STRENGTHS.index(_USUAL)]]
+    errors = gains.std(axis=0, ddof=1) / math.sqrt(_FOLDS)
     is_better = gains.mean(axis=0) > _STANDARD_ERRORS * errors
-    return _STRENGTHS[int(np.argmax(np.where(is_better, gains.mean(axis=0), 0.0)))]
+    if not is_better.any():
+        return _USUAL
+    return _STRENGTHS[int(np.argmax(np.where(is_better, gains.mean(axis=0), -np.inf)))]
 
 
-def _cross_fitted(table: LabeledScores, objective: Objective, generator: np.random.Generator) -> Array:
-    """Measure every strength, the greater the better, on halves that its thresholds were not chosen on."""
-    order = generator.permutation(len(table.weights))
-    one, other = (table.rows(np.sort(half)) for half in np.array_split(order, 2))
-    counts = []
-    for chosen_on, rest in ((one, other), (other, one)):
-        found = find_label_thresholds(chosen_on, objective)
-        counts.append([_counts_above(rest, found.pooled(strength)) for strength in _STRENGTHS])
-    values = [SetCounts.together(pair).measure(objective.name) for pair in zip(*counts, strict=True)]
+def _held_out(table: LabeledScores, objective: Objective, fold: Array) -> Array:
+    """Measure every strength, the greater the better, on rows that its thresholds were not chosen on."""
+    rest, held = table.rows(np.setdiff1d(np.arange(len(table.weights)), fold)), table.rows(np.sort(fold))
+    found, values = find_label_thresholds(rest, objective), []
+    for strength in _STRENGTHS:
+        thresholds = _with_floor(rest, objective, found.pooled(strength))
+        values.append(_counts_above(held, thresholds).measure(objective.name))
     return np.asarray(values) * (-1.0 if objective.name == "hamming_loss" else 1.0)
 
 

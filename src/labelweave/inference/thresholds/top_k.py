@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
-from labelweave.arrays import largest_columns
-from labelweave.inference.labeled_scores import LabeledScores
+from labelweave.arrays import largest_columns, numbers_of
+from labelweave.inference.labeled_scores import LabeledScores, read_score_table
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
 _MOST_LABELS = 200  # considered for a row
 
 
+@checked
 def scores_above_top_k(scores: Array, k: Array | int) -> Array:
     """Shift the scores of every row so that just its k best labels have a positive one.
 
@@ -31,12 +33,21 @@ def scores_above_top_k(scores: Array, k: Array | int) -> Array:
     -------
     ndarray of float64, shape (n, L)
         The shifted scores.
+
+    Raises
+    ------
+    ValueError
+        If scores are not finite, or k is no whole number from 0 to L.
     """
-    n_rows, n_labels = scores.shape
-    table = scores.astype(np.float64)
-    counts = np.broadcast_to(np.asarray(k, dtype=np.intp), (n_rows,))
+    table = read_score_table(scores).astype(np.float64)
+    n_rows, n_labels = table.shape
+    counts = np.asarray(numbers_of(k, "k"))
+    is_count = (counts % 1 == 0) & (counts >= 0) & (counts <= n_labels)
+    if counts.shape not in ((), (n_rows,)) or not is_count.all():
+        raise ValueError(f"k is no whole number from 0 to {n_labels}, nor one for each of {n_rows} rows.")
+    counts = np.broadcast_to(counts.astype(np.intp), (n_rows,))
     if not table.size:
-        return table
+        return np.asarray(table)
     order = np.argsort(-table, axis=1, kind="stable")
     padded = np.pad(np.take_along_axis(table, order, axis=1), ((0, 0), (1, 1)), mode="edge")
     padded[:, 0] += 1.0
@@ -47,7 +58,7 @@ def scores_above_top_k(scores: Array, k: Array | int) -> Array:
     is_inside = np.empty(table.shape, bool)
     np.put_along_axis(is_inside, order, np.arange(n_labels) < counts[:, None], axis=1)
     least = np.finfo(np.float64).tiny
-    return np.where(is_inside, np.maximum(shifted, least), np.minimum(shifted, 0.0))
+    return np.asarray(np.where(is_inside, np.maximum(shifted, least), np.minimum(shifted, 0.0)))
 
 
 def best_top_k(table: LabeledScores, objective: Objective) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array
+from labelweave.arrays import numbers_of
 from labelweave.labels.label_matrix import shown_name
 
 Cliques = tuple[tuple[int, ...], ...]
@@ -20,14 +21,16 @@ def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Arra
     """Check cliques of 2 to 20 label indices, each once; labels stand in ascending order."""
     if not isinstance(n_labels, (int, np.integer)) or n_labels < 1:
         raise ValueError(f"n_labels is {n_labels!r}; give the number of labels, a whole number from 1 on.")
+    if not isinstance(cliques, Iterable) or getattr(cliques, "ndim", 1) == 0:
+        raise ValueError(f"cliques is {cliques!r}; give a list of cliques, each two labels or more.")
     found: dict[tuple[int, ...], int] = {}
     for position, clique in enumerate(cliques):
         parts = _parts(position, clique)
         for label in parts:
             if not is_index(label, n_labels):
                 raise ValueError(
-                    f"The edge {clique!r} at position {position} has the unknown label {label!r}; labels are "
-                    f"the whole numbers from 0 to {n_labels - 1}; give names with CliqueGraph.from_edges."
+                    f"The edge {tuple(parts)} at position {position} has the unknown label {label!r}; labels "
+                    f"are the whole numbers from 0 to {n_labels - 1}; give names with CliqueGraph.from_edges."
                 )
         labels = tuple(sorted(int(label) for label in parts))
         _refuse_shape(position, labels, names)
@@ -72,6 +75,8 @@ def _shown(labels: Sequence[int], names: Array | None) -> str:
 
 def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> list[tuple[int, ...]]:
     """Turn names into indices."""
+    if not isinstance(edges, Iterable) or getattr(edges, "ndim", 1) == 0:
+        raise ValueError("edges is no list; give a list of edges, each two labels or more.")
     known = {} if names is None else {name: label for label, name in enumerate(names.tolist())}
     parts = [_parts(position, edge) for position, edge in enumerate(edges)]
     if numbers_are_names((label for edge in parts for label in edge), known):
@@ -106,7 +111,7 @@ def checked_numbers(name: str, values: Any | None, n_cliques: int) -> Array | No
     if values is None:
         return None
     is_weight = name == "weights"
-    array = np.array(values, np.float64 if is_weight else None)
+    array = np.array(numbers_of(values, name), np.float64 if is_weight else None)
     if array.shape != (n_cliques,):
         raise ValueError(f"{name} has shape {array.shape} for {n_cliques} cliques; give one a clique.")
     bad = ~(np.isfinite(array) if is_weight else np.isin(array, (-1, 0, 1)))

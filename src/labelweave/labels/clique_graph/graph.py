@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
 from labelweave.labels.clique_graph.checks import (
     checked_cliques,
@@ -95,6 +96,7 @@ class CliqueGraph:
         self.signs = checked_numbers("signs", signs, len(self.cliques))
 
     @classmethod
+    @checked
     def from_edges(
         cls, edges: Any, label_names: Sequence[Any] | Array | None = None, n_labels: int | None = None
     ) -> Self:
@@ -125,11 +127,13 @@ class CliqueGraph:
             return cls(**graph_of_network(edges, label_names, n_labels))
         if label_names is None and n_labels is None:
             raise ValueError("Neither label_names nor n_labels was given; say which labels the edges join.")
-        count = len(label_names) if label_names is not None else int(n_labels or 0)
-        names = checked_names(label_names, count if n_labels is None else n_labels)
+        label_names = checked_names(label_names, n_labels)
+        count = int(n_labels or 0) if label_names is None else len(label_names)
+        names = label_names
         return cls(count, named_cliques(edges, count, names), names)
 
     @classmethod
+    @checked
     def complete(cls, n_labels: int, label_names: Sequence[Any] | Array | None = None) -> Self:
         """Join every pair of labels.
 
@@ -148,6 +152,7 @@ class CliqueGraph:
         return cls(n_labels, combinations(range(n_labels), 2), label_names)
 
     @classmethod
+    @checked
     def empty(cls, n_labels: int, label_names: Sequence[Any] | Array | None = None) -> Self:
         """Join no labels; see :meth:`complete`."""
         return cls(n_labels, (), label_names)
@@ -204,6 +209,7 @@ class CliqueGraph:
         """The width of a min-fill elimination order: 1 for a forest, L - 1 for the complete graph."""
         return max((len(around) for _, around in elimination_order(self.neighbors()) or ()), default=0)
 
+    @checked
     def first(self, count: int) -> Self:
         """Keep the first cliques.
 

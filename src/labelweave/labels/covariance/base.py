@@ -283,6 +283,9 @@ class IdentityCovariance(LabelCovariance):
     is_diagonal, kind = True, "independent"
 
     def __init__(self, n_labels: int, label_names: Sequence[str] | Array | None = None) -> None:
+        is_whole = isinstance(n_labels, (int, np.integer))
+        if not is_whole or not 0 <= n_labels <= MOST_LABELS:
+            raise ValueError(f"n_labels is {n_labels!r}; give a number of labels from 0 to {MOST_LABELS}.")
         self.n_labels = int(n_labels)
         self.label_names = checked_names(label_names, self.n_labels)
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
+from labelweave.arrays import checked_csr
 from labelweave.labels.covariance.sources import (
     matrix_and_names,
     mean_outer_product,
@@ -100,10 +102,20 @@ class CovarianceConstructors:
         -------
         FactorCovariance
             The covariance.
+
+        Raises
+        ------
+        ValueError
+            If the factor is no finite table, or a damaged sparse one, or the diagonal does not fit it.
         """
-        return _Kinds.factor(factor, diagonal, label_names)
+        factor = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else factor
+        made = _Kinds.factor(factor, diagonal, label_names)
+        if not np.isfinite(made.diagonal()).all():
+            raise ValueError("The covariance factor gives infinite variances; scale it down.")
+        return made
 
     @staticmethod
+    @checked
     def from_taxonomy(
         taxonomy: Taxonomy, label_names: Sequence[str] | Array, variances: dict[str, float] | None = None
     ) -> FactorCovariance:
@@ -135,6 +147,7 @@ class CovarianceConstructors:
         return _Kinds.factor(factor, label_names=label_names)
 
     @staticmethod
+    @checked
     def from_signatures(signatures: Any, class_prior: Any = None) -> FactorCovariance:
         """Let labels vary together as they do over known classes: ``R = sum_c p(c) y_c y_c^T``.
 
@@ -170,6 +183,7 @@ class CovarianceConstructors:
         return _Kinds.factor(factor, label_names=names)
 
     @staticmethod
+    @checked
     def from_labels(Y: Any, *, centered: bool = True, prior_count: float = 5.0) -> DenseCovariance:
         """Let labels vary together as they do in a label set, by correlations, of rare labels shrunk.
 

@@ -11,7 +11,7 @@ from labelweave.array_types import Array, LabelsByLabels
 from labelweave.arrays import Workers, namespace
 from labelweave.arrays.linear_algebra import like
 from labelweave.labels.covariance.base import LabelCovariance
-from labelweave.labels.covariance.spectra import check_amount, dense_spectrum
+from labelweave.labels.covariance.spectra import check_amount, check_scale, dense_spectrum
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Names, Numbers, Optional
@@ -68,6 +68,7 @@ class DenseCovariance(LabelCovariance):
         return self.from_semidefinite(shrunk, self.label_names)
 
     def scaled(self, scale: float) -> DenseCovariance:
+        check_scale(scale)
         return self.from_semidefinite(self.matrix * scale, self.label_names)
 
     def spectrum(self) -> tuple[Array, Array]:

@@ -10,10 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import RowPanels, Workers, checked_csr, namespace
+from labelweave.arrays import RowPanels, Workers, namespace, numbers_of
 from labelweave.arrays.linear_algebra import is_numpy, like
 from labelweave.labels.covariance.base import LabelCovariance
-from labelweave.labels.covariance.spectra import check_amount, check_writable, dense_spectrum, factor_spectrum
+from labelweave.labels.covariance.spectra import (
+    check_amount,
+    check_scale,
+    check_writable,
+    dense_spectrum,
+    factor_spectrum,
+)
 from labelweave.labels.label_matrix import checked_names
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Names, Numbers, Optional
@@ -32,7 +38,8 @@ _SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matri
 class FactorCovariance(LabelCovariance):
     """A diagonal plus a factor times its transpose; the factor may be sparse.
 
-    Shapes: factor (L, r), diagonal (L,).
+    Shapes: factor (L, r), diagonal (L,).  The structure of a sparse factor that a user gave is checked in
+    :meth:`LabelCovariance.low_rank`, that of one in a model file when the file is read.
     """
 
     def __init__(
@@ -151,6 +158,8 @@ class FactorCovariance(LabelCovariance):
         return FactorCovariance(self.factor * np.sqrt(1.0 - amount), own)._named(self.label_names)
 
     def scaled(self, scale: float) -> FactorCovariance:
+        check_scale(scale)
+        scale = float(scale)
         scaled = FactorCovariance(self.factor * np.sqrt(scale), self.own_variance * scale)
         return scaled._named(self.label_names)
 
@@ -175,7 +184,7 @@ def _factor_like(factor: Any, vectors: Array) -> Any:
 
 def _checked_factor(factor: Any) -> Any:
     """Read a factor, without duplicates if sparse."""
-    given = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else np.asarray(factor)
+    given = sp.csr_array(factor) if sp.issparse(factor) else numbers_of(factor, "The covariance factor")
     table: Any = given.astype(np.float64, copy=False)
     if table.ndim != 2:
         raise ValueError(f"A covariance factor has shape {table.shape}; it needs two, (labels, rank).")
@@ -194,7 +203,7 @@ def _checked_factor(factor: Any) -> Any:
 
 def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     """Read the variances that labels have alone."""
-    own = np.asarray(diagonal, np.float64)
+    own = numbers_of(diagonal, "The covariance diagonal").astype(np.float64)
     if own.shape not in ((), (1,), (n_labels,)):
         raise ValueError(
             f"The covariance diagonal has shape {own.shape}; give one number, or one for each of "

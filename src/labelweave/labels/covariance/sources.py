@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, LabelsByLabels
-from labelweave.arrays import checked_csr
+from labelweave.arrays import checked_csr, numbers_of
 from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_matrix import LabelMatrix, frame_names, shown_name
 
@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 
 def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
     """Read a square matrix, its rows in the order of a frame's columns, and the names of these."""
-    table, columns = np.asarray(matrix, dtype=np.float64), frame_names(matrix)
+    table, columns = numbers_of(matrix, "The label covariance").astype(np.float64), frame_names(matrix)
     rows = _row_names(matrix)
     if columns is None or rows is None or rows == columns or table.shape[0] != table.shape[1]:
         return table, columns
@@ -59,13 +59,7 @@ def _numbers(signatures: Any) -> tuple[Array, Any]:
         return signatures.to_dense(), signatures.names
     if sp.issparse(signatures):
         signatures = checked_csr(signatures, "The table of signatures").toarray()
-    cells = np.asarray(signatures)
-    try:
-        table = cells.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The signatures have entries that are not numbers ({error}); they must be 0/1 or -1/1."
-        ) from None
+    table = numbers_of(signatures, "The table of signatures").astype(np.float64)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(
             f"The signatures have shape {table.shape}; they need at least one class and one label, "
@@ -105,7 +99,7 @@ def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
 
     Raises ValueError if there are not as many, one is negative, infinite or NaN, or all are 0.
     """
-    found: Array = np.asarray(weights, dtype=np.float64)
+    found = numbers_of(weights, "class_prior").astype(np.float64)
     if found.shape != (len(names),):
         raise ValueError(
             f"class_prior has shape {found.shape}; give one number for each of {len(names)} classes."
@@ -162,7 +156,7 @@ def shrunk_correlations(labels: LabelMatrix, prior_count: float) -> LabelsByLabe
     ``D^2 = n / (n + prior_count)``, n (L,) how often the rarer of a label's two values was observed.  A label
     of one value correlates with none.  The result is positive semi-definite, with ones on the diagonal.
     """
-    if not (np.isfinite(prior_count) and prior_count >= 0):
+    if not 0 <= prior_count < np.inf:
         raise ValueError(f"prior_count is {prior_count}; give a number from 0 on.")
     _check_size(labels)
     positives, observed = labels.positive_counts(), labels.observed_counts()
@@ -182,7 +176,7 @@ def shrunk_correlations(labels: LabelMatrix, prior_count: float) -> LabelsByLabe
     found = np.divide(moments - means * means.T, scales, out=np.zeros_like(moments), where=known)
     np.fill_diagonal(found, 1.0)
     rarer = np.minimum(positives, observed - positives)
-    trust = np.sqrt(rarer / np.maximum(rarer + prior_count, _ROUNDING))
+    trust = np.sqrt(rarer / np.maximum(rarer + float(prior_count), _ROUNDING))
     found = (_made_semidefinite(found) if labels.has_missing else found) * np.outer(trust, trust)
     np.fill_diagonal(found, 1.0)
     return found

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import Any
+
 import numpy as np
 
 from labelweave.array_types import Array, LabelsByLabels
 
 _LARGEST_WRITTEN_OUT = 20_000  # labels; an L x L matrix of these takes 3.2 GB
 _TIE = 1e-6
+_LARGEST_SCALE = 1e150
 
 
 def check_writable(n_labels: int, what: str) -> None:
@@ -62,7 +66,15 @@ def _with_fixed_signs(vectors: Array) -> Array:
     return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))
 
 
-def check_amount(amount: float) -> None:
+def check_scale(scale: Any) -> None:
+    """Refuse what is no finite factor >= 0."""
+    is_real = isinstance(scale, Real)
+    if not is_real or not 0.0 <= scale < _LARGEST_SCALE:
+        raise ValueError(f"The scale of a label covariance is {scale!r}; it must be a number >= 0.")
+
+
+def check_amount(amount: Any) -> None:
     """Refuse an amount of shrinkage outside 0 to 1."""
-    if not 0.0 <= amount <= 1.0:
-        raise ValueError(f"The amount to shrink is {amount}; it must be between 0 and 1.")
+    is_real = isinstance(amount, Real)
+    if not is_real or not 0.0 <= amount <= 1.0:
+        raise ValueError(f"The amount to shrink is {amount!r}; it must be between 0 and 1.")

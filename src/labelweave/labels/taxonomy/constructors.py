@@ -46,7 +46,7 @@ class TaxonomyConstructors(Forest):
             return cls.from_nested(source)
         if hasattr(source, "nodes") and hasattr(source, "edges"):
             return cls.from_networkx(source)
-        if isinstance(source, str) or not isinstance(source, Iterable):
+        if isinstance(source, str) or not isinstance(source, Iterable) or getattr(source, "ndim", 1) == 0:
             raise TypeError(
                 f"A taxonomy was given as {type(source).__name__}; give a Taxonomy, nested dicts, a networkx "
                 "DiGraph, pairs (parent, child) or a list of paths."
@@ -139,7 +139,14 @@ class TaxonomyConstructors(Forest):
         """
         if isinstance(paths, str):
             raise ValueError(f"paths is the text {paths!r}; give a list of paths.")
-        if ancestors not in ("add", "require") or not separator:
+        if not isinstance(paths, Iterable) or getattr(paths, "ndim", 1) == 0:
+            raise ValueError(f"paths is {paths!r}; give a list of paths.")
+        words = (ancestors, separator)
+        if (
+            not all(isinstance(word, str) for word in words)
+            or ancestors not in ("add", "require")
+            or not separator
+        ):
             raise ValueError(
                 f"ancestors={ancestors!r}, separator={separator!r}; the first is 'add' or 'require', "
                 "the second is not empty."
@@ -185,6 +192,8 @@ class TaxonomyConstructors(Forest):
         >>> Taxonomy.from_networkx(networkx.DiGraph([("animal", "dog"), ("animal", "cat")])).leaves
         ['dog', 'cat']
         """
+        if not hasattr(graph, "is_directed"):
+            raise ValueError(f"graph is {graph!r}; give a DiGraph of networkx.")
         if not graph.is_directed():
             raise ValueError(
                 "The graph is undirected; give a DiGraph whose edges run from parent to child, such as "
@@ -208,7 +217,7 @@ def _branches(below: Any, path: tuple[str, ...]) -> list[tuple[Any, Any]]:
         return []
     if isinstance(below, Mapping):
         return list(below.items())
-    if isinstance(below, str) or not isinstance(below, Iterable):
+    if isinstance(below, str) or not isinstance(below, Iterable) or getattr(below, "ndim", 1) == 0:
         raise ValueError(
             f"Below {_shown(path)} stands {below!r}; give a dict, a list of names, or None for a leaf "
             "(for a table of parents use pairs)."
@@ -222,7 +231,8 @@ def _branches_of_item(item: Any, path: tuple[str, ...]) -> list[tuple[Any, Any]]
     if isinstance(item, Mapping):
         return list(item.items())
     if isinstance(item, Iterable) and not isinstance(item, str):
-        raise ValueError(f"The list below {_shown(path)} holds {item!r}; it may hold names and dicts.")
+        held = " ".join(repr(item).split())
+        raise ValueError(f"The list below {_shown(path)} holds {held}; it may hold names and dicts.")
     return [(item, None)]
 
 

@@ -193,7 +193,7 @@ class Forest:
 
 
 def _is_one(names: Any) -> bool:
-    return isinstance(names, str) or not isinstance(names, Iterable)
+    return isinstance(names, str) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0
 
 
 def ordered_forest(
@@ -204,6 +204,9 @@ def ordered_forest(
     nodes: further nodes; they come first when siblings are ordered.
     root: the node above all others, if there must be one.
     """
+    for what, given in (("pairs", pairs), ("nodes", nodes)):
+        if not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
+            raise ValueError(f"{what} is {given!r}; give a list of {what}.")
     edges = [_checked_pair(position, pair) for position, pair in enumerate(pairs)]
     names = list(dict.fromkeys([*_distinct(nodes), *(name for pair in edges for name in pair)]))
     if not names:
@@ -234,8 +237,8 @@ def _checked_pair(position: int, pair: Any) -> tuple[str, str]:
     parts = () if isinstance(pair, (str, Mapping)) or not isinstance(pair, Iterable) else tuple(pair)
     if len(parts) != 2:
         raise ValueError(
-            f"The edge at position {position} is {pair!r}; give a pair (parent, child), and list nodes "
-            "without edges in nodes=."
+            f"The edge at position {position} is {' '.join(repr(pair).split())}; give a pair (parent, "
+            "child), and list nodes without edges in nodes=."
         )
     where = f"pair {position}, {pair!r}"
     return node_name(parts[0], where), node_name(parts[1], where)

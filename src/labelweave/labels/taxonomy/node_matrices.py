@@ -136,7 +136,7 @@ class NodeMatrices(Forest):
         >>> tree.groups("level", ["dog", "plant", "cat"])
         (array([0, 1, 0]), ['level 1', 'level 0'])
         """
-        if by not in _GROUPINGS:
+        if not isinstance(by, str) or by not in _GROUPINGS:
             raise ValueError(f"by={by!r}; groups are made by one of {', '.join(map(repr, _GROUPINGS))}.")
         numbers = np.arange(len(self.nodes)) if names is None else self._numbers(names)
         keys = self._group_keys(by)

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelweave._loops.structured.arrays import CLIQUE, COMPONENT, DualPoint, Layout
-from labelweave._loops.structured.rows import add_costs, pair_moments
 from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map import MapInference
@@ -116,6 +115,8 @@ class DualMoments(NamedTuple):
 
     def pair_sums(self, label: int, others: Array) -> Array:
         """Compute the columns (d, p) of the products of a label's sign and those of p others."""
+        from labelweave._loops.structured.rows import pair_moments
+
         moments = np.empty((self.data.n_rows, len(others)))
         pair_moments(label, others, self.homes, self.targets, self.dual, moments)
         return self._sums(moments)
@@ -163,6 +164,8 @@ class MarginModel:
 
         products (rows, L + states): the rows' with z.
         """
+        from labelweave._loops.structured.rows import add_costs
+
         scores, n_labels = products * point.scales, self.data.n_labels
         unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))
         add_costs(rows, self.data.arrays_with(point.targets), self.layout, scores, unary, rest)

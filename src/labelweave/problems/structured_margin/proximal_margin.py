@@ -14,11 +14,11 @@ order, each once a pass, and z, not the weights, is what steps are added to.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from labelweave._loops.structured.arrays import DualPoint, RowBlock
-from labelweave._loops.structured.proximal import ascend_proximally, group_multipliers
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import panels
 from labelweave.problems.structured_margin.margin_model import (
@@ -51,6 +51,9 @@ class ProximalPoint(MarginPoint):
     totals: PerRow
     labelings: RowsByLabels
     cost: Floats
+
+    _limits: ClassVar[dict[str, tuple[int, int]]] = {"labelings": (0, 1)}
+    _varies: ClassVar[tuple[str, ...]] = ("cost",)
 
 
 State.plain_with(ProximalPoint)
@@ -113,6 +116,8 @@ class ProximalMargin(MarginModel):
     mend = rebalance
 
     def _multipliers(self, point: ProximalPoint) -> Array:
+        from labelweave._loops.structured.proximal import group_multipliers
+
         multipliers = np.empty(len(point.round_squares))
         group_multipliers(point.round_squares, self.smoothness, multipliers)
         return multipliers
@@ -128,6 +133,8 @@ class ProximalMargin(MarginModel):
         return loss + self._penalty(point, is_smoothed=True)
 
     def _sweep_block(self, point: ProximalPoint, rows: Array, damping: float) -> float:
+        from labelweave._loops.structured.proximal import ascend_proximally
+
         data, products = self.data, self.data.multiply(rows, point.sums)
         # an unobserved label alone has its target
         free = (self.homes < 0)[None, :] & (data.arrays.observed[rows] == 0)

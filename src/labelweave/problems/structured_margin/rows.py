@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops.structured.arrays import MarginRows
-from labelweave._loops.structured.rows import add_rows, multiply_rows
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
@@ -51,6 +50,8 @@ class MarginData:
 
     def multiply(self, rows: Array, sums: Array) -> Array:
         """Multiply some rows by a table (d, p)."""
+        from labelweave._loops.structured.rows import multiply_rows
+
         if self._sparse is None:
             return np.asarray(self.products.data[rows] @ sums)
         products = np.empty((len(rows), sums.shape[1]))
@@ -65,6 +66,8 @@ class MarginData:
 
     def add(self, rows: Array, changes: Array, sums: Array) -> None:
         """Add some rows times their changes (rows, p) to a table (d, p)."""
+        from labelweave._loops.structured.rows import add_rows
+
         if self._sparse is None:
             sums += self.products.data[rows].T @ changes
         else:

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from typing import ClassVar
 
 import numpy as np
 
 from labelweave._loops.structured.arrays import DualPoint, Layout, RowBlock
-from labelweave._loops.structured.rows import ascend_rows
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import panels
 from labelweave.labels.clique_graph import CliqueGraph
@@ -65,6 +65,8 @@ class DualMarginPoint(MarginPoint):
     vertices: Array
     shares: Array
     gaps: PerRow
+
+    _limits: ClassVar[dict[str, tuple[int, int]]] = {"vertices": (0, 1)}
 
     @property
     def dual(self) -> DualPoint:
@@ -171,6 +173,8 @@ class StructuredMargin(MarginModel):
         return float(self.data.arrays.weights @ point.gaps)
 
     def _sweep_block(self, point: DualMarginPoint, rows: Array, search: bool) -> None:
+        from labelweave._loops.structured.rows import ascend_rows
+
         data, products = self.data, self.data.multiply(rows, point.sums)
         labelings, missed = np.empty((0, data.n_labels), np.int8), np.zeros(len(rows))
         if search and self.graph.n_cliques:

@@ -1,0 +1,33 @@
+"""The command line of attackers that kill: how many, of which kinds, from which seed."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NoReturn
+
+
+def main(
+    about: str | None,
+    counted: tuple[str, int],
+    chosen_from: tuple[str, Iterable[str]],
+    run: Callable[[list[str], int, int], tuple[Counter[str], list[str]]],
+    say: Callable[[Counter[str]], str],
+) -> NoReturn:
+    """Read flags, attack, say what came of it, and end.
+
+    counted: the flag for how many in all, and its default.
+    chosen_from: the flag for kinds, and all of them.
+    run: gets kinds, number and seed; gives counts, and what was wrong, a line each.
+    """
+    (number, default), (kinds, known) = counted, chosen_from
+    names = list(known)
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument(f"--{number}", type=int, default=default, help="in all, of every kind in turn")
+    parser.add_argument(f"--{kinds}", nargs="+", choices=names, default=names)
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
+    chosen = vars(parser.parse_args())
+    counts, wrong = run(chosen[kinds], chosen[number], chosen["seed"])
+    print(f"{say(counts)}, {len(wrong)} wrong", *wrong, sep="\n  ")
+    raise SystemExit(bool(wrong))

@@ -1,0 +1,273 @@
+"""Change the mathematics in one place at a time, and see whether a test notices.
+
+    make coverage                              # which test reaches which line, and how long it takes
+    python -m attacks.mutants --mutants 500    # an hour or two of one core; goes on where it was ended
+    python -m attacks.mutants --again --seconds 60    # what survived once more, with more of the tests
+
+Mutants are made by the operators of cosmic-ray (``pip install --group mutants``): another arithmetic or
+comparison operator, a sign or a negation less, ``and`` for ``or``, a number one more or one less, a loop that
+does nothing, ``break`` for ``continue``, a condition turned round.  Annotations and messages of errors are
+left alone.  Of all mutants of the solvers, losses, problems, inference, hyper-parameters and loops a sample
+is drawn, the same for the same source.  For each the fast tests that reach its line are run until one fails,
+first those of its own area.  Survivors are looked at by people, whose verdicts stand in
+``attacks/results/mutants_seen.json``: those that change nothing but time or rounding are called equivalent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.results_file import write_json
+
+from attacks.mutant_runs import ROOT, Reach, Runs, in_session
+
+SHARES = {
+    "solvers": 0.30,
+    "losses": 0.10,
+    "problems": 0.25,
+    "inference": 0.13,
+    "hyperparameters": 0.08,
+    "_loops": 0.14,
+}
+_NUMBERS = 0.25  # of the mutants of a folder; of all that there are, half are numbers, most of them axes
+_SOURCE = ROOT / "src" / "labelweave"
+_RESULTS = Path(__file__).with_name("results")
+_SEEN = _RESULTS / "mutants_seen.json"
+_BINARY = [
+    "Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_FloorDiv", "Pow_Mul", "BitOr_BitAnd",
+    "BitAnd_BitOr", "LShift_RShift", "RShift_LShift",
+]  # fmt: skip
+_COMPARISONS = [
+    "Lt_LtE", "Lt_GtE", "LtE_Lt", "LtE_Gt", "Gt_GtE", "Gt_LtE", "GtE_Gt", "GtE_Lt", "Eq_NotEq", "NotEq_Eq",
+    "Is_IsNot", "IsNot_Is",
+]  # fmt: skip
+_OPERATORS = [
+    *(f"ReplaceBinaryOperator_{name}" for name in _BINARY),
+    *(f"ReplaceComparisonOperator_{name}" for name in _COMPARISONS),
+    *(f"ReplaceUnaryOperator_Delete_{name}" for name in ("USub", "Not", "Invert")), "AddNot",
+    "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd",
+    "ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "NumberReplacer", "ZeroIterationForLoop",
+]  # fmt: skip
+
+
+class Mutant(NamedTuple):
+    """One change: where, by which operator, and which of its places in the file."""
+
+    key: str
+    path: str
+    operator: str
+    occurrence: int
+    line: int
+
+    def source(self) -> str:
+        """Write the changed file; the file itself stays as it is."""
+        from cosmic_ray.mutating import mutate_code
+
+        text = mutate_code((ROOT / self.path).read_text(), _operator(self.operator), self.occurrence)
+        return str(text)
+
+    def said(self, text: str) -> dict[str, Any]:
+        """Give what is kept of it: the line that is changed, before and after."""
+        lines = (ROOT / self.path).read_text().splitlines()
+        pairs = [(old, new) for old, new in zip(lines, text.splitlines(), strict=False) if old != new]
+        was, becomes = pairs[0]
+        kept = {"key": self.key, "path": self.path, "line": self.line, "operator": self.operator}
+        return {**kept, "was": was.strip(), "becomes": becomes.strip()}
+
+
+def _operator(name: str) -> Any:
+    from cosmic_ray.operators.provider import OperatorProvider
+
+    return OperatorProvider()[name]()
+
+
+def mutants(path: Path) -> Iterator[Mutant]:
+    """List the mutants of a file."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+
+    text = path.read_text()
+    lines, tree, parsed = text.splitlines(), get_ast(text), ast.parse(text)
+    left_alone, definitions = _left_alone(parsed), _definitions(parsed)
+    seen: Counter[str] = Counter()
+    relative = path.relative_to(ROOT).as_posix()
+    for name in _OPERATORS:
+        operator = _operator(name)
+        places = (start for node in ast_nodes(tree) for start, _ in operator.mutation_positions(node))
+        for occurrence, place in enumerate(places):
+            if any(first <= place < last for first, last in left_alone):
+                continue
+            inside = definitions.get(place[0], "")
+            stem = f"{relative}:{inside}:{name}:{lines[place[0] - 1].strip()}"
+            yield Mutant(f"{stem}:{seen[stem]}", relative, name, occurrence, place[0])
+            seen[stem] += 1
+
+
+def _left_alone(parsed: ast.Module) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Find annotations, which nothing reads, errors that are raised, and what type checkers alone see."""
+    found: list[Any] = []
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.arg | ast.AnnAssign):
+            found.append(node.annotation)
+        elif isinstance(node, ast.FunctionDef):
+            found.append(node.returns)
+        elif isinstance(node, ast.Raise) or (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        ):
+            found.append(node)
+    return [
+        ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)) for node in found if node
+    ]
+
+
+def _definitions(parsed: ast.Module, outer: str = "") -> dict[int, str]:
+    """Name the function or class that every line is in."""
+    names: dict[int, str] = {}
+    for node in ast.iter_child_nodes(parsed):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            name = f"{outer}.{node.name}".lstrip(".")
+            names |= dict.fromkeys(range(node.lineno, (node.end_lineno or 0) + 1), name)
+            names |= _definitions(node, name)  # type: ignore[arg-type]
+    return names
+
+
+def sample(count: int, seed: int) -> list[Mutant]:
+    """Draw mutants, as many of each folder as its share; which ones depends on the text of lines alone."""
+    drawn = []
+    for folder, share in SHARES.items():
+        found = [mutant for path in sorted((_SOURCE / folder).rglob("*.py")) for mutant in mutants(path)]
+        found.sort(key=lambda mutant: _number(seed, mutant))
+        numbers = [mutant for mutant in found if mutant.operator == "NumberReplacer"]
+        others = [mutant for mutant in found if mutant.operator != "NumberReplacer"]
+        wanted = round(count * share)
+        of_numbers = round(wanted * _NUMBERS)
+        print(f"{folder}: {wanted} of {len(found)} mutants", flush=True)
+        drawn += _first(numbers, of_numbers) + _first(others, wanted - of_numbers)
+    return sorted(drawn, key=lambda mutant: _number(seed, mutant))
+
+
+def _number(seed: int, mutant: Mutant) -> bytes:
+    return hashlib.sha256(f"{seed} {mutant.key}".encode()).digest()
+
+
+def _first(found: list[Mutant], count: int) -> list[Mutant]:
+    """Take the first that mean something else than the file as it is."""
+    some: list[Mutant] = []
+    for mutant in found:
+        if len(some) == count:
+            break
+        text = (ROOT / mutant.path).read_text()
+        if ast.dump(ast.parse(mutant.source())) != ast.dump(ast.parse(text)):
+            some.append(mutant)
+    return some
+
+
+def run(drawn: list[Mutant], log: Path, seconds: float, *, again: bool) -> dict[str, dict[str, Any]]:
+    """Run what is not in the log yet; of what survived too, if asked."""
+    said = map(json.loads, log.read_text().splitlines() if log.exists() else [])
+    done = {entry["key"]: entry for entry in said}
+    left = {one.key: again and one.key in done and done[one.key]["outcome"] == "survived" for one in drawn}
+    open_ = [one for one in drawn if one.key not in done or left[one.key]]
+    if open_:
+        reach = Reach()
+        chosen = {one.key: reach.tests(one.path, one.line) for one in open_}
+        files = {test.split("::")[0] for tests in chosen.values() for test in tests}
+        open_.sort(key=lambda one: "/_loops/" in one.path)
+
+        def work(items: dict[str, Any]) -> None:
+            runs = Runs(items, reach.seconds, seconds)
+            with log.open("a") as lines:
+                for number, mutant in enumerate(open_):
+                    begin, text = time.monotonic(), mutant.source()
+                    outcome, by = runs.outcome(mutant.path, text, chosen[mutant.key])
+                    spent = round(time.monotonic() - begin, 1)
+                    entry = {**mutant.said(text), "outcome": outcome, "by": by, "seconds": spent}
+                    done[mutant.key] = entry
+                    lines.write(json.dumps(entry) + "\n")
+                    lines.flush()
+                    print(f"{number + 1}/{len(open_)} {' | '.join(map(str, entry.values()))}", flush=True)
+
+        in_session(sorted(files), work)
+    return {mutant.key: done[mutant.key] for mutant in drawn}
+
+
+def summary(entries: dict[str, dict[str, Any]], seed: int) -> dict[str, Any]:
+    """Count what became of the mutants, and name the survivors with what people say of them."""
+    seen = json.loads(_SEEN.read_text()) if _SEEN.exists() else {}
+    by_folder: dict[str, Counter[str]] = {folder: Counter() for folder in SHARES}
+    survivors = []
+    for key, entry in entries.items():
+        killed = entry["outcome"] != "survived"
+        verdict = "killed" if killed else "equivalent" if key in seen else "survived"
+        by_folder[Path(entry["path"]).parts[2]][verdict] += 1
+        if not killed:
+            said = {name: entry[name] for name in ("path", "line", "was", "becomes")}
+            survivors.append({**said, "reason": seen.get(key, "")})
+    total: Counter[str] = sum(by_folder.values(), Counter())
+    return {
+        "seed": seed, "mutants": len(entries), **total,
+        "folders": {folder: dict(counts) for folder, counts in by_folder.items()},
+        "survivors": survivors,
+    }  # fmt: skip
+
+
+def section() -> str:
+    """Write about it for the page of all attackers."""
+    place = _RESULTS / "mutants.json"
+    if not place.exists():
+        return "## Mutants\n\nNot run yet.\n"
+    kept = json.loads(place.read_text())
+    lines = [
+        "## Mutants\n",
+        f"`make mutants`: {kept['mutants']} changes of the mathematics in one place each, a sample. The fast "
+        f"tests that reach the place notice {kept['killed']} "
+        f"({kept['killed'] / kept['mutants']:.1%}). Of the others, {kept.get('equivalent', 0)} change "
+        f"time or rounding alone, by the reasons given; {kept.get('survived', 0)} survive.\n",
+        "| folder | killed | equivalent | survived |\n|---|---:|---:|---:|",
+    ]
+    for folder, counts in kept["folders"].items():
+        cells = " | ".join(str(counts.get(name, 0)) for name in ("killed", "equivalent", "survived"))
+        lines.append(f"| {folder} | {cells} |")
+    lines.append("\n| not killed, in | was | becomes | reason |\n|---|---|---|---|")
+    for one in kept["survivors"]:
+        was, becomes = (one[name].replace("|", "\\|") for name in ("was", "becomes"))
+        name = one["path"].removeprefix("src/labelweave/")
+        lines.append(f"| {name} | `{was}` | `{becomes}` | {one['reason'] or 'survived'} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Draw, run and write down."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--mutants", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--log", type=Path, default=ROOT / ".mutants.jsonl", help="where outcomes are kept")
+    parser.add_argument("--again", action="store_true", help="run only what has survived, once more")
+    parser.add_argument(
+        "--seconds", type=float, default=8.0, help="of tests for a mutant, by their usual times"
+    )
+    chosen = parser.parse_args()
+    drawn = sample(chosen.mutants, chosen.seed)
+    if chosen.again and chosen.log.exists():
+        known = {json.loads(line)["key"] for line in chosen.log.read_text().splitlines()}
+        drawn = [mutant for mutant in drawn if mutant.key in known]
+    found = summary(run(drawn, chosen.log, chosen.seconds, again=chosen.again), chosen.seed)
+    write_json(_RESULTS / "mutants.json", found)
+    counted = found["mutants"] - found.get("equivalent", 0)
+    print(
+        f"{found['killed']} of {found['mutants']} mutants killed; {found.get('equivalent', 0)} of the others "
+        f"equivalent, which leaves {found['killed'] / counted:.1%}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""How fast tables are read, beside pandas and pyarrow, which turn bytes into columns and no more.
+
+Times of labelweave are those of ``read_table_columns``: columns checked, numbers as float64, labels as a
+matrix.  Medians of rounds in which all readers take turns, on files that the page cache holds.
+
+Example: ``python -m benchmarks.table_reading``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+from pyarrow import parquet
+
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+from labelweave.datasets import TableColumns, read_table_columns
+
+__all__ = ["main"]
+
+_RESULT = Path(__file__).resolve().parent / "results" / "table_reading.json"
+_COLUMNS = TableColumns(
+    labels="tags", label_separator="|", text="words", categorical="kind", numeric=("size", "weight", "count")
+)
+_GUESSED = TableColumns(labels="tags", label_separator="|")
+
+
+def _frame(n_rows: int, missing: float) -> pd.DataFrame:
+    """Make rows of text, a category, three numbers and tags."""
+    random = np.random.default_rng(0)
+    words, tags = np.array([f"word{k}" for k in range(5000)]), np.array([f"tag{k}" for k in range(50)])
+    frame = pd.DataFrame(
+        {
+            "words": [" ".join(row) for row in words[random.integers(5000, size=(n_rows, 8))]],
+            "kind": random.choice(["red", "green", "blue"], n_rows),
+            "size": random.normal(size=n_rows).round(6),
+            "weight": random.normal(size=n_rows) * 1e3,
+            "count": random.integers(1000, size=n_rows).astype(float),
+            "tags": ["|".join(row) for row in tags[random.integers(50, size=(n_rows, 3))]],
+        }
+    )
+    for name in ("kind", "size", "weight", "count"):
+        frame.loc[random.random(n_rows) < missing, name] = None
+    return frame
+
+
+def _files(n_rows: int, folder: Path) -> dict[str, Path]:
+    """Write the same rows in every way."""
+    frame, gaps = _frame(n_rows, 0.0), _frame(n_rows, 0.05)
+    paths = {
+        "CSV": folder / "plain.csv",
+        "CSV, 5 % missing": folder / "missing.csv",
+        "CSV, quoted": folder / "quoted.csv",
+        "TSV": folder / "plain.tsv",
+        "JSON lines": folder / "plain.jsonl",
+        "Parquet": folder / "plain.parquet",
+    }
+    frame.to_csv(paths["CSV"], index=False)
+    gaps.to_csv(paths["CSV, 5 % missing"], index=False)
+    frame.assign(words=frame["words"] + ', a "word"').to_csv(paths["CSV, quoted"], index=False)
+    frame.to_csv(paths["TSV"], index=False, sep="\t")
+    rows = frame.to_dict("records")
+    paths["JSON lines"].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    frame.to_parquet(paths["Parquet"])
+    return paths
+
+
+def _readers(path: Path) -> dict[str, Callable[[], Any]]:
+    """Give what reads a file."""
+    found: dict[str, Callable[[], Any]] = {
+        "labelweave": lambda: read_table_columns(path, _COLUMNS),
+        "labelweave, kinds guessed": lambda: read_table_columns(path, _GUESSED),
+    }
+    if path.suffix in (".csv", ".tsv"):
+        separator = "\t" if path.suffix == ".tsv" else ","
+        parsing = pyarrow.csv.ParseOptions(delimiter=separator)
+        found["pandas"] = lambda: pd.read_csv(path, sep=separator)
+        found["pandas, engine pyarrow"] = lambda: pd.read_csv(path, sep=separator, engine="pyarrow")
+        found["pyarrow"] = lambda: pyarrow.csv.read_csv(path, parse_options=parsing)
+    elif path.suffix == ".jsonl":
+        found["pandas"] = lambda: pd.read_json(path, lines=True)
+        found["pyarrow"] = lambda: pyarrow.json.read_json(path)
+    else:
+        found["pandas"] = lambda: pd.read_parquet(path)
+        found["pyarrow"] = lambda: parquet.read_table(path)
+    return found
+
+
+def _medians(readers: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Read in turns; a first round is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in readers}
+    for _ in range(rounds + 1):
+        for name, read in readers.items():
+            started = time.perf_counter()
+            read()
+            seconds[name].append(time.perf_counter() - started)
+    return {name: round(float(np.median(found[1:])), 4) for name, found in seconds.items()}
+
+
+def main() -> None:
+    """Measure, print and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--out", type=Path, default=_RESULT)
+    chosen = parser.parse_args()
+    versions = {"pandas": pd.__version__, "pyarrow": pa.__version__}
+    results = describe_machine() | versions | {"rows": chosen.rows, "rounds": chosen.rounds}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in _files(chosen.rows, Path(folder)).items():
+            found = _medians(_readers(path), chosen.rounds)
+            results[name] = {"bytes": path.stat().st_size, "seconds": found}
+            print(f"{name:18}", *(f"{reader} {taken:.3f} s" for reader, taken in found.items()), sep="  ")
+    write_json(chosen.out, results)
+
+
+if __name__ == "__main__":
+    main()

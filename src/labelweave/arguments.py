@@ -1,0 +1,155 @@
+"""What the annotations of public functions say of their arguments, checked where users call them.
+
+Numbers, words, flags, paths, lists of text and objects of this library are told apart here, so that what was
+given in place of another is refused in a sentence before anything is done with it.  Ranges and data are
+checked by those who read them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, wraps
+from numbers import Integral, Real
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+F = TypeVar("F", bound=Callable[..., Any])
+Kind = tuple[Callable[[Any], bool], str]
+"""Whether a value is of the kind, and what messages call the kind."""
+
+_MOST = 2**63  # as far as whole numbers go in compiled code
+_SHOWN = 60
+
+
+class ArgumentError(ValueError, TypeError):
+    """An argument of a kind that a function does not take; both a ValueError and a TypeError."""
+
+
+def checked(function: F) -> F:
+    """Refuse arguments of other kinds than the annotations of a public function or constructor say."""
+    if inspect.isclass(function):
+        function.__init__ = checked(function.__init__)  # type: ignore[method-assign]
+        return function
+    signature = inspect.signature(function)
+
+    @cache
+    def kinds() -> dict[str, Kind]:
+        found = {name: _kind_of(function, name) for name in signature.parameters}
+        return {name: kind for name, kind in found.items() if kind is not None}
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        given = signature.bind(*args, **options).arguments
+        for name, (is_one, words) in kinds().items():
+            if name in given and not is_one(given[name]):
+                raise ArgumentError(f"{name} is {shown(given[name])}; it needs to be {words}.")
+        return function(*args, **options)
+
+    return call  # type: ignore[return-value]
+
+
+def shown(value: Any) -> str:
+    """Show a value in a line of a message."""
+    if hasattr(value, "shape"):
+        return f"a {type(value).__name__} of shape {value.shape}"
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # a number of too many digits
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def _is_whole(value: Any) -> bool:
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return is_whole and -_MOST <= int(value) < _MOST
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list(value: Any) -> bool:
+    is_list = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    return is_list and getattr(value, "ndim", 1) == 1
+
+
+_SIMPLE: dict[Any, Kind] = {
+    NoneType: (lambda value: value is None, "None"),
+    bool: (
+        lambda value: isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool",
+        "True or False",
+    ),
+    int: (_is_whole, "a whole number"),
+    float: (_is_number, "a number"),
+    str: (_is_text, "text"),
+    bytes: (lambda value: isinstance(value, bytes), "bytes"),
+}
+_NAMED: dict[Any, str] = {os.PathLike: "a path", Mapping: "a dictionary", dict: "a dictionary"}
+_LISTS = (Sequence, Iterable, Collection, list, tuple, set)
+
+
+def _kind_of(function: Callable[..., Any], name: str) -> Kind | None:
+    """Find what an annotation says; None where it is no kind that is known here."""
+    annotation = function.__annotations__.get(name)
+    if annotation is None or inspect.signature(function).parameters[name].kind in (
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+    ):
+        return None
+    holder = SimpleNamespace(__annotations__={name: annotation})
+    try:
+        return _kind(get_type_hints(holder, getattr(function, "__globals__", {}))[name])
+    except NameError:  # of a type that is imported for mypy alone
+        return None
+
+
+def _kind(annotation: Any) -> Kind | None:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    found: Kind | None = _SIMPLE.get(annotation)
+    if origin is Literal:
+        found = _one_of(parts)
+    elif origin in (Union, UnionType):
+        found = _any_of([_kind(part) for part in parts])
+    elif inspect.isclass(origin or annotation) and found is None:
+        found = _instance(origin or annotation, parts)
+    return found
+
+
+def _one_of(words: tuple[Any, ...]) -> Kind:
+    """Tell text; a word that is none of them is refused by who knows what they mean."""
+    return (
+        lambda value: isinstance(value, str) or (value is None and None in words),
+        " or ".join(map(repr, words)),
+    )
+
+
+def _any_of(kinds: list[Kind | None]) -> Kind | None:
+    known = [kind for kind in kinds if kind is not None]
+    if len(known) < len(kinds):
+        return None
+    return lambda value: any(is_one(value) for is_one, _ in known), " or ".join(words for _, words in known)
+
+
+def _instance(kind: type, parts: tuple[Any, ...]) -> Kind | None:
+    if kind in _LISTS:
+        element = next((_SIMPLE[part] for part in parts[:1] if part in _SIMPLE), None)
+        if element is None:
+            return _is_list, "a list"
+        is_one, words = element
+        return lambda value: _is_list(value) and all(map(is_one, value)), f"a list, each {words}"
+    found = _NAMED.get(kind)
+    if found is None and not kind.__module__.startswith("labelweave"):
+        return None
+    return lambda value: isinstance(value, kind), found or f"a {kind.__name__}"

@@ -1,0 +1,442 @@
+"""One call that is as good as the best of several models: AutoLabelClassifier."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.array_types import Array, Floats, PerLabel
+from labelweave.automatic.combination import choose_decision, left_out_value, member_weights
+from labelweave.automatic.known_sets import KnownSets
+from labelweave.automatic.members import Member, Members, TrainingTable
+from labelweave.automatic.plan import MEMBERS, Plan, Shape, make_plan
+from labelweave.automatic.scorers import CombinedScorer
+from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
+from labelweave.estimators.held_out import HeldOutScores
+from labelweave.estimators.parameters import POSITIVE, RandomState, keep_parameters
+from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.scaling import choose_scaling
+from labelweave.estimators.targets import check_lengths, read_targets
+from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.inference import SigmoidCalibration, calibrate_labels
+from labelweave.interrupts import note_interrupt
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import ModelFileError, storable
+from labelweave.model_files.schema import (
+    MEASURED,
+    TEXT,
+    Field,
+    Items,
+    Made,
+    Numbers,
+    Optional,
+    Record,
+    count,
+)
+from labelweave.sklearn_compat import StrOptions
+from labelweave.splits import IterativeStratifiedKFold
+
+_METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
+Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
+_LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB
+_BELOW_ONE = np.nextafter(1.0, 0.0)
+
+
+class _Stopped(Exception):  # noqa: N818
+    """A callback asks for the end."""
+
+
+@storable("AutoLabelClassifier")
+class AutoLabelClassifier(LabelClassifier):
+    """Several models in one, combined on rows that none of them saw.
+
+    1.  Features are brought to one scale: standardised or quantiles of dense ones, rows of length 1 of
+        sparse ones, whichever has the lower left-out error in a ridge regression with an RBF kernel.
+    2.  Rows are split into five folds, stratified by labels; every member scores each fold by a fit to the
+        other four, and is fitted to all rows.
+    3.  "rbf": ridge regression of 0 and 1 with an RBF kernel, its width chosen by left-out error.
+    4.  "forest": trees grown on all labels together; the shares of labels in the leaves are averaged.
+    5.  "rbf+forest": ridge regression with half of the RBF kernel and half of the share of trees in which two
+        rows end in the same leaf.  Data too large for trees have "linear" in the place of both.
+    6.  Penalties are those of the least squared error of the left-out scores.
+    7.  The model's score is a weighted sum of the members' scores.  The weights are not negative and minimise
+        the squared error of the left-out scores.
+    8.  Left-out scores become probabilities by logistic curves, those of rare labels drawn to the others'.
+    9.  Thresholds are the best for ``metric`` on the left-out probabilities.
+
+    Nothing is chosen on scores of rows that a fit has seen.  An unobserved label adds no error anywhere.
+    Where y has one class a row, the most probable one is predicted, and ``metric`` has no part.
+
+    Parameters
+    ----------
+    metric : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}, \
+            default="micro_f1"
+        What label sets are to be best for; scores and probabilities do not depend on it.  For the subset
+        accuracy the most probable of the label sets that training rows have is predicted, for the Jaccard
+        index of rows either that or what is best for their F1, whichever is better on left-out rows.
+    time_budget : float or None, default=None
+        Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
+        made where the whole one takes longer.  No clock is looked at, so that the same data give the same
+        model; a slower machine takes longer.
+    members : "auto" or list of {"linear", "rbf", "forest", "rbf+forest"}, default="auto"
+        What is combined; "auto" goes by the size of the data.
+    n_jobs : int or None, default=None
+        Threads that grow trees; the result does not depend on it.
+    random_state : int, RandomState instance or None, default=0
+        Fixes folds and trees.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
+
+    Attributes
+    ----------
+    members_ : list of dict
+        What was tried: ``name``, ``weight`` in the combination, ``left_out_loss``, the squared error of
+        left-out scores as a share of the labels' variance, ``seconds`` and ``words`` on what was chosen.
+    plan_ : dict
+        What the time budget was turned into: members, trees, columns of a kernel matrix (``pivots``), folds
+        and the seconds foreseen.
+    left_out_loss_ : float
+        The squared error of the combination's left-out scores, as a share of the labels' variance.
+    left_out_value_, left_out_error_ : float
+        The metric on left-out rows with thresholds from the other folds, and its standard error over folds;
+        NaN where y has one class a row.
+    thresholds_ : ndarray of float64, shape (L,)
+        Probabilities above are positive; not where ``known_sets_`` decide.
+    known_sets_ : KnownSets
+        The label sets that are predicted, where thresholds do not decide.
+    calibration_ : SigmoidCalibration
+        The curves from scores to probabilities.
+    scaling_ : FeatureScaling or None
+        What is done to the features.
+    scorer_ : CombinedScorer
+        The members with weights above 0.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit, and their names, when X was a frame.
+    status_ : {"complete", "interrupted"}
+        Whether all members were fitted; after Ctrl-C the model has those that were.
+
+    Examples
+    --------
+    >>> from labelweave import AutoLabelClassifier, datasets
+    >>> data = datasets.make_text_like(300, 200, 8)
+    >>> model = AutoLabelClassifier(time_budget=5).fit(data.X, data.Y)
+    >>> model.predict_proba(data.X[:2]).shape
+    (2, 8)
+    """
+
+    calibration_: SigmoidCalibration
+    thresholds_: PerLabel
+    known_sets_: KnownSets
+    members_: list[dict[str, Any]]
+    _left_out: tuple[HeldOutScores, Array] | None = None
+    plan_: dict[str, Any]
+
+    _stored: ClassVar[dict[str, Field]] = {
+        "thresholds_": Optional(Numbers("K", least=0, most=1)),
+        "known_sets_": Optional(Made(KnownSets, {"L": "n_labels"})),
+        "calibration_": Made(SigmoidCalibration, {"L": "n_labels"}),
+        "members_": Items(
+            Record(
+                {
+                    "name": TEXT,
+                    "weight": MEASURED,
+                    "left_out_loss": MEASURED,
+                    "seconds": MEASURED,
+                    "words": TEXT,
+                }
+            )
+        ),
+        "plan_": Record(
+            {
+                "members": Items(TEXT),
+                "trees": count(),
+                "pivots": count(),
+                "folds": count(),
+                "seconds": MEASURED,
+            }
+        ),
+        **dict.fromkeys(("left_out_loss_", "left_out_value_", "left_out_error_"), MEASURED),
+    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "metric": [StrOptions(_METRICS)],
+        "time_budget": [POSITIVE, None],
+        "members": [StrOptions({"auto"}), list, tuple],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self, metric: Metric = "micro_f1", *,
+        time_budget: float | None = None, members: Literal["auto"] | Sequence[str] = "auto",
+        n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    @fit_method
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the members and combine them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' errors; rows of weight 0 are left out.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data make no sense, or are too few to be split; the row, column or label is named.
+        """
+        names = self._check_members()
+        labels, table, plan = self._read(X, y, sample_weight, names)
+        progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 1)
+        members, seconds = self._fit_members(table, plan, progress)
+        self._combine(members, seconds, labels, table)
+        progress.subtask("combination")
+        self.plan_ = asdict(plan) | {"members": list(plan.members)}
+        self.trace_ = []
+        progress.close()
+        if self.status_ == "interrupted":
+            warn_of_end(
+                f"The fit was interrupted after {len(members)} of {len(plan.members)} members; the model "
+                "combines these.", CALLER - 2
+            )  # fmt: skip
+        return self
+
+    def _check_members(self) -> tuple[str, ...] | None:
+        if isinstance(self.members, str):
+            return None
+        names = tuple(self.members)
+        unknown = [name for name in names if name not in MEMBERS]
+        if unknown or not names or len(set(names)) < len(names):
+            raise ValueError(
+                f"members={list(self.members)!r}; give 'auto', or a list of distinct names among "
+                f"{', '.join(map(repr, MEMBERS))}."
+            )
+        return names
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...] | None
+    ) -> tuple[LabelMatrix, TrainingTable, Plan]:
+        features = self._read_features(X, reset=True)
+        labels, self._form = read_targets(y)
+        check_lengths(len(features), len(labels))
+        self.classes_ = self._form.classes
+        weights = self._row_weights(sample_weight, features)
+        kept = np.flatnonzero(weights)
+        if len(kept) < 2:
+            raise ValueError(
+                f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}), but 2 are needed, as "
+                "rows are scored by fits to others."
+            )
+        if len(kept) * labels.n_labels > _LARGEST_TABLE:
+            raise ValueError(
+                f"{len(kept)} rows of {labels.n_labels} labels are more than {_LARGEST_TABLE:.0e} entries, "
+                "which AutoLabelClassifier does not write out; use LowRankClassifier."
+            )
+        features, labels, weights = features.rows(kept).astype(np.float64), labels[kept], weights[kept]
+        signs = labels.to_signs()
+        targets = np.where(signs == 0, np.nan, (signs > 0).astype(np.float64))
+        self.scaling_ = choose_scaling(features, targets, lambda rows: RBFKernel("scale").resolved(rows))
+        features, seed = self._scaled(features), int(check_random_state(self.random_state).randint(2**31 - 1))
+        plan = make_plan(_shape(features, labels), names, self.time_budget)
+        folds = _folds(labels, plan.folds, seed)
+        table = TrainingTable(
+            features,
+            targets,
+            weights,
+            folds,
+            plan.trees,
+            plan.pivots,
+            seed,
+            self.n_jobs,
+        )
+        return labels, table, plan
+
+    def _fit_members(
+        self, table: TrainingTable, plan: Plan, progress: FitProgress
+    ) -> tuple[list[Member], list[float]]:
+        """Fit one member after the other; those there are, where an interrupt or a callback ends that."""
+        members: list[Member] = []
+        seconds: list[float] = []
+
+        def on_step(name: str) -> None:
+            if progress.subtask(name) and members:
+                raise _Stopped
+
+        maker, self.status_ = Members(table, on_step), "complete"
+        try:
+            for name in plan.members:
+                begin = time.perf_counter()
+                members.append(maker.make(name))
+                seconds.append(time.perf_counter() - begin)
+        except _Stopped:
+            self.status_ = "interrupted"
+        except KeyboardInterrupt as interrupt:
+            if not members:
+                raise
+            note_interrupt(interrupt)
+            self.status_ = "interrupted"
+        return members, seconds
+
+    def _combine(
+        self, members: list[Member], seconds: list[float], labels: LabelMatrix, table: TrainingTable
+    ) -> None:
+        weights = member_weights(table, [member.scores for member in members])
+        scores: Array = sum(w * member.scores for w, member in zip(weights, members, strict=True))
+        used = np.flatnonzero(weights)
+        self.scorer_ = CombinedScorer(
+            np.zeros(labels.n_labels), tuple(members[k].scorer for k in used), weights[used]
+        )
+        found = calibrate_labels(labels, scores, "sigmoid", sample_weight=table.weights)
+        assert isinstance(found, SigmoidCalibration), "the method says so"
+        self.calibration_ = found
+        self.members_ = [
+            {"name": member.name, "weight": float(w), "left_out_loss": table.loss(member.scores),
+             "seconds": spent, "words": member.words}
+            for member, w, spent in zip(members, weights, seconds, strict=True)
+        ]  # fmt: skip
+        self.left_out_loss_ = table.loss(scores)
+        held = HeldOutScores(labels, found.probabilities(scores), table.weights)
+        self._left_out = held, table.folds
+        self._choose_thresholds()
+
+    def with_metric(self, metric: str) -> Self:
+        """Give the same model with label sets that are best for another metric, without a fit.
+
+        Parameters
+        ----------
+        metric : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
+            What label sets are to be best for.
+
+        Returns
+        -------
+        Self
+            Another model with the same scores.
+
+        Raises
+        ------
+        ValueError
+            If the metric is unknown, or the model was read from a file, which keeps no left-out scores.
+        """
+        check_is_fitted(self)
+        if not isinstance(metric, str) or metric not in _METRICS:
+            raise ValueError(f"metric={metric!r} is not known; give one of {sorted(_METRICS)}.")
+        if self._left_out is None:
+            raise ValueError(
+                "A model file keeps no left-out scores to choose thresholds on; choose the metric before the "
+                "model is saved, or put TunedThresholdClassifier(model, cv='prefit') around it."
+            )
+        other = copy.copy(self)
+        other.metric = metric
+        other._choose_thresholds()
+        return other
+
+    def _choose_thresholds(self) -> None:
+        """Choose thresholds on left-out rows, and measure what they are worth."""
+        assert self._left_out is not None, "there are after a fit"
+        held, folds = self._left_out
+        for name in ("thresholds_", "known_sets_"):
+            self.__dict__.pop(name, None)
+        if self._form.kind != "labels":  # the most probable class
+            self.thresholds_ = np.full(held.labels.n_labels, 0.5)
+            self.left_out_value_, self.left_out_error_ = np.nan, np.nan
+            return
+        decision, sets = choose_decision(held, self.metric, folds)
+        if isinstance(decision, KnownSets):
+            self.known_sets_ = decision
+        else:
+            self.thresholds_ = decision
+        self.left_out_value_, self.left_out_error_ = left_out_value(held, sets, self.metric, folds)
+
+    @property
+    def _lowest_threshold(self) -> float:
+        if not hasattr(self, "thresholds_"):
+            return 0.0
+        return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
+
+    def _raw_scores(self, features: FeatureMatrix) -> Array:
+        """Give log-odds: shape (n, columns)."""
+        maps = self.calibration_
+        return np.asarray(maps.slopes * self.scorer_.scores(features) + maps.intercepts)
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features) - self._lowest_threshold
+
+    def _deciding_blocks(self, X: Any) -> Iterator[Array]:
+        if self._form.kind == "multiclass":
+            return self._score_blocks(X)
+        blocks = self._score_blocks(X, self._raw_scores)
+        if hasattr(self, "known_sets_"):
+            return (self.known_sets_.choose(scores) - 0.5 for scores in blocks)
+        return (expit(scores) - self.thresholds_ for scores in blocks)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Compute the probabilities of labels or classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, L) or (n, C)
+            The probability of each label, or one distribution over the classes a row.
+        """
+        check_is_fitted(self)
+        table = expit(np.concatenate(list(self._score_blocks(X, self._raw_scores))))
+        if self._form.kind == "binary":
+            return np.hstack([1.0 - table, table])
+        if self._form.kind == "multiclass":
+            table /= table.sum(axis=1, keepdims=True)
+        return np.asarray(table)
+
+    @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        super()._check_state(state)
+        if not isinstance(state["fitted"]["scorer_"], CombinedScorer):
+            raise ModelFileError("its scorer_ is not an object of CombinedScorer.")
+        is_by_sets = "known_sets_" in state["fitted"]
+        if is_by_sets == ("thresholds_" in state["fitted"]) or (
+            is_by_sets and state["form"]["kind"] != "labels"
+        ):
+            raise ModelFileError("it has neither thresholds_ nor known_sets_, or both.")
+        if not is_by_sets and not state["fitted"]["thresholds_"].min() > 0:
+            raise ModelFileError("its thresholds are no probabilities above 0.")
+
+
+def _shape(features: FeatureMatrix, labels: LabelMatrix) -> Shape:
+    n, d = features.shape
+    filled = features.data.nnz / n if features.is_sparse else float(d)
+    return Shape(n, d, labels.n_labels, filled)
+
+
+def _folds(labels: LabelMatrix, parts: int, seed: int) -> Array:
+    """Number the fold of every row."""
+    folds = np.empty(len(labels), np.intp)
+    splitter = IterativeStratifiedKFold(parts, shuffle=True, random_state=seed)
+    for number, (_, held) in enumerate(splitter.split(np.arange(len(labels)), labels)):
+        folds[held] = number
+    return folds

@@ -1,0 +1,105 @@
+"""What is fitted: which members, and how large, by the shape of the data and the time there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import log2
+
+MEMBERS = ("linear", "rbf", "forest", "rbf+forest")
+
+_FOLDS = 5
+_TREES, _FEWEST_TREES = 300, 50
+_PIVOTS = 2000
+_PIVOT_NUMBERS = 200_000_000  # of a factor, 1.6 GB
+_TREE_NUMBERS = 100_000_000  # features that are written out for trees, 400 MB
+ROWS_FOR_WIDTH = 1500
+# the cost model: operations a second of one usual core, which makes the same plan on every machine
+_MULTIPLICATIONS, _SPECTRUM = 1e10, 12.0  # operations of an eigendecomposition, in cubes of the rows
+_WIDTHS, _SPLITS = 8, 4e7  # feature values that growing trees looks at a second
+_USUAL_SECONDS = 300.0
+_TREE = 2e-3  # seconds of a tree of few rows
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is fitted, and the seconds that the cost model foresees.
+
+    members: their names, in the order in which they are fitted.
+    """
+
+    members: tuple[str, ...]
+    trees: int
+    pivots: int
+    folds: int
+    seconds: float
+
+    def steps(self) -> int:
+        """Count the steps that callbacks hear of."""
+        ridges = sum(name != "forest" for name in self.members)
+        has_width = any(name.startswith("rbf") for name in self.members)
+        has_trees = any(name.endswith("forest") for name in self.members)
+        return (ridges + has_trees) * (self.folds + 1) + has_width
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of the data: rows, features, labels, and how many features of a row are not zero."""
+
+    n: int
+    d: int
+    labels: int
+    filled: float
+
+    def of_ridge(self, pivots: int) -> float:
+        """Foresee the seconds of ridge regressions in all folds and for all rows."""
+        m = min(self.n, pivots)
+        work = _SPECTRUM * m**3 + 2.0 * self.n * m * (self.filled + m * (self.n > m) + 11 * self.labels)
+        return (_FOLDS + 1) * work / _MULTIPLICATIONS
+
+    def of_width(self, pivots: int) -> float:
+        """Foresee the seconds of choosing a width."""
+        m = min(self.n, pivots, ROWS_FOR_WIDTH)
+        return _WIDTHS * (_SPECTRUM * m**3 + 4.0 * m**2 * (self.filled + 11 * self.labels)) / _MULTIPLICATIONS
+
+    def of_forest(self, trees: int) -> float:
+        """Foresee the seconds of growing forests."""
+        looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
+        return (_FOLDS + 1) * trees * (_TREE + looks / 10 / _SPLITS)
+
+    def of(self, plan: Plan) -> float:
+        """Foresee the seconds of a plan."""
+        ridges = sum(name != "forest" for name in plan.members)
+        seconds = ridges * self.of_ridge(plan.pivots)
+        if any(name.startswith("rbf") for name in plan.members):
+            seconds += self.of_width(plan.pivots)
+        if any(name.endswith("forest") for name in plan.members):
+            seconds += self.of_forest(plan.trees)
+        return seconds
+
+
+def make_plan(shape: Shape, members: tuple[str, ...] | None, time_budget: float | None) -> Plan:
+    """Choose what is fitted: the whole plan where there is time, else less of it step by step.
+
+    members: the names of those to fit; None for all that suit the data, fewer where there is little time.
+    time_budget: seconds; None for 300.  The cheapest plan is made where not even that fits.
+    """
+    is_given = members is not None
+    if members is None:
+        has_trees = shape.n * shape.d <= _TREE_NUMBERS
+        members = ("rbf", "forest", "rbf+forest") if has_trees else ("linear", "rbf")
+    fewer, fewest = (members, members) if is_given else (members[:2], members[:1])
+    pivots = max(100, min(_PIVOTS, _PIVOT_NUMBERS // max(1, shape.n)))
+    folds = min(_FOLDS, shape.n)
+    sizes = [
+        (members, _TREES, pivots),
+        (members, _TREES // 3, pivots),
+        (members, _TREES // 3, 1000),
+        (fewer, _TREES // 3, 1000),
+        (fewer, _FEWEST_TREES, 500),
+        (fewest, _FEWEST_TREES, 500),
+        (fewest, _FEWEST_TREES, 200),
+    ]
+    smaller = [Plan(names, trees, min(pivots, most), folds, 0.0) for names, trees, most in sizes]
+    plans = [replace(plan, seconds=shape.of(plan)) for plan in smaller]
+    most = _USUAL_SECONDS if time_budget is None else time_budget
+    return next((plan for plan in plans if plan.seconds <= most), plans[-1])

@@ -1,0 +1,147 @@
+"""Rows of a data file as a pipeline of scikit-learn takes them: a frame of columns, texts, or a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from labelweave.datasets import TableColumns
+from labelweave.datasets.table_files import raw_tables
+from labelweave.decisions.layers import innermost
+
+_VECTORIZERS = (CountVectorizer, HashingVectorizer)  # of text; TfidfVectorizer is one of the first
+
+
+def pipeline_in(model: Any) -> Pipeline | None:
+    """Give the pipeline that a model is or decides on, if there is one."""
+    found = innermost(model)
+    return found if isinstance(found, Pipeline) else None
+
+
+def takes_table(pipeline: Pipeline) -> bool:
+    """Whether a pipeline was fitted to a frame or to texts; else it takes a matrix."""
+    return hasattr(pipeline, "feature_names_in_") or _reads_texts(pipeline)
+
+
+@dataclass(frozen=True)
+class PipelineColumns:
+    """What the columns of a table are to a pipeline.
+
+    names: the columns of the frame it takes, or the one of texts.
+    blank: columns of categories in which a blank cell is NaN, as pandas reads it.
+    """
+
+    roles: TableColumns
+    names: list[str]
+    blank: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, path: str, given: TableColumns) -> PipelineColumns:
+        """Read them off the steps; of texts the column is named by a flag, or the only one that is left."""
+        if _reads_texts(pipeline):
+            roles = given if given.text else given.resolved(next(raw_tables(path)))
+            if len(roles.text or ()) != 1:
+                raise ValueError(
+                    f"The model takes texts, and {path} has {len(roles.text or ())} columns that look like "
+                    "texts; name one with --text."
+                )
+            roles = replace(roles, categorical=None, numeric=None, drop=None)
+            return cls(roles, list(roles.text), ())
+        names = [str(name) for name in pipeline.feature_names_in_]
+        words = {name for name, kind in _words(pipeline, names).items() if kind != "number"}
+        blank = tuple(name for name, kind in _words(pipeline, names).items() if kind == "category")
+        roles = replace(
+            given,
+            text=tuple(name for name in names if name in words) or None,
+            categorical=None,
+            numeric=tuple(name for name in names if name not in words) or None,
+            drop=None,
+        )
+        return cls(roles, names, blank)
+
+    def rows(self, frame: Any) -> Any:
+        """Give the columns of the pipeline from a frame that was read with the roles."""
+        frame = frame[self.names].copy()
+        for name in self.blank:
+            frame[name] = frame[name].astype(object).where(frame[name] != "", np.nan)
+        return frame
+
+
+def as_taken(model: Any, X: Any) -> Any:
+    """Give rows as the pipeline of a model takes them: texts of the one column, a matrix with names."""
+    pipeline = pipeline_in(model)
+    if pipeline is None:
+        return X
+    if _reads_texts(pipeline):
+        return X.iloc[:, 0].tolist()
+    if not isinstance(X, np.ndarray) or not hasattr(pipeline, "feature_names_in_"):
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=pipeline.feature_names_in_)
+
+
+def _first_step(step: Any) -> Any:
+    """Go to the first step of pipelines that does something."""
+    while isinstance(step, Pipeline):
+        step = next((one for _, one in step.steps if one is not None and one != "passthrough"), None)
+    return step
+
+
+def _reads_texts(pipeline: Pipeline) -> bool:
+    step = _first_step(pipeline)
+    while isinstance(step, FeatureUnion):
+        step = _first_step(step.transformer_list[0][1])
+    return isinstance(step, _VECTORIZERS)
+
+
+def _words(step: Any, names: list[str]) -> dict[str, str]:
+    """Say which of the columns that a step takes are "text", "category" or "number"."""
+    step = _first_step(step)
+    if isinstance(step, FeatureUnion):
+        return _joined(names, [(one, names) for _, one in step.transformer_list])
+    if isinstance(step, ColumnTransformer):
+        parts = [(one, _chosen(columns, names)) for _, one, columns in step.transformers_ if one != "drop"]
+        return _joined(names, parts)
+    if isinstance(step, _VECTORIZERS):
+        return dict.fromkeys(names, "text")
+    values = getattr(step, "categories_", None)
+    if values is None:
+        fills = getattr(step, "statistics_", None)
+        values = [None] * len(names) if fills is None else [fills] * len(names)
+    kinds = [
+        "number" if found is None or found.dtype.kind not in "OUS" else _blank(found) for found in values
+    ]
+    return dict(zip(names, kinds, strict=True))
+
+
+def _blank(values: Any) -> str:
+    """Tell what a blank cell of categories is: one of them, or NaN."""
+    return "text" if "" in values.tolist() else "category"
+
+
+def _joined(names: list[str], parts: list[tuple[Any, list[str]]]) -> dict[str, str]:
+    """Let words be words where any of several steps takes them so."""
+    found = dict.fromkeys(names, "number")
+    for step, columns in parts:
+        found |= {name: kind for name, kind in _words(step, columns).items() if kind != "number"}
+    return found
+
+
+def _chosen(columns: Any, names: list[str]) -> list[str]:
+    """Name the columns that a ColumnTransformer gives to a step."""
+    if isinstance(columns, str):
+        return [columns]
+    if isinstance(columns, slice) and not (isinstance(columns.start, str) or isinstance(columns.stop, str)):
+        return names[columns]
+    if isinstance(columns, slice):
+        first = 0 if columns.start is None else names.index(columns.start)
+        return names[first : len(names) if columns.stop is None else names.index(columns.stop) + 1]
+    listed: Any = np.atleast_1d(np.asarray(columns))
+    chosen: list[str] = (listed if listed.dtype.kind in "OU" else np.asarray(names)[listed]).tolist()
+    return chosen

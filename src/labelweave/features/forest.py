@@ -1,0 +1,137 @@
+"""Forests as arrays, without the library that grew them: where a row ends in every tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.array_types import Array
+from labelweave.arrays import panels
+from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import Numbers, count, is_bounded, places
+
+_NUMBERS_AT_ONCE = 8_000_000  # of rows written out for trees, 32 MB
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def _is_a_forest(state: dict[str, Any]) -> bool:
+    """Say whether every way from a root ends in a leaf of the same tree."""
+    roots, feature, children = state["roots"], state["feature"], state["children"]
+    m = len(feature)
+    if not len(roots) or roots[0] != 0 or (roots[1:] <= roots[:-1]).any() or roots[-1] >= m:
+        return False
+    inner = np.flatnonzero(feature >= 0)
+    ends = np.append(roots[1:], m)[np.searchsorted(roots, inner, side="right") - 1]
+    after = children[inner]
+    # a child stands after its parent, so no walk goes round in a circle
+    return bool((after > inner[:, None]).all() and (after < ends[:, None]).all())
+
+
+@storable(
+    "Forest",
+    {
+        "n_features": count(least=1),
+        "roots": places("t"),
+        "feature": Numbers("m", "i", -2, 2.0**31),
+        "threshold": Numbers("m"),
+        "children": Numbers("m 2", "i", -1, 2.0**31),
+        "missing_left": Numbers("m", "b", 0, 1),
+    },
+    {
+        "its trees end in leaves": _is_a_forest,
+        "its nodes ask for features that there are": lambda s: s["feature"].max() < s["n_features"],
+        "its rows are not much wider than it": lambda s: is_bounded(
+            4 * s["n_features"], sum(part.nbytes for part in s.values() if isinstance(part, np.ndarray))
+        ),
+    },
+)
+@dataclass(frozen=True, repr=False)
+class Forest(StoredParameters):
+    """Decision trees, whose nodes stand one tree after the other.
+
+    n_features: the width of the rows.
+    roots (t,): the first node of every tree.
+    feature (m,): the feature that a node asks for, below 0 at leaves.
+    threshold (m,): rows of at most so much go to the first child.
+    children (m, 2): numbers of nodes, after that of the parent.
+    missing_left (m,): whether rows that lack the feature go to the first child.
+    """
+
+    n_features: int
+    roots: Array
+    feature: Array
+    threshold: Array
+    children: Array
+    missing_left: Array
+
+    @classmethod
+    def of_trees(cls, trees: Sequence[Any]) -> Self:
+        """Take the trees of scikit-learn's fitted estimators, as their ``tree_`` has them."""
+        sizes = [tree.node_count for tree in trees]
+        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        pairs = [np.stack([tree.children_left, tree.children_right], axis=1) for tree in trees]
+        feature = np.concatenate([tree.feature for tree in trees]).astype(np.int32)
+        children = np.concatenate([pair + root for pair, root in zip(pairs, roots, strict=True)])
+        children[feature < 0] = -1
+        missing = [np.asarray(tree.missing_go_to_left, np.bool_) for tree in trees]
+        return cls(
+            int(trees[0].n_features), roots, feature,
+            np.where(feature < 0, 0.0, np.concatenate([tree.threshold for tree in trees])),
+            children.astype(np.int32), np.concatenate(missing),
+        )  # fmt: skip
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return len(self.roots)
+
+    @cached_property
+    def leaf_numbers(self) -> Array:
+        """The number of each leaf among all leaves, shape (m,); of other nodes without meaning."""
+        return np.cumsum(self.feature < 0) - 1
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves of all trees."""
+        return int(self.leaf_numbers[-1]) + 1
+
+    def leaves(self, data: Any) -> Array:
+        """Find the leaf in which each row ends, tree by tree, numbered over all trees: shape (n, t).
+
+        data (n, d): dense or CSR; NaN is a missing feature.
+        """
+        from labelweave._loops.trees import find_leaves
+
+        if data.shape[1] != self.n_features:
+            raise ValueError(
+                f"The rows have {data.shape[1]} features, but the forest was grown on {self.n_features}."
+            )
+        nodes = np.empty((data.shape[0], self.n_trees), np.int32)
+        for rows in panels(data.shape[0], max(1, _NUMBERS_AT_ONCE // max(1, data.shape[1]))):
+            find_leaves(
+                single(data[rows]), self.roots, self.feature, self.threshold, self.children,
+                self.missing_left, nodes[rows],
+            )  # fmt: skip
+        return self.leaf_numbers[nodes]
+
+    def indicators(self, data: Any, value: float = 1.0, dtype: Any = np.float64) -> sp.csr_array:
+        """Write a value into the column of every leaf in which a row ends: shape (n, leaves)."""
+        leaves = self.leaves(data)
+        n, trees = leaves.shape
+        values = np.full(leaves.size, value, dtype)
+        ends = np.arange(0, n * trees + 1, trees, dtype=np.int64)
+        return sp.csr_array((values, leaves.astype(np.int32).ravel(), ends), shape=(n, self.n_leaves))
+
+    def __repr__(self) -> str:
+        return f"Forest({self.n_trees} trees, {self.n_leaves} leaves)"
+
+
+def single(data: Any) -> Array:
+    """Write rows out in single precision, as trees compare them; what lies beyond it becomes its largest."""
+    table = data.toarray() if sp.issparse(data) else data
+    return np.ascontiguousarray(np.clip(table, -_LARGEST, _LARGEST), dtype=np.float32)

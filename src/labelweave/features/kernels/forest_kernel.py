@@ -1,0 +1,131 @@
+"""The share of a forest's trees that two rows cannot be told apart by."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+
+from labelweave.array_types import Array
+from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.forest import Forest, single
+from labelweave.features.kernels.kernel import Kernel, value_type
+from labelweave.model_files import storable
+from labelweave.model_files.schema import Made, Maybe, count
+
+_MOST_TREES = 100_000
+_LEAF = 5  # rows that a leaf of random trees has at least
+
+
+@storable(
+    "ForestKernel",
+    {"forest": Maybe(Made(Forest)), "n_trees": count(least=1), "random_state": count(most=2**32)},
+)
+class ForestKernel(Kernel):
+    """The share of trees in which two rows end in the same leaf (the proximity of Breiman 2001).
+
+    It is the dot product of explicit sparse features, one a leaf, of value ``1 / sqrt(trees)`` for the leaves
+    in which a row ends, and hence positive semi-definite.  Trees that saw labels bring rows of the same
+    labels together, those that they were grown on above all: choose penalties on rows that they did not see.
+
+    Parameters
+    ----------
+    forest : Forest or None, default=None
+        The trees; None for trees that are split at random, without a look at labels (the random trees of
+        Geurts, Ernst and Wehenkel 2006), grown on the training rows.  :meth:`of` takes a forest of
+        scikit-learn.
+    n_trees : int, default=200
+        The number of random trees.
+    random_state : int, default=0
+        Fixes the random trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.features import FeatureMatrix, ForestKernel
+    >>> rows = FeatureMatrix(np.random.default_rng(0).normal(size=(50, 3)))
+    >>> kernel = ForestKernel(n_trees=20).resolved(rows)
+    >>> kernel.block(rows, rows).diagonal()[:3].tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    _may_overflow = False
+
+    def __init__(self, forest: Forest | None = None, n_trees: int = 200, random_state: int = 0) -> None:
+        self.forest = forest
+        self.n_trees = n_trees
+        self.random_state = random_state
+
+    @classmethod
+    def of(cls, forest: Any) -> Self:
+        """Take the trees of a fitted forest of scikit-learn.
+
+        Parameters
+        ----------
+        forest : RandomForestClassifier, ExtraTreesRegressor, RandomTreesEmbedding or their like
+            What has trees as ``estimators_``, or is one.
+
+        Returns
+        -------
+        ForestKernel
+            The kernel; it needs nothing of scikit-learn's any more.
+        """
+        listed = getattr(forest, "estimators_", [forest])
+        is_list = isinstance(listed, (list, np.ndarray)) and hasattr(forest, "estimators_")
+        trees: list[Any] = np.ravel(listed).tolist() if is_list else [forest]
+        if not trees or not all(hasattr(tree, "tree_") for tree in trees):
+            raise ValueError(f"forest is {forest!r}; give a fitted forest, or a tree, of scikit-learn.")
+        return cls(Forest.of_trees([tree.tree_ for tree in trees]), len(trees))
+
+    def _check_parameters(self) -> None:
+        if self.forest is not None and not isinstance(self.forest, Forest):
+            raise ValueError(
+                f"ForestKernel has forest={self.forest!r}; give None, or a forest of scikit-learn through "
+                "ForestKernel.of(forest)."
+            )
+        for name, least, most in (("n_trees", 1, _MOST_TREES), ("random_state", 0, 2**32 - 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or not least <= int(value) <= most:
+                raise ValueError(
+                    f"ForestKernel has {name}={value!r}; it must be a whole number from {least} to {most}."
+                )
+
+    def _resolved(self, features: FeatureMatrix) -> Kernel:
+        if self.forest is not None:
+            return self
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        target = np.random.RandomState(self.random_state).uniform(size=len(features))
+        trees = ExtraTreesRegressor(
+            self.n_trees, max_features=1, min_samples_leaf=_LEAF, random_state=self.random_state
+        )
+        trees.fit(single(features.data), target)
+        kernel = type(self).of(trees)
+        kernel.random_state = self.random_state
+        return kernel
+
+    def _grown(self) -> Forest:
+        if self.forest is None:
+            raise ValueError(
+                "ForestKernel has no trees yet; call its method resolved(features) with the training rows "
+                "and use what it returns, or ForestKernel.of(forest)."
+            )
+        return self.forest
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        forest = self._grown()
+        left = forest.indicators(rows.data, dtype=np.float32)  # counts, which are exact
+        right = left if rows is columns else forest.indicators(columns.data, dtype=np.float32)
+        values = (left @ right.T).toarray(order="C").astype(value_type(rows, columns), copy=False)
+        values /= forest.n_trees
+        return np.asarray(values)
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        self._grown()
+        return np.ones(len(rows))
+
+    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix:
+        forest = self._grown()
+        value = 1.0 / np.sqrt(forest.n_trees)
+        return FeatureMatrix(forest.indicators(features.data, value, features.data.dtype))

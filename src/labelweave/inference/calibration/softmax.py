@@ -1,0 +1,80 @@
+"""Probabilities of classes, of which a row has one, by a softmax of scaled scores.
+
+Guo, Pleiss, Sun and Weinberger, "On calibration of modern neural networks" (ICML 2017), divide all scores by
+one temperature; Alexandari, Kundaje and Shrikumar, "Maximum likelihood with bias-corrected calibration is
+hard-to-beat at label shift adaptation" (ICML 2020), add an intercept a class.  Both by the log loss.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from labelweave.array_types import Array, PerLabel
+from labelweave.inference.calibration.label_calibration import LabelCalibration
+from labelweave.inference.labeled_scores import LabeledScores
+from labelweave.model_files import storable
+from labelweave.model_files.schema import Number, Numbers
+
+_VARIANCE = 1.0  # of intercepts: classes with few rows stay near 0
+_WIDE = 1e6  # for intercepts on their own, of which one number can be taken off
+
+
+@storable("SoftmaxCalibration", {"slope": Number(0), "intercepts": Numbers("L")})
+class SoftmaxCalibration(LabelCalibration):
+    """Probabilities ``softmax(slope s + intercepts)`` of the scores s of a row's classes.
+
+    Parameters
+    ----------
+    slope : float
+        The inverse of the temperature.
+    intercepts : ndarray of float64, shape (L,)
+        One a class.
+    """
+
+    def __init__(self, slope: float, intercepts: Array) -> None:
+        self.slope, self.intercepts = slope, intercepts
+
+    @property
+    def n_labels(self) -> int:
+        """The number of classes."""
+        return len(self.intercepts)
+
+    def probabilities(self, scores: Array) -> Array:
+        """Compute the probability of every class; see :meth:`LabelCalibration.probabilities`."""
+        return np.asarray(softmax(self.slope * scores + self.intercepts, axis=1))
+
+
+def fit_softmax(table: LabeledScores, *, pooled: bool) -> SoftmaxCalibration:
+    """Fit slope and intercepts to the rows whose class is known.
+
+    pooled: whether intercepts have a normal prior of variance 1 around 0.
+    """
+    rows, codes = known_classes(table)
+    scores, weights = table.scores[rows].astype(np.float64), table.weights[rows]
+    hits = np.zeros(scores.shape)
+    hits[np.arange(len(rows)), codes] = 1.0
+    variance = _VARIANCE if pooled else _WIDE
+
+    def loss(parameters: Array) -> tuple[float, Array]:
+        slope, intercepts = parameters[0], parameters[1:]
+        logs = log_softmax(slope * scores + intercepts, axis=1)
+        errors = weights[:, None] * (np.exp(logs) - hits)
+        value = (
+            -float(weights @ logs[np.arange(len(rows)), codes])
+            + 0.5 * float(intercepts @ intercepts) / variance
+        )
+        return value, np.append(np.sum(errors * scores), errors.sum(axis=0) + intercepts / variance)
+
+    start = np.append(1.0, np.zeros(scores.shape[1]))
+    bounds = [(0.0, None)] + [(None, None)] * scores.shape[1]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 1000})
+    return SoftmaxCalibration(float(found.x[0]), found.x[1:])
+
+
+def known_classes(table: LabeledScores) -> tuple[Array, PerLabel]:
+    """Give the rows of positive weight whose class is known, and its number."""
+    counts = np.diff(table.labels.positives.indptr)
+    rows = np.flatnonzero((counts == 1) & (table.weights > 0))
+    return rows, table.labels.positives.indices[table.labels.positives.indptr[rows]]

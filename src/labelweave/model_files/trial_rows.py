@@ -1,0 +1,179 @@
+"""Rows made up for a pipeline and sent through it: whether steps of a file fit together, seen before use.
+
+Every step is checked for itself.  Whether one takes what the steps before it give (so many columns, sparse
+or not, numbers or text) follows from their code, and two rows tell.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+from labelweave.model_files.safe_file import ModelFileError
+from labelweave.model_files.schema import is_bounded
+from labelweave.model_files.transformer_kinds import FITTED
+
+_HASHERS = (HashingVectorizer, FeatureHasher)
+_MOST_DENSE = 10_000
+_LARGEST = 1e39  # below what models take
+_PASSES = (None, "passthrough", "drop")
+
+
+def try_out(step: Any) -> None:
+    """Send two rows through all that transforms; a step in which they fail is refused by a ModelFileError."""
+    rows = trial_rows(step)
+    if rows is None and not isinstance(step, Pipeline):
+        return
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        _through(step, rows)
+
+
+def _through(step: Any, rows: Any) -> Any:
+    """Give what becomes of rows; None at a step that predicts."""
+    if isinstance(step, Pipeline):
+        for _, part in step.steps:
+            if rows is None:
+                rows = _made_by(part)
+            elif part not in _PASSES:
+                rows = _through(part, rows)
+        return rows
+    if not hasattr(step, "transform"):
+        return _check_features(step, rows)
+    try:
+        found = _transformed(step, rows)
+    except ModelFileError:
+        raise
+    except Exception as error:  # scikit-learn's steps raise what they meet
+        said = " ".join(str(error).split())[:200]
+        name = type(step).__name__
+        raise ModelFileError(f"its {name} does not take what comes before it ({said}).") from error
+    if found.shape[0] != 2:
+        raise ModelFileError(f"its {type(step).__name__} does not make one row of each.")
+    return found
+
+
+def _transformed(step: Any, rows: Any) -> Any:
+    if isinstance(step, FeatureUnion | ColumnTransformer):
+        step = copy.copy(step)
+        step.n_jobs = None
+    found = step.transform(rows)
+    if isinstance(step, ColumnTransformer):
+        ends = [at.stop for at in step.output_indices_.values()]
+        if max(ends, default=0) != found.shape[1]:
+            raise ModelFileError(f"its {type(step).__name__} does not make the features that it names.")
+    return found
+
+
+def _check_features(model: Any, rows: Any) -> None:
+    """Refuse features that are not those which a model takes."""
+    width = getattr(model, "n_features_in_", rows.shape[1])
+    if rows.shape[1] != width:
+        raise ModelFileError(
+            f"its {type(model).__name__} takes {width} features, and steps before it make {rows.shape[1]}."
+        )
+    numbers = rows.data if sp.issparse(rows) else np.asarray(rows)
+    if numbers.dtype.kind in "fiu" and not (np.abs(numbers) <= _LARGEST).all():  # false for NaN
+        raise ModelFileError(
+            f"steps before its {type(model).__name__} make no, or too large, numbers of 0 and 1."
+        )
+
+
+def trial_rows(step: Any) -> Any:
+    """Make two rows that a step says it takes; None where that is not known."""
+    if isinstance(step, Pipeline | FeatureUnion):
+        pairs = step.steps if isinstance(step, Pipeline) else step.transformer_list
+        used = [part for _, part in pairs if part not in _PASSES]
+        return trial_rows(used[0]) if used else None
+    if isinstance(step, ColumnTransformer):
+        return _columns(step)
+    if isinstance(step, DictVectorizer | FeatureHasher | CountVectorizer | HashingVectorizer):
+        return _documents(step)
+    if isinstance(step, OneHotEncoder | OrdinalEncoder):
+        return np.array([[found[0] for found in step.categories_]] * 2, object)
+    return _table(step) if type(step) in FITTED else None
+
+
+def _documents(step: Any) -> list[Any]:
+    if isinstance(step, DictVectorizer):
+        return [{}, dict.fromkeys(step.feature_names_[:1], 1)]
+    if isinstance(step, FeatureHasher):
+        return [{}, {}] if step.input_type == "dict" else [[], []]
+    return ["a word", ""]
+
+
+def _table(step: Any) -> Any:
+    """Make rows of numbers; with missing ones for steps that are about these."""
+    width = step._n_features if isinstance(step, MissingIndicator) else step.n_features_in_
+    if not isinstance(step, SimpleImputer | KNNImputer | MissingIndicator):
+        return _ones(width)
+    dtype = getattr(step, "_fit_dtype", np.dtype(float))
+    rows = np.ones((2, width), dtype if dtype.kind == "O" else float)
+    if dtype.kind == "O":
+        rows[0] = step.statistics_
+    rows[1, step.features_ if isinstance(step, MissingIndicator) else slice(None)] = step.missing_values
+    return rows
+
+
+def _ones(width: int) -> Any:
+    return (
+        np.array([[1.0], [0.0]]).repeat(width, axis=1) if width <= _MOST_DENSE else sp.csr_array((2, width))
+    )
+
+
+def _made_by(step: Any) -> Any:
+    """Make two rows such as a step of this library gives; None if it does not say how many features."""
+    return _ones(len(step.get_feature_names_out())) if hasattr(step, "get_feature_names_out") else None
+
+
+def _columns(step: ColumnTransformer) -> Any:
+    """Put the columns of all parts beside each other, in a frame where they have names."""
+    width = step.n_features_in_
+    columns: list[Any] = [np.array([1.0, 0.0])] * width
+    for name, part, _ in step.transformers_:
+        at = step._transformer_to_input_indices[name]
+        rows = None if part in _PASSES else trial_rows(part)
+        if rows is None:
+            continue
+        for place, column in zip(
+            at, [rows] if isinstance(rows, list) else np.asarray(_dense(rows)).T, strict=False
+        ):
+            columns[place] = column
+    if hasattr(step, "feature_names_in_"):
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(step.feature_names_in_, columns, strict=True)))
+    made = np.empty((2, width), object if any(isinstance(column, list) for column in columns) else float)
+    for place, column in enumerate(columns):
+        made[:, place] = column
+    return made
+
+
+def _dense(rows: Any) -> Any:
+    return rows.toarray() if sp.issparse(rows) else rows
+
+
+def check_width(step: ColumnTransformer) -> None:
+    """Refuse dense rows, made of hashed words, that are much wider than what the file has."""
+    widest = _most_hashed(step)
+    if not step.sparse_output_ and not is_bounded(8 * widest, 0):
+        raise ModelFileError(f"its {type(step).__name__} makes {widest} features that are not sparse.")
+
+
+def _most_hashed(step: Any) -> int:
+    if isinstance(step, _HASHERS):
+        return int(step.n_features)
+    if isinstance(step, ColumnTransformer):
+        return max((_most_hashed(part) for _, part, _ in step.transformers_), default=0)
+    pairs = getattr(step, "steps", getattr(step, "transformer_list", ()))
+    return max((_most_hashed(part) for _, part in pairs), default=0)

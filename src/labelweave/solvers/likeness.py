@@ -1,0 +1,120 @@
+"""Whether a state from a file can be one of a run: it is held against the state that the run begins with.
+
+Every part must be of the same kind, every array of the same type and shape, and finite where the first one
+is.  Loops read such arrays without looking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from labelweave.solvers.frame import State
+
+_LAST_POSITION = 624  # NumPy reads its Mersenne Twister there without looking
+
+
+def refuse_unlike(found: State, start: State) -> None:
+    """Refuse a state that cannot follow another one, by a ValueError with the place.
+
+    A class lists in ``_varies`` the parts whose arrays change their length or may be NaN, in ``_limits`` the
+    least and the largest number of others, and in ``_items`` of what class parts are, if they are not None.
+    """
+    _check(found, start, "state")
+
+
+def _check(found: Any, start: Any, where: str, *, varies: bool = False) -> None:
+    if isinstance(found, tuple) and hasattr(found, "_asdict") and start is None:
+        _check_numbers(found, where)
+    if start is None:
+        _check_finite(found, np.zeros(1), where)
+    elif isinstance(start, np.ndarray):
+        _check_array(found, start, where, varies=varies)
+    elif isinstance(start, bool | int | float):
+        _check_number(found, start, where)
+    elif type(found) is not type(start):
+        raise ValueError(f"its {where} is a {type(found).__name__} and no {type(start).__name__}")
+    else:
+        _check_parts(found, start, where)
+
+
+def _check_parts(found: Any, start: Any, where: str) -> None:
+    limits, varies = getattr(start, "_limits", {}), getattr(start, "_varies", ())
+    if isinstance(start, list | tuple) and not hasattr(start, "_asdict"):
+        if isinstance(start, list) and start and len(found) != len(start):
+            raise ValueError(f"its {where} has {len(found)} parts and not {len(start)}")
+        for number, part in enumerate(found):
+            _check(part, start[0] if start else None, f"{where}[{number}]")
+        return
+    for name, kind in getattr(start, "_items", {}).items():
+        items = getattr(found, name)
+        listed = items if type(items) is tuple else () if items is None else (items,)
+        if not all(isinstance(item, kind) for item in listed):
+            raise ValueError(f"its {where}.{name} is something else than {kind.__name__}")
+    for name, part in _parts(start):
+        place = f"{where}.{name}"
+        _check(_part(found, name, place), part, place, varies=name in varies)
+        if name in limits:
+            least, most = limits[name]
+            array = getattr(found, name)
+            if array.size and not (array.min() >= least and array.max() <= most):
+                raise ValueError(f"its {place} has numbers that are not from {least} to {most}")
+    if isinstance(found, State):
+        if not 0 <= getattr(found, "begun", 0) <= found.rounds:
+            raise ValueError(f"its {where} has {found.rounds} rounds")
+        if not all(hasattr(record, "iteration") for record in found.trace):
+            raise ValueError(f"its {where}.trace is no list of records")
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif is_dataclass(value):
+        yield from ((part.name, getattr(value, part.name)) for part in fields(value))
+    elif hasattr(value, "_asdict"):
+        yield from value._asdict().items()
+
+
+def _part(found: Any, name: str, place: str) -> Any:
+    if not isinstance(found, dict):
+        return getattr(found, name)
+    if name not in found:
+        raise ValueError(f"its {place} is not there")
+    return found[name]
+
+
+def _check_array(found: Any, start: np.ndarray, where: str, *, varies: bool) -> None:
+    if not isinstance(found, np.ndarray) or found.dtype != start.dtype or found.ndim != start.ndim:
+        raise ValueError(f"its {where} is not an array of {start.dtype} of {start.ndim} dimension(s)")
+    if varies:
+        return
+    if found.shape != start.shape:
+        raise ValueError(f"its {where} has the shape {found.shape} and not {start.shape}")
+    _check_finite(found, start, where)
+
+
+def _check_finite(found: Any, start: np.ndarray, where: str) -> None:
+    if not isinstance(found, np.ndarray) or found.dtype.kind != "f" or not np.isfinite(start).all():
+        return
+    if not np.isfinite(found).all():
+        raise ValueError(f"its {where} has numbers that are not finite")
+
+
+def _check_number(found: Any, start: Any, where: str) -> None:
+    kind = bool if isinstance(start, bool) else Integral if isinstance(start, int) else Real
+    if not isinstance(found, kind) or isinstance(found, bool) != isinstance(start, bool):
+        raise ValueError(f"its {where} is a {type(found).__name__} and no {type(start).__name__}")
+    if where.endswith(".stream.state.pos") and found not in range(_LAST_POSITION + 1):
+        raise ValueError(f"its {where} is none of the places of a random stream")
+
+
+def _check_numbers(record: Any, where: str) -> None:
+    """Refuse records of what was measured that are not of numbers."""
+    for name, value in record._asdict().items():
+        _check_finite(value, np.zeros(1), f"{where}.{name}")
+        if not isinstance(value, Real | tuple | np.ndarray):
+            raise ValueError(f"its {where}.{name} is a {type(value).__name__} and no number")

@@ -1,0 +1,299 @@
+"""AutoLabelClassifier: one call, from data of any form to a model that says what it is worth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics import jaccard_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import labelweave
+from labelweave import AutoLabelClassifier, load, metrics
+from labelweave.automatic.combination import choose_decision
+from labelweave.automatic.known_sets import KnownSets
+from labelweave.automatic.members import Members
+from labelweave.model_files import ModelFileError
+
+QUICK = {"time_budget": 1e-3}
+FOLDS = "folds are others where rows are repeated"
+MANY = {"check_classifier_multioutput": "labels have thresholds of their own"}
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [AutoLabelClassifier(members=["rbf"], **QUICK), AutoLabelClassifier(members=["forest"], **QUICK)],
+    expected_failed_checks=lambda estimator: (
+        {
+            "check_sample_weight_equivalence_on_dense_data": FOLDS,
+            "check_sample_weight_equivalence_on_sparse_data": FOLDS,
+        }
+        | (MANY if estimator.members == ["forest"] else {})
+    ),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150, 5))
+    Y = X[:, :4] + np.roll(X[:, :4], 1, axis=1) + 0.7 * random.normal(size=(150, 4)) > [0, 0.8, -0.5, 1.5]
+    return X[:110], Y[:110].astype(int), X[110:], Y[110:].astype(int)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return small().fit(*data[:2])
+
+
+def small(**parameters):
+    return AutoLabelClassifier(**{"members": ["rbf", "forest", "rbf+forest"], **QUICK} | parameters)
+
+
+def test_members_are_combined_to_something_better_than_chance(data, fitted):
+    X_test, Y_test = data[2:]
+    assert metrics.f1_score(Y_test, fitted.predict(X_test)) > 0.7
+    assert [member["name"] for member in fitted.members_] == fitted.plan_["members"]
+    assert fitted.left_out_loss_ <= min(member["left_out_loss"] for member in fitted.members_) + 1e-9
+    assert sum(member["weight"] > 0 for member in fitted.members_) == len(fitted.scorer_.members)
+    assert fitted.status_ == "complete"
+
+
+def test_it_says_what_it_is_worth(data, fitted):
+    _, _, X_test, Y_test = data
+    found = metrics.f1_score(Y_test, fitted.predict(X_test))
+    assert 0 < fitted.left_out_error_ < 0.1
+    assert abs(found - fitted.left_out_value_) < 3 * np.hypot(fitted.left_out_error_, 0.04)
+
+
+def test_labels_without_reason_are_left_out_at_chance():
+    random = np.random.default_rng(1)
+    X, Y = random.normal(size=(120, 4)), (random.random((120, 3)) < 0.3).astype(int)
+    model = small().fit(X, Y)
+    assert model.left_out_loss_ > 0.95
+    at_random = 2 * 0.3 / 1.3  # all labels predicted
+    assert model.left_out_value_ < at_random + 0.1
+
+
+def test_probabilities_thresholds_and_decisions_are_on_one_scale(data, fitted):
+    X = data[2]
+    probabilities, scores = fitted.predict_proba(X), fitted.decision_function(X)
+    assert_array_equal(fitted.predict(X), (probabilities > fitted.thresholds_).astype(int))
+    lowest = fitted.thresholds_.min()
+    assert_allclose(
+        scores, np.log(probabilities / (1 - probabilities)) - np.log(lowest / (1 - lowest)), atol=1e-9
+    )
+
+
+def test_a_file_predicts_the_same_bits(data, fitted, tmp_path):
+    fitted.save(tmp_path / "model.lw")
+    again = load(tmp_path / "model.lw")
+    for method in ("decision_function", "predict_proba", "predict"):
+        assert_array_equal(getattr(again, method)(data[2]), getattr(fitted, method)(data[2]))
+    assert again.members_ == fitted.members_
+    assert again.plan_ == fitted.plan_
+    with pytest.raises(ValueError, match="keeps no left-out scores"):
+        again.with_metric("macro_f1")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda s: s["fitted"].__setitem__("thresholds_", np.zeros(4)),
+        lambda s: s["fitted"].__setitem__("thresholds_", np.full(3, 0.5)),
+        lambda s: s["fitted"].__setitem__("scorer_", s["fitted"]["scorer_"].members[0]),
+        lambda s: s["fitted"].__setitem__("n_features_in_", 6),
+        lambda s: s["fitted"]["plan_"].__setitem__("trees", -1),
+        lambda s: s["fitted"]["members_"][0].pop("words"),
+        lambda s: s["parameters"].__setitem__("metric", "accuracy"),
+        lambda s: s["fitted"].__setitem__("known_sets_", KnownSets(np.eye(4), np.zeros(4))),
+        lambda s: s["fitted"].pop("thresholds_"),
+    ],
+)
+def test_edited_states_are_refused(fitted, edit):
+    state = fitted.to_state()
+    state["fitted"]["plan_"] = dict(state["fitted"]["plan_"])
+    state["fitted"]["members_"] = [dict(member) for member in state["fitted"]["members_"]]
+    edit(state)
+    with pytest.raises(ModelFileError):
+        AutoLabelClassifier.from_state(state)
+
+
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(data, fitted):
+    X, Y, X_test, _ = data
+    assert_array_equal(small(n_jobs=2).fit(X, Y).decision_function(X_test), fitted.decision_function(X_test))
+    other = small(random_state=1).fit(X, Y)
+    assert (other.decision_function(X_test) != fitted.decision_function(X_test)).any()
+
+
+def test_another_metric_needs_no_fit(data, fitted):
+    X, Y, X_test, _ = data
+    other = fitted.with_metric("hamming_loss")
+    assert clone(other).metric == "hamming_loss"
+    assert fitted.metric == "micro_f1"
+    assert_array_equal(other.predict_proba(X_test), fitted.predict_proba(X_test))
+    refitted = small(metric="hamming_loss").fit(X, Y)
+    assert_array_equal(other.thresholds_, refitted.thresholds_)
+    assert other.left_out_value_ == refitted.left_out_value_
+    with pytest.raises(ValueError, match="metric='auc' is not known"):
+        fitted.with_metric("auc")
+
+
+def test_the_most_probable_known_set_is_predicted(data, fitted, tmp_path):
+    _, Y, X_test, Y_test = data
+    model = fitted.with_metric("subset_accuracy")
+    assert not hasattr(model, "thresholds_")
+    found = model.predict(X_test)
+    known = {tuple(row) for row in Y}
+    assert {tuple(row) for row in found} <= known
+    halves = (fitted.predict_proba(X_test) > 0.5).astype(int)
+    assert metrics.subset_accuracy(Y_test, found) >= metrics.subset_accuracy(Y_test, halves) - 0.05
+    odds = np.log(model.predict_proba(X_test) / (1 - model.predict_proba(X_test)))
+    assert_allclose(model.decision_function(X_test), odds, atol=1e-9)
+    sets = model.known_sets_
+    best = max(range(len(sets.sets)), key=lambda k: odds[0] @ sets.sets[k] + sets.bonus[k])
+    assert_array_equal(found[0], sets.sets[best])
+    model.save(tmp_path / "model.lw")
+    assert_array_equal(load(tmp_path / "model.lw").predict(X_test), found)
+
+
+def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
+    model = fitted.with_metric("jaccard")
+    assert hasattr(model, "known_sets_") != hasattr(model, "thresholds_")
+    (held, folds), values = fitted._left_out, []
+    for metric in ("example_f1", "subset_accuracy"):
+        sets, truth = choose_decision(held, metric, folds)[1], held.labels.to_dense()
+        values.append(jaccard_score(truth, sets, average="samples", zero_division=1.0))
+    assert_allclose(model.left_out_value_, max(values))
+
+
+def test_missing_labels_add_nothing(data):
+    X, Y, X_test, Y_test = data
+    partly = Y.astype(float)
+    partly[np.random.default_rng(2).random(Y.shape) < 0.3] = np.nan
+    model = small().fit(X, partly)
+    assert metrics.f1_score(Y_test, model.predict(X_test)) > 0.65
+    with pytest.warns(labelweave.UnobservedLabelWarning):
+        never = small(members=["rbf", "forest"]).fit(X, np.column_stack([partly, np.full(len(X), np.nan)]))
+    assert np.isfinite(never.predict_proba(X_test)).all()
+
+
+def test_rows_of_weight_0_are_left_out(data):
+    X, Y, X_test, _ = data
+    weights = np.ones(len(X))
+    weights[::4] = 0
+    kept = weights > 0
+    one = small(members=["rbf"]).fit(X, Y, weights)
+    other = small(members=["rbf"]).fit(X[kept], Y[kept])
+    assert_array_equal(one.decision_function(X_test), other.decision_function(X_test))
+
+
+def test_data_of_any_form(data):
+    X, Y, X_test, _ = data
+    plain = small(members=["rbf"]).fit(X, Y)
+    frames = small(members=["rbf"]).fit(
+        pd.DataFrame(X, columns=list("abcde")), pd.DataFrame(Y, columns=list("wxyz"))
+    )
+    found = frames.predict(pd.DataFrame(X_test, columns=list("abcde")))
+    assert list(found.columns) == list("wxyz")
+    assert_array_equal(found.to_numpy(), plain.predict(X_test))
+    sparse = small().fit(sp.csr_array(np.abs(X)), sp.csr_array(Y))
+    assert sp.issparse(sparse.predict(sp.csr_array(np.abs(X_test))))
+    tags = [[name for name, is_on in zip("wxyz", row, strict=True) if is_on] for row in Y]
+    assert isinstance(small(members=["rbf"]).fit(X, tags).predict(X_test[:2])[0], list)
+
+
+def test_one_class_a_row(data):
+    X, Y, X_test, _ = data
+    three = small().fit(X, np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]])
+    assert set(three.predict(X_test)) <= {"a", "b", "c"}
+    assert_allclose(three.predict_proba(X_test).sum(axis=1), 1.0)
+    two = small(members=["forest"]).fit(X, Y[:, 0])
+    assert_array_equal(
+        two.predict(X_test), (two.predict_proba(X_test)[:, 1] > two.thresholds_[0]).astype(int)
+    )
+    assert_array_equal(two.predict(X_test), (two.decision_function(X_test) > 0).astype(int))
+
+
+def test_an_interrupt_keeps_the_members_there_are(data, monkeypatch):
+    X, Y, X_test, _ = data
+    whole = small(members=["rbf"]).fit(X, Y)
+    make = Members.make
+
+    def make_or_interrupt(self, name):
+        if name == "forest":
+            raise KeyboardInterrupt
+        return make(self, name)
+
+    monkeypatch.setattr(Members, "make", make_or_interrupt)
+    model = small()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert model.status_ == "interrupted"
+    assert_array_equal(model.decision_function(X_test), whole.decision_function(X_test))
+    with pytest.raises(KeyboardInterrupt):
+        small(members=["forest"]).fit(X, Y)
+
+
+class Steps:
+    """A callback that counts, and asks for the end after some."""
+
+    def __init__(self, most=10**6):
+        self.names, self.most = [], most
+
+    def setup(self, estimator, context):
+        self.max_subtasks = context.max_subtasks
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None):
+        self.names.append(context.task_name)
+        return len(self.names) >= self.most
+
+    def teardown(self, estimator, context):
+        pass
+
+
+@pytest.mark.parametrize(
+    "members", [["forest"], ["rbf", "rbf+forest"], ["linear"], ["rbf", "forest", "rbf+forest"]]
+)
+def test_callbacks_hear_of_every_step(data, members):
+    steps = Steps()
+    small(members=members).set_callbacks(steps).fit(*data[:2])
+    assert len(steps.names) - 1 == steps.max_subtasks  # and the fit itself
+
+
+def test_a_callback_can_end_the_fit(data):
+    model = small().set_callbacks(Steps(most=9))
+    with pytest.warns(UserWarning, match="interrupted after 1 of 3 members"):
+        model.fit(*data[:2])
+    assert model.status_ == "interrupted"
+    assert [member["name"] for member in model.members_] == ["rbf"]
+
+
+@pytest.mark.parametrize("members", [[], ["rbf", "rbf"], ["svm"]])
+def test_members_that_are_none_are_refused(data, members):
+    with pytest.raises(ValueError, match="give 'auto', or a list of distinct names"):
+        small(members=members).fit(*data[:2])
+
+
+def test_a_single_row_is_refused():
+    with pytest.raises(ValueError, match="1 row"):
+        small().fit([[0.0]], [[1, 0]])
+    assert small().fit([[0.0], [1.0]], [[1, 0], [0, 1]]).predict([[0.0]]).shape == (1, 2)
+
+
+def test_it_explains_itself(data, fitted):
+    from labelweave.facts import model_facts
+
+    facts = model_facts(fitted)
+    found = facts.to_json()["combination"]
+    assert [member["name"] for member in found["members"]] == ["rbf", "forest", "rbf+forest"]
+    assert found["value"] == fitted.left_out_value_
+    html = fitted._repr_html_()
+    for words in ("member rbf+forest", "left-out loss", "micro_f1", "standard error"):
+        assert words in html

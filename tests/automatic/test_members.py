@@ -1,0 +1,158 @@
+"""Members score rows by fits to other rows, and forests hold what scikit-learn's do."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from labelweave.automatic.combination import member_weights
+from labelweave.automatic.members import KernelRidge, Members, TrainingTable, grow
+from labelweave.automatic.plan import Plan, Shape, make_plan
+from labelweave.automatic.scorers import CombinedScorer, ForestScorer
+from labelweave.features import FeatureMatrix, RBFKernel
+
+NAMES = ("linear", "rbf", "forest", "rbf+forest")
+
+
+def table(n=90, missing=0.0, seed=0, noise=False, n_labels=3, pivots=2000):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 4)) / 2
+    signal = (
+        random.normal(size=(n, n_labels))
+        if noise
+        else X[:, :n_labels] + 0.1 * random.normal(size=(n, n_labels))
+    )
+    targets = (signal > 0.1).astype(float)
+    targets[random.random(targets.shape) < missing] = np.nan
+    return TrainingTable(FeatureMatrix(X), targets, np.ones(n), np.arange(n) % 3, 20, pivots, 0)
+
+
+def members_of(one):
+    return Members(one, lambda name: None)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_of_a_fold_do_not_depend_on_its_labels(name, missing):
+    """Labels of the first fold are turned round; its scores, at a given width and penalty, stay."""
+    one = table(missing=missing)
+    turned = one.targets.copy()
+    turned[one.folds == 0] = 1 - turned[one.folds == 0]
+    other = TrainingTable(**vars(one) | {"targets": turned})
+    first, second = members_of(one), members_of(other)
+    second.__dict__["_width"] = first._width
+    found, again = first.make(name), second.make(name)
+    if name == "forest":
+        assert_array_equal(found.scores[one.folds == 0], again.scores[one.folds == 0])
+    else:  # the penalty is chosen on all folds
+        kernel = first._width
+        rows, held = np.flatnonzero(one.folds != 0), one.features.rows(np.flatnonzero(one.folds == 0))
+        ours, theirs = (KernelRidge(kernel, t.rows(rows)).scores(held) for t in (one, other))
+        assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_labels_that_no_feature_tells_of_have_left_out_scores_of_chance(name):
+    losses = [
+        (one := table(150, seed=seed, noise=True)).loss(members_of(one).make(name).scores)
+        for seed in range(2)
+    ]
+    assert min(losses) > 0.97
+
+
+def test_in_sample_proximity_would_leak():
+    """What the test above would find, were scores of rows that the trees have seen taken."""
+    one = table(150, noise=True)
+    forest = grow(one)
+    seen = ForestScorer.of_rows(forest, one.features.data, one.targets, one.weights).scores(one.features)
+    assert one.loss(seen) < 0.5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_scorer_is_of_a_fit_to_all_rows(name):
+    one = table()
+    member = members_of(one).make(name)
+    assert one.loss(member.scores) < 0.75
+    assert one.loss(member.scorer.scores(one.features)) < one.loss(member.scores)
+
+
+def test_a_column_factor_of_full_rank_serves_as_the_kernel_matrix():
+    whole, part = table(n=60), table(n=60, pivots=59)
+    kernel, rows = RBFKernel(0.05), np.arange(60)
+    exact, factored = (KernelRidge(kernel, t.rows(rows)) for t in (whole, part))
+    new = FeatureMatrix(np.random.default_rng(5).normal(size=(7, 4)) / 2)
+    assert_allclose(factored.scores(new), exact.scores(new), atol=2e-3)
+    assert_allclose(
+        factored.scorer(0.1).scores(new), KernelRidge(kernel, part).scorer(0.1).scores(new), rtol=1e-12
+    )
+
+
+def test_leaves_hold_the_shares_of_observed_labels():
+    one = table(n=40, missing=0.4)
+    forest = grow(one)
+    scores = ForestScorer.of_rows(forest, one.features.data, one.targets, one.weights).scores(one.features)
+    leaves = forest.leaves(one.features.data)
+    expected = np.zeros_like(scores)
+    for tree in leaves.T:
+        for leaf in np.unique(tree):
+            rows = tree == leaf
+            for label in range(3):
+                known = one.targets[rows, label][~np.isnan(one.targets[rows, label])]
+                usual = np.nanmean(one.targets[:, label])
+                expected[rows, label] += (known.mean() if len(known) else usual) / forest.n_trees
+    assert_allclose(scores, expected, atol=1e-6)
+
+
+def test_many_labels_are_projected_for_trees():
+    assert grow(table(n=60, n_labels=4)).n_trees == 20
+    random = np.random.default_rng(0)
+    wide = TrainingTable(**vars(table(n=60)) | {"targets": (random.random((60, 80)) < 0.2).astype(float)})
+    assert grow(wide).n_leaves > 20
+
+
+def test_weights_are_those_of_the_least_squared_error():
+    one = table(n=60)
+    random = np.random.default_rng(1)
+    good, other = (
+        one.targets + 0.3 * random.normal(size=(60, 3)),
+        one.targets + 0.6 * random.normal(size=(60, 3)),
+    )
+    weights = member_weights(one, [good, other, -good])
+    assert weights[0] > weights[1] > 0
+    assert weights[2] == 0
+    solved = np.linalg.lstsq(
+        np.stack([good.ravel(), other.ravel()], axis=1), one.targets.ravel(), rcond=None
+    )[0]
+    assert_allclose(weights[:2], solved, rtol=1e-6)
+    assert member_weights(one, [good, good]).sum() > 0.5
+
+
+def test_weights_where_nothing_says_anything():
+    one = TrainingTable(**vars(table(n=10)) | {"targets": np.zeros((10, 3))})
+    weights = member_weights(one, [np.zeros((10, 3)), np.zeros((10, 3))])
+    assert_array_equal(weights, [1, 0])
+
+
+def test_plans_fit_the_time_there_is():
+    shape = Shape(2000, 300, 20, 300.0)
+    whole = make_plan(shape, None, None)
+    assert whole.members == ("rbf", "forest", "rbf+forest")
+    budgets = [whole.seconds * share for share in (1.0, 0.5, 0.2, 0.05)]
+    plans = [make_plan(shape, None, budget) for budget in budgets]
+    assert [plan.seconds <= budget for plan, budget in zip(plans, budgets, strict=True)] == [True] * 4
+    assert plans[0] == whole
+    assert all(one.seconds >= two.seconds for one, two in pairwise(plans))
+    assert isinstance(make_plan(shape, None, 1e-6), Plan)
+    assert make_plan(Shape(200_000, 5000, 50, 5000.0), None, 1e6).members == ("linear", "rbf")
+    assert make_plan(Shape(200_000, 500, 50, 500.0), None, None).seconds <= 300
+
+
+def test_combined_scores_are_weighted_sums():
+    one = table(n=40)
+    members = [members_of(one).make(name).scorer for name in ("linear", "rbf")]
+    both = CombinedScorer(np.zeros(3), tuple(members), np.array([0.25, 0.5]))
+    expected = 0.25 * members[0].scores(one.features) + 0.5 * members[1].scores(one.features)
+    assert_allclose(both.scores(one.features), expected, rtol=1e-13)
+    assert both.takes(4)
+    assert not both.takes(5)

@@ -1,0 +1,184 @@
+"""One class a row: calibrated probabilities, and adaptive sets that seldom miss the class."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from labelweave import (
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    KernelLogisticClassifier,
+    MaxMarginClassifier,
+    Taxonomy,
+    load,
+)
+from labelweave.inference import adaptive_scores, calibrate_classes, class_probabilities
+
+NAMES = np.array(["ash", "birch", "cedar", "elm"])
+INNER = {
+    "probabilities": LogisticRegression(),
+    "forest": RandomForestClassifier(20, random_state=0),
+    "scores": LinearSVC(),
+    "margin": MaxMarginClassifier(),
+    "logistic": KernelLogisticClassifier("linear", hyperparameters="fixed"),
+}
+
+
+def draw(n_rows, seed=0):
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(0, 4, n_rows)
+    X = generator.normal(size=(n_rows, 4)) + 1.2 * np.eye(4)[codes]
+    return X, NAMES[codes]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return *draw(400), *draw(1000, 1)
+
+
+def covered(model, X, y):
+    sets = model.predict(X)
+    return sets[np.arange(len(y)), np.searchsorted(model.classes_, y)].mean()
+
+
+@pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
+def test_sets_of_classes(inner, rows):
+    X, y, X_test, y_test = rows
+    model = ConformalLabelClassifier(inner, level=0.2, guarantee="expectation").fit(X, y)
+    sets = model.predict(X_test)
+    assert sets.shape == (1000, 4)
+    assert model.classes_.tolist() == NAMES.tolist()
+    assert sets.any(axis=1).all()
+    assert covered(model, X_test, y_test) > 0.7
+    assert 1 < sets.sum(axis=1).mean() < 3.5
+    np.testing.assert_array_equal(sets > 0, model.decision_function(X_test) > 0)
+    # a row has the same set in whatever company it comes
+    np.testing.assert_array_equal(model.predict(X_test[500:503]), sets[500:503])
+
+
+@pytest.mark.parametrize("guarantee", ["expectation", "probability"])
+def test_sets_cover_over_many_splits(guarantee):
+    """The mean over splits is at least 1 - level; of a guarantee with probability few splits fail."""
+    X, y = draw(4000, 2)
+    inner, level = GaussianNB().fit(X[:100], y[:100]), 0.2
+    shares, random = [], np.random.default_rng(0)
+    for seed in range(200):
+        order = 100 + random.permutation(3900)
+        rows, others = order[:150], order[150:]
+        model = ConformalLabelClassifier(
+            inner, level=level, guarantee=guarantee, confidence=0.9, cv="prefit", random_state=seed
+        )
+        shares.append(covered(model.fit(X[rows], y[rows]), X[others], y[others]))
+    if guarantee == "expectation":
+        error = np.std(shares) / np.sqrt(len(shares))
+        assert 1 - level - 2 * error < np.mean(shares) < 1 - level + 1 / 150 + 2 * error
+    else:
+        assert np.mean(np.array(shares) < 1 - level) <= 0.1 + 2 * np.sqrt(0.09 / len(shares))
+
+
+def test_adaptive_scores_are_masses_before_a_class():
+    table = np.random.default_rng(0).dirichlet(np.ones(5), 2000)
+    scores = adaptive_scores(table, seed=3)
+    assert (scores.max(axis=1) == 0).all()
+    order = np.argsort(-table, axis=1)
+    ranked, masses = (np.take_along_axis(part, order, axis=1) for part in (table, -scores))
+    shares = (masses - np.cumsum(ranked, axis=1) + ranked)[:, 1:] / ranked[:, 1:]
+    np.testing.assert_allclose(shares, shares[:, :1] * np.ones((1, 4)), atol=1e-6)  # one number a row
+    assert ((shares >= -1e-9) & (shares <= 1)).all()
+    np.testing.assert_allclose(np.histogram(shares[:, 0], 10, (0, 1))[0], 200, atol=60)
+    np.testing.assert_array_equal(adaptive_scores(table[::-1], seed=3)[::-1], scores)
+    assert (adaptive_scores(table, seed=4) != scores).any()
+    np.testing.assert_array_equal(adaptive_scores(table * (1 + 1e-13), 3).round(9), scores.round(9))
+
+
+def test_sets_are_large_where_the_model_is_unsure(rows):
+    X, y, X_test, _ = rows
+    inner = LogisticRegression().fit(X, y)
+    model = ConformalLabelClassifier(inner, level=0.2, cv="prefit").fit(*draw(400, 5))
+    sizes, sure = model.predict(X_test).sum(axis=1), inner.predict_proba(X_test).max(axis=1)
+    assert sizes[sure > 0.9].mean() < 1.5 < 2.2 < sizes[sure < 0.5].mean()
+
+
+@pytest.mark.parametrize("method", ["auto", "sigmoid", "isotonic"])
+@pytest.mark.parametrize("name", ["forest", "scores", "logistic"])
+def test_probabilities_of_classes(method, name, rows):
+    X, y, X_test, y_test = rows
+    model = CalibratedLabelClassifier(INNER[name], method, cv=5).fit(X, y)
+    table = model.predict_proba(X_test)
+    np.testing.assert_allclose(table.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(X_test), NAMES[table.argmax(axis=1)])
+    peer = CalibratedClassifierCV(INNER[name], method="sigmoid", cv=5, ensemble=False).fit(X, y)
+    worse = 0.1 if method == "isotonic" else 0.05  # steps of 400 rows; votes of 20 trees
+    assert log_loss(y_test, table) < log_loss(y_test, peer.predict_proba(X_test)) + worse
+    assert not hasattr(model, "thresholds_")
+    with pytest.raises(ValueError, match="is for label sets, but y has one of 4 classes a row"):
+        CalibratedLabelClassifier(INNER[name], decision="expected_f1").fit(X, y)
+
+
+def test_the_softmax_finds_temperature_and_intercepts():
+    generator = np.random.default_rng(0)
+    scores, true = generator.normal(size=(40_000, 3)), np.array([0.5, 0.0, -0.5])
+    table = np.exp(2.0 * scores + true)
+    table /= table.sum(axis=1, keepdims=True)
+    codes = (generator.random((40_000, 1)) > np.cumsum(table, axis=1)).sum(axis=1)
+    for pooling in (False, True):
+        found = calibrate_classes(np.eye(3)[codes], scores, pooling=pooling)
+        assert found.slope == pytest.approx(2.0, abs=0.06)
+        np.testing.assert_allclose(found.intercepts - found.intercepts.mean(), true, atol=0.06)
+    np.testing.assert_allclose(class_probabilities(found, scores).sum(axis=1), 1.0)
+    weights = (codes != 2).astype(float)
+    without = calibrate_classes(np.eye(3)[codes], scores, sample_weight=weights)
+    assert class_probabilities(without, scores)[:, 2].mean() < 0.01
+
+
+@pytest.mark.parametrize("cv", [None, 5, "prefit"])
+def test_files_hold_classes(cv, rows, tmp_path):
+    X, y, X_test, _ = rows
+    inner = MaxMarginClassifier()
+    inner = inner.fit(X, y) if cv == "prefit" else inner
+    for model in (
+        CalibratedLabelClassifier(inner, cv=cv),
+        ConformalLabelClassifier(inner, cv=cv),
+        ConformalLabelClassifier(CalibratedLabelClassifier(inner).fit(X, y), cv="prefit"),
+    ):
+        model.fit(X[::-1], y[::-1]).save(tmp_path / "m.lw")
+        again = load(tmp_path / "m.lw")
+        np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
+        np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
+
+
+def test_classes_that_some_rows_lack(rows):
+    """Folds, and rows for calibration, may lack a class that the model knows."""
+    X, y, X_test, _ = rows
+    few = np.concatenate([np.flatnonzero(y != "elm"), np.flatnonzero(y == "elm")[:1]])
+    for inner in (LogisticRegression(), MaxMarginClassifier()):
+        model = CalibratedLabelClassifier(inner, cv=3).fit(X[few], y[few])
+        np.testing.assert_allclose(model.predict_proba(X_test).sum(axis=1), 1.0)
+        fitted = inner.fit(X, y)
+        rest = np.flatnonzero(y != "elm")
+        sets = ConformalLabelClassifier(fitted, cv="prefit").fit(X[rest], y[rest])
+        assert sets.predict(X_test).shape == (1000, 4)
+        with pytest.raises(ValueError, match="y has the class 'yew', which the"):
+            ConformalLabelClassifier(fitted, cv="prefit").fit(X[:4], np.array(["ash", "elm", "yew", "birch"]))
+    with pytest.raises(ValueError, match="is for many labels a row, but y has one of 4 classes a row"):
+        ConformalLabelClassifier(LogisticRegression(), "false_discoveries").fit(X, y)
+
+
+def test_rows_of_unknown_or_partly_known_class_do_not_count(rows):
+    X, y, *_ = rows
+    tree = Taxonomy([("soft", "cedar"), ("hard", "ash"), ("hard", "birch"), ("hard", "elm")])
+    inner = KernelLogisticClassifier("linear", hyperparameters="fixed", taxonomy=tree).fit(X, y)
+    partly = y.astype(object)
+    partly[:30], partly[30:50] = None, "hard"
+    whole, some = (
+        ConformalLabelClassifier(inner, cv="prefit").fit(*given) for given in ((X[50:], y[50:]), (X, partly))
+    )
+    assert some.n_calibration_rows_ == 350
+    assert some.threshold_ == whole.threshold_

@@ -1,0 +1,232 @@
+"""``class_weight`` is what weights given by hand are, and what scikit-learn's is."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.utils.class_weight import compute_sample_weight
+
+import labelweave
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LabelMatrix,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    MaxMarginClassifier,
+    Taxonomy,
+)
+from labelweave.baselines import BinaryRelevance
+from labelweave.estimators.class_weights import class_weight_of_state, class_weight_state, weights_by_class
+from labelweave.estimators.targets import read_targets
+from labelweave.model_files import ModelFileError
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(90, 4))
+SCORES = X[:, :3] + 0.7 * RANDOM.normal(size=(90, 3))
+Y = (SCORES > [0.2, 1.0, -0.8]).astype(float)
+GAPS = np.where(RANDOM.random(Y.shape) < 0.15, np.nan, Y)
+CLASSES = np.array(["a", "b", "c"])[(SCORES + np.array([0.0, -0.8, 0.6])).argmax(axis=1)]
+ROWS = RANDOM.integers(1, 4, 90).astype(float)
+MODELS = {
+    "max-margin": MaxMarginClassifier(tol=1e-6),
+    "max-margin, kernel": MaxMarginClassifier(kernel="rbf", tol=1e-6),
+    "kernel logistic": KernelLogisticClassifier(hyperparameters="fixed", tol=1e-7),
+    "low rank": LowRankClassifier(rank=3, tol=1e-9),
+    "low rank, logistic": LowRankClassifier(rank=3, loss="logistic", tol=1e-9),
+    "low rank, chosen": LowRankClassifierCV(ranks=[3], regularizations=[1.0], tol=1e-9),
+    "label graph": LabelGraphClassifier(graph=[(0, 1), (1, 2)], tol=1e-5),
+    "relevance, squared": BinaryRelevance(),
+    "relevance, logistic": BinaryRelevance("logistic"),
+}
+BY_ENTRY = [name for name in MODELS if not name.startswith("relevance")]
+
+
+def _fitted(name, y, *arguments, **parameters):
+    model = clone(MODELS[name]).set_params(**parameters)
+    if name == "label graph" and np.ndim(y) == 1:
+        model.set_params(graph="none")
+    return model.fit(X, y, *arguments).decision_function(X)
+
+
+def _balanced(y, weights):
+    """Give the weight of every entry as scikit-learn has it, label by label, by hand."""
+    table = np.ones(y.shape)
+    for label in range(y.shape[1]):
+        for value in (0, 1):
+            others = weights[y[:, label] == 1 - value].sum()
+            own = weights[y[:, label] == value].sum()
+            table[y[:, label] == value, label] = (own + others) / (2 * own)
+    return table
+
+
+@pytest.mark.parametrize("name", BY_ENTRY)
+def test_balanced_labels_are_entry_weights(name):
+    by_hand = _fitted(name, GAPS, ROWS, _balanced(GAPS, ROWS))
+    model = clone(MODELS[name]).set_params(class_weight="balanced")
+    np.testing.assert_allclose(model.fit(X, GAPS, ROWS).decision_function(X), by_hand, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "label graph" else ()) for name in BY_ENTRY]
+)
+@pytest.mark.parametrize(
+    "class_weight",
+    [{1: 3.0}, {0: 0.5, 1: 2.0}, [{1: 2.0}, {}, {0: 3.0, 1: 1.0}]],
+    ids=["one", "both", "list"],
+)
+def test_weights_of_labels_are_entry_weights(name, class_weight):
+    each = class_weight if isinstance(class_weight, list) else [class_weight] * 3
+    weight = np.array([[one.get(0, 1.0), one.get(1, 1.0)] for one in each])
+    table = np.where(GAPS == 1, weight[:, 1], weight[:, 0])
+    own = RANDOM.uniform(0.5, 2.0, GAPS.shape)
+    found = _fitted(name, GAPS, None, own, class_weight=class_weight)
+    np.testing.assert_allclose(found, _fitted(name, GAPS, None, own * table), atol=2e-3)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("class_weight", ["balanced", {"a": 0.5, "b": 4.0}], ids=["balanced", "dict"])
+def test_weights_of_classes_are_row_weights(name, class_weight):
+    by_hand = compute_sample_weight(class_weight, CLASSES)
+    found = _fitted(name, CLASSES, class_weight=class_weight)
+    np.testing.assert_allclose(found, _fitted(name, CLASSES, by_hand), atol=2e-3)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_two_classes_have_the_same_rule(name):
+    pair = np.where(CLASSES == "b", "rare", "usual")
+    by_hand = compute_sample_weight("balanced", pair)
+    found = _fitted(name, pair, class_weight="balanced")
+    np.testing.assert_allclose(found, _fitted(name, pair, by_hand), atol=2e-3)
+    unlike = _fitted(name, pair)
+    assert np.abs(found - unlike).max() > 1e-2
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_binary_relevance_weights_labels_one_by_one(loss):
+    table = _balanced(GAPS, np.ones(90))
+    found = BinaryRelevance(loss, class_weight="balanced", tol=1e-8).fit(X, GAPS)
+    for label in range(3):
+        seen = ~np.isnan(GAPS[:, label])
+        alone = BinaryRelevance(loss, tol=1e-8).fit(X[seen], GAPS[seen][:, [label]], table[seen, label])
+        np.testing.assert_allclose(found.coef_[label], alone.coef_[0], atol=1e-5)
+
+
+def test_like_linear_svc():
+    pair = (CLASSES == "b").astype(int)
+    ours = MaxMarginClassifier(C=0.5, class_weight="balanced", tol=1e-7).fit(X, pair)
+    theirs = LinearSVC(
+        C=1.0, loss="hinge", class_weight="balanced", tol=1e-8, max_iter=200_000, random_state=0
+    )
+    np.testing.assert_allclose(ours.decision_function(X), theirs.fit(X, pair).decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 0.3, 1: 2.0}], ids=["balanced", "dict"])
+def test_like_logistic_regression(class_weight):
+    pair = (CLASSES == "b").astype(int)
+    theirs = LogisticRegression(
+        C=2.0, solver="liblinear", intercept_scaling=1.0, class_weight=class_weight, tol=1e-10
+    ).fit(X, pair)
+    ours = BinaryRelevance("logistic", regularization=0.5, class_weight=class_weight, tol=1e-10).fit(X, pair)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+    kernel = KernelLogisticClassifier(
+        "linear",
+        scale=2.0,
+        intercept_variance=2.0,
+        hyperparameters="fixed",
+        class_weight=class_weight,
+        tol=1e-9,
+    ).fit(X, pair)
+    np.testing.assert_allclose(kernel.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+def test_labels_of_one_value_and_unobserved_rows_count_for_nothing():
+    y = np.array([[1, np.nan], [1, 0], [np.nan, 1], [1, 0], [1, 0.0]])
+    labels, form = read_targets(y)
+    weights, (positive, negative) = weights_by_class("balanced", labels, form, np.array([1.0, 1, 1, 1, 0]))
+    assert weights.tolist() == [1, 1, 1, 1, 0]
+    assert positive.tolist() == [1.0, 1.5]
+    assert negative.tolist() == [1.0, 0.75]
+
+
+def test_rows_known_in_part_have_the_mean_weight_of_what_they_may_be():
+    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "tree": ["elm", "oak"]})
+    y = np.array(["cat", "dog", "elm", "oak", "animal", None], object)
+    labels, form = read_targets(y, tree)
+    given = {"cat": 1.0, "dog": 3.0, "elm": 5.0, "oak": 7.0}
+    weights, _ = weights_by_class(given, labels, form, np.ones(6))
+    assert weights.tolist() == [1, 3, 5, 7, 2, 4]
+    model = KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed", class_weight=given)
+    by_hand = KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed")
+    found = model.fit(X[:6], y).predict_proba(X)
+    np.testing.assert_allclose(found, by_hand.fit(X[:6], y, [1, 3, 5, 7, 2, 4]).predict_proba(X), atol=1e-6)
+
+
+def test_partial_fit_counts_all_rows_seen():
+    whole = MaxMarginClassifier(class_weight="balanced", tol=1e-6).fit(X, Y)
+    parts = MaxMarginClassifier(class_weight="balanced", tol=1e-6)
+    parts.partial_fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
+    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=2e-3)
+
+
+def test_learned_hyper_parameters_see_the_weights():
+    settings = {"kernel": "rbf", "hyperparameters": "learn", "tol": 1e-5}
+    found = MaxMarginClassifier(class_weight={1: 9.0}, **settings).fit(X, Y)
+    by_hand = MaxMarginClassifier(**settings).fit(X, Y, None, np.where(Y == 1, 9.0, 1.0))
+    np.testing.assert_allclose(found.decision_function(X), by_hand.decision_function(X), atol=2e-3)
+
+
+def test_sparse_labels_and_label_matrices():
+    dense = LowRankClassifier(rank=2, class_weight="balanced").fit(X, Y).decision_function(X)
+    for y in (sp.csr_array(Y), LabelMatrix.from_any(Y)):
+        found = LowRankClassifier(rank=2, class_weight="balanced").fit(X, y).decision_function(X)
+        np.testing.assert_allclose(found, dense, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("y", "class_weight", "said"),
+    [
+        (CLASSES, {"d": 2.0}, "names 'd', which is no class of y"),
+        (CLASSES, [{1: 2.0}], "is a list, which is for many labels a row"),
+        (CLASSES, {"a": -1.0}, "class_weight of 'a' is -1.0"),
+        (CLASSES, {"a": np.nan}, "weights are finite"),
+        (Y, {"a": 2.0}, "keys 'a'; with many labels they are 1 for positive"),
+        (Y, {0: 2.0, -1: 1.0}, "keys 0, -1"),
+        (Y, [{1: 2.0}], "a list of 3 dicts"),
+        (Y, [2.0, 1.0, 1.0], "a list of 3 dicts"),
+        (Y, "unbalanced", "'class_weight' parameter of MaxMarginClassifier"),
+    ],
+)
+def test_refusals(y, class_weight, said):
+    with pytest.raises(ValueError, match=said):
+        MaxMarginClassifier(class_weight=class_weight).fit(X, y)
+
+
+def test_a_fold_may_be_without_a_class():
+    rows = CLASSES != "b"
+    model = MaxMarginClassifier(class_weight={"a": 1.0, "b": 2.0, "c": 3.0})
+    assert model.fit(X[rows], CLASSES[rows]).classes_.tolist() == ["a", "c"]
+
+
+@pytest.mark.parametrize("given", ["balanced", None, {0: 1.0, 1: 5.0}, {"a": 2.0}, [{1: 2.0}, {}, {0: 1.0}]])
+def test_model_files_keep_it(tmp_path, given):
+    y = CLASSES if given == {"a": 2.0} else Y
+    model = MaxMarginClassifier(class_weight=given, verbose=0).fit(X, y)
+    model.save(tmp_path / "model.lw") if hasattr(model, "save") else labelweave.save(
+        model, tmp_path / "model.lw"
+    )
+    again = labelweave.load(tmp_path / "model.lw")
+    assert again.get_params()["class_weight"] == given
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{"classes": [0]}, {"classes": [0], "weights": []}, {"classes": [[0]], "weights": [1.0]}, [{"a": 1}]],
+)
+def test_damaged_weights_are_refused(state):
+    assert class_weight_of_state(class_weight_state([{0: 1.0}])) == [{0: 1.0}]
+    with pytest.raises(ModelFileError, match="class_weight"):
+        class_weight_of_state(state)

@@ -1,0 +1,78 @@
+"""Fits of every kind take no more work than is usual: what only slows a solver down is noticed too."""
+
+import sys
+
+import numpy as np
+import pytest
+from attacks.small_fits import CHECKPOINTED, data_of, fitted
+from sklearn.base import clone
+
+from labelweave import KernelLogisticClassifier, MaxMarginClassifier
+
+MORE = {
+    "margins, small tolerance": MaxMarginClassifier(kernel="rbf", solver="alternating_directions", tol=1e-8),
+    "margins, coupled kernel": MaxMarginClassifier(
+        kernel="rbf", solver="alternating_directions", tol=1e-6, label_covariance=0.6 * np.eye(5) + 0.4
+    ),
+    "margins, large cost": MaxMarginClassifier(C=1e4, tol=1e-6),
+    "logistic, small tolerance": KernelLogisticClassifier(hyperparameters="fixed", tol=1e-10),
+}
+# rounds of a fit, and calls of functions that compute in it, as measured
+USUAL = {
+    "margins, coordinates": (60, 2107),
+    "margins, coupled": (89, 2178),
+    "margins, rbf": (15, 1976),
+    "margins, rbf blocks": (8, 3476),
+    "margins, rbf pairs": (6, 1245),
+    "margins, learned": (77, 105637),
+    "logistic, fixed": (4, 2211),
+    "logistic, learned": (3, 33146),
+    "logistic, tree": (3, 43202),
+    "logistic, pivots": (3, 39130),
+    "low rank": (12, 8050),
+    "low rank, logistic": (6, 89576),
+    "low rank, learned": (11, 25902),
+    "low rank, path": (4, 77297),
+    "graph, learned": (52, 31084),
+    "graph, given": (44, 269415),
+    "graph, proximal": (92, 42250),
+    "graph, scores": (58, 49787),
+    "margins, small tolerance": (20, 1636),
+    "margins, coupled kernel": (40, 3806),
+    "margins, large cost": (80, 7352),
+    "logistic, small tolerance": (6, 3283),
+}
+_MORE = 1.1  # other processors round otherwise
+_FOLDERS = ("solvers", "problems", "hyperparameters", "inference", "features", "arrays")
+_COUNTED = tuple(f"labelweave/{folder}/" for folder in _FOLDERS)
+
+
+def _calls(work):
+    """Count calls of functions in the folders that compute."""
+    count = 0
+
+    def note(frame, event, _):
+        nonlocal count
+        place = frame.f_code.co_filename.replace("\\", "/")
+        count += event == "call" and any(folder in place for folder in _COUNTED)
+
+    sys.setprofile(note)
+    try:
+        done = work()
+    finally:
+        sys.setprofile(None)
+    return done, count
+
+
+def work_of(name):
+    data = data_of(name)
+    model, calls = _calls(lambda: fitted(clone((CHECKPOINTED | MORE)[name]), *data))
+    return model, (model.n_iter_, calls)
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_no_more_work_than_usual(name):
+    model, found = work_of(name)
+    assert model.status_ == ("settled" if name == "graph, proximal" else "converged")
+    for taken, usual in zip(found, USUAL[name], strict=True):
+        assert taken <= _MORE * usual
