@@ -29,7 +29,6 @@ from labelweave.estimators.max_margin.fit import (
     MarginTask,
     read_covariances,
 )
-from labelweave.estimators.max_margin.learning import learn_margins
 from labelweave.estimators.parameters import (
     COVARIANCE,
     POSITIVE,
@@ -295,6 +294,8 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
         learned = None
         if self.hyperparameters == "learn":
+            from labelweave.estimators.max_margin.learning import learn_margins
+
             learned = learn_margins(self, rows.features, labels, (row_weights, entries), journal)
         covariances = self._covariances(labels) if learned is None else [learned.covariance]
         self.C_ = C = float(self.C) if learned is None else learned.C
