@@ -66,7 +66,7 @@ def prepare(folder: Path, n_rows: int = 1500) -> dict[str, Whole]:
     """Write data and a model, and run every command once."""
     data = make_text_like(n_rows, 200, 8)
     write_xmc(LabeledData(data.X, data.Y), folder / "d.txt")
-    made = Command(("fit", "d.txt", "--quiet", "--out"), "m.lw").start(folder)
+    made = Command(("fit", "d.txt", "--model", "max-margin", "--quiet", "--out"), "m.lw").start(folder)
     made.communicate()
     return {name: _whole(command, folder) for name, command in COMMANDS.items()}
 

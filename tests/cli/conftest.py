@@ -49,7 +49,7 @@ def fit_table(run):
     flags = [word for pair in TABLE_FLAGS.items() for word in pair]
 
     def call(*words, code=0):
-        return run("fit", "a.csv", *flags, "--out", "m.lw", *words, code=code)
+        return run("fit", "a.csv", "--model", "max-margin", *flags, "--out", "m.lw", *words, code=code)
 
     return call
 

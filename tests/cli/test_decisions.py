@@ -36,7 +36,7 @@ def files(run, tmp_path):
 
 
 def _fit(run, *words, code=0):
-    return run("fit", "train.arff", "--out", "m.lw", *words, code=code)
+    return run("fit", "train.arff", "--model", "max-margin", "--out", "m.lw", *words, code=code)
 
 
 def _metrics(run, model="m.lw", data="other.arff"):

@@ -14,7 +14,7 @@ from labelweave.metrics import score_table
 @pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
 def test_metrics_are_those_of_the_library(run, matrix_files, format):
     file = matrix_files[format]
-    run("fit", file, "--out", "m.lw", "-q")
+    run("fit", file, "--model", "max-margin", "--out", "m.lw", "-q")
     found = json.loads(run("evaluate", "m.lw", file, "--json").out)
     data, model = read_any(file), labelweave.load("m.lw")
     expected = score_table(data.Y, data.X @ model.coef_.T + model.intercept_)
@@ -47,7 +47,7 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     assert ignored.out == run("evaluate", table_model, "a.csv").out
     named = "passed over 1 label that the model does not know, with 1 positive: 'toy' (1)."
     assert named in ignored.err
-    run("fit", "d.arff", "--out", "d.lw", "-q")
+    run("fit", "d.arff", "--model", "max-margin", "--out", "d.lw", "-q")
     for name in ("d.arff", "d.xml"):
         (tmp_path / name).write_text((tmp_path / name).read_text().replace("l0", "new"))
     assert (
@@ -62,7 +62,7 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
 
 
 def test_labels_nobody_has_in_an_svmlight_file(run, matrix_files, tmp_path):
-    run("fit", "d.svm", "--out", "d.lw", "-q")
+    run("fit", "d.svm", "--model", "max-margin", "--out", "d.lw", "-q")
     (tmp_path / "t.svm").write_text("0 0:1\n0 1:1\n")
     done = run("evaluate", "d.lw", "t.svm", "--zero-based", "--json")
     assert json.loads(done.out)["labels"] == 5

@@ -38,25 +38,65 @@ def test_a_table_gives_a_table_model(fit_table):
 def test_cells_that_look_like_lists_are_pointed_out(run, tmp_path, cells, flags, is_said):
     lines = [f'w{row} w{row + 1},"{cell}"\n' for row, cell in enumerate(cells)]
     (tmp_path / "c.csv").write_text("text,kind\n" + "".join(lines))
-    said = run("fit", "c.csv", "--text", "text", "--labels", "kind", "--out", "m.lw", *flags).err
+    said = run(
+        "fit", "c.csv", "--model", "max-margin", "--text", "text", "--labels", "kind", "--out", "m.lw", *flags
+    ).err
     assert ("'kind' is taken as one label, such as 'x|y'; if cells" in said) == is_said
     assert ("give --label-separator '|'" in said) == is_said
 
 
 def test_columns_are_guessed_where_none_is_given(run):
-    run("fit", "a.csv", "--labels", "tags", "--drop", "package", "--out", "m.lw", "-q")
+    run(
+        "fit",
+        "a.csv",
+        "--model",
+        "max-margin",
+        "--labels",
+        "tags",
+        "--drop",
+        "package",
+        "--out",
+        "m.lw",
+        "-q",
+    )
     assert labelweave.load("m.lw").columns_.numeric == ("size",)
 
 
 def test_one_column_a_label(run, tmp_path):
     (tmp_path / "b.jsonl").write_text('{"t": "red", "r": 1, "s": 0}\n{"t": "sea", "r": 0, "s": null}\n')
-    run("fit", "b.jsonl", "--text", "t", "--label-column", "r", "--label-column", "s", "--out", "m.lw")
+    run(
+        "fit",
+        "b.jsonl",
+        "--model",
+        "max-margin",
+        "--text",
+        "t",
+        "--label-column",
+        "r",
+        "--label-column",
+        "s",
+        "--out",
+        "m.lw",
+    )
     assert list(labelweave.load("m.lw").label_names_) == ["r", "s"]
 
 
 @pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
 def test_matrix_files_give_the_classifier_itself(run, matrix_files, format):
-    run("fit", matrix_files[format], "--out", "m.lw", "--C", 0.5, "--jobs", 2, "--no-intercept", "-q")
+    run(
+        "fit",
+        matrix_files[format],
+        "--model",
+        "max-margin",
+        "--out",
+        "m.lw",
+        "--C",
+        0.5,
+        "--jobs",
+        2,
+        "--no-intercept",
+        "-q",
+    )
     model = labelweave.load("m.lw")
     data = read_any(matrix_files[format])
     twin = labelweave.MaxMarginClassifier(C=0.5, fit_intercept=False).fit(data.X, data.Y)
@@ -83,7 +123,7 @@ def test_the_tree_of_the_data(run, tmp_path):
     (tmp_path / "h.arff").write_text(
         "@relation h\n@attribute x numeric\n@attribute class hierarchical 1,1/1,2\n@data\n1,1/1\n2,2\n"
     )
-    run("fit", "h.arff", "--data-taxonomy", "--out", "m.lw", "-q")
+    run("fit", "h.arff", "--model", "max-margin", "--data-taxonomy", "--out", "m.lw", "-q")
     covariance = labelweave.load("m.lw").label_covariance.to_dense()
     np.testing.assert_array_equal(covariance, [[1, 1, 0], [1, 2, 0], [0, 0, 1]])
 
@@ -142,16 +182,29 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(run):
 
 def test_one_row_one_label_and_a_label_nobody_has(run, tmp_path):
     (tmp_path / "one.csv").write_text("t,y\nred rose,flower\n")
-    run("fit", "one.csv", "--text", "t", "--labels", "y", "--out", "m.lw")
+    run("fit", "one.csv", "--model", "max-margin", "--text", "t", "--labels", "y", "--out", "m.lw")
     found = json.loads(run("predict", "m.lw", "one.csv").out)
     assert [entry["label"] for entry in found["labels"]] == ["flower"]
     (tmp_path / "nobody.csv").write_text("t,a,b\nred,1,0\nsea,0,0\n")
-    run("fit", "nobody.csv", "--text", "t", "--label-column", "a", "--label-column", "b", "--out", "m.lw")
+    run(
+        "fit",
+        "nobody.csv",
+        "--model",
+        "max-margin",
+        "--text",
+        "t",
+        "--label-column",
+        "a",
+        "--label-column",
+        "b",
+        "--out",
+        "m.lw",
+    )
     lines = run("predict", "m.lw", "nobody.csv").out.splitlines()
     assert [[entry["label"] for entry in json.loads(line)["labels"]] for line in lines] == [["a"], []]
     (tmp_path / "unseen.csv").write_text("t,a,b\nred,1,\nsea,0,?\n")
-    done = run("fit", "unseen.csv", "--text", "t", "--label-column", "a", "--label-column", "b",
-               "--out", "m.lw", code=2)  # fmt: skip
+    done = run("fit", "unseen.csv", "--model", "max-margin", "--text", "t", "--label-column", "a",
+               "--label-column", "b", "--out", "m.lw", code=2)  # fmt: skip
     assert "Label 'b' has no observed entry" in done.err
 
 
@@ -172,7 +225,10 @@ def test_an_interrupt_before_the_fit_writes_nothing(run, monkeypatch, tmp_path):
     monkeypatch.setattr(
         "labelweave.cli.fitting.read_training_rows", lambda *_: signal.raise_signal(signal.SIGINT)
     )
-    assert "interrupted; nothing was written" in run("fit", "a.csv", "--out", "m.lw", code=130).err
+    assert (
+        "interrupted; nothing was written"
+        in run("fit", "a.csv", "--model", "max-margin", "--out", "m.lw", code=130).err
+    )
     assert not (tmp_path / "m.lw").exists()
 
 
@@ -180,7 +236,7 @@ def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "a.csv").write_text(text + "p6,a mail daemon,net,2, \np7,chess,games,2,\n")
     flags = ["--text", "description", "--labels", "tags", "--label-separator", ","]
-    words = ["fit", "a.csv", *flags, "--out", "m.lw", "-q"]
+    words = ["fit", "a.csv", "--model", "max-margin", *flags, "--out", "m.lw", "-q"]
     warned = run(*words).err
     assert "warning: 2 of 8 cells of column 'tags' are blank and count as rows without labels" in warned
     assert "--empty-labels unknown" in warned
@@ -193,5 +249,6 @@ def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
     assert not np.array_equal(model.classifier_.coef_, weights)
     assert "8 rows" in run("evaluate", "m.lw", "a.csv").out
     assert (
-        "goes with tables only" in run("fit", "d.svm", "--empty-labels", "none", "--out", "n.lw", code=2).err
+        "goes with tables only"
+        in run("fit", "d.svm", "--model", "max-margin", "--empty-labels", "none", "--out", "n.lw", code=2).err
     )

@@ -142,7 +142,10 @@ def test_many_labels_with_probabilities(run, matrix_files):
         labelweave.metrics.log_loss(data.Y, model.predict_proba(data.X))
     )
     assert "log_loss" not in json.loads(
-        (run("fit", "d.txt", "--out", "n.lw", "-q"), run("evaluate", "n.lw", "d.txt", "--json"))[1].out
+        (
+            run("fit", "d.txt", "--model", "max-margin", "--out", "n.lw", "-q"),
+            run("evaluate", "n.lw", "d.txt", "--json"),
+        )[1].out
     )
 
 

@@ -5,7 +5,7 @@ from labelweave.cli.comparing import models_to_compare
 
 def test_models_are_compared_before_the_fit(run, matrix_files, tmp_path):
     words = ["--compare", "low-rank, plst", "--compare-folds", 2, "--out", "m.lw"]
-    done = run("fit", matrix_files["mulan"], "--tol", 1e-2, *words)
+    done = run("fit", matrix_files["mulan"], "--model", "max-margin", "--tol", 1e-2, *words)
     for word in ("max-margin", "low-rank", "plst", "micro_f1", "fit_seconds", "mean over 2 folds"):
         assert word in done.out
     assert (tmp_path / "m.lw").exists()
@@ -22,7 +22,7 @@ def test_models_are_compared_before_the_fit(run, matrix_files, tmp_path):
     ],
 )
 def test_nonsense_is_one_sentence(run, matrix_files, words, said):
-    done = run("fit", matrix_files["mulan"], "--out", "m.lw", *words, code=2)
+    done = run("fit", matrix_files["mulan"], "--model", "max-margin", "--out", "m.lw", *words, code=2)
     assert said in done.err
     assert "Traceback" not in done.err
 

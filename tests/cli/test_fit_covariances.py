@@ -47,7 +47,7 @@ def test_the_same_from_one_column_a_label_with_missing_entries(run, tmp_path):
     (tmp_path / "t.csv").write_text("t,a,b\nred,1,0\nsea,0,1\n")
     (tmp_path / "u.csv").write_text("b,a\n1,1\n,0\n0,1\n1,?\n")
     words = ["--text", "t", "--label-column", "a", "--label-column", "b"]
-    run("fit", "t.csv", *words, "--covariance-from", "u.csv", "--out", "m.lw", "-q")
+    run("fit", "t.csv", "--model", "max-margin", *words, "--covariance-from", "u.csv", "--out", "m.lw", "-q")
     twin = LabelCovariance.from_labels([[1, 1], [0, np.nan], [1, 0], [np.nan, 1]])
     np.testing.assert_allclose(_covariance().to_dense(), twin.to_dense())
 
@@ -56,7 +56,19 @@ def test_the_same_from_one_column_a_label_with_missing_entries(run, tmp_path):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_matrix_files_give_a_covariance(run, matrix_files, format, kernel):
     path = matrix_files[format]
-    run("fit", path, "--covariance-from", path, "--kernel", kernel, "--out", "m.lw", "-q")
+    run(
+        "fit",
+        path,
+        "--model",
+        "max-margin",
+        "--covariance-from",
+        path,
+        "--kernel",
+        kernel,
+        "--out",
+        "m.lw",
+        "-q",
+    )
     data = read_any(path)
     twin = labelweave.MaxMarginClassifier(
         kernel=kernel, scaling="auto", label_covariance=LabelCovariance.from_labels(data.Y)
@@ -73,19 +85,31 @@ def test_another_format_and_another_order_of_labels(run, matrix_files, rows, tmp
     Y = LabelMatrix(rows.Y.positives[:, order], None, [f"l{k}" for k in order])
     named = LabeledData(rows.X, Y, np.array([f"g{j}" for j in range(rows.X.shape[1])]))
     write_mulan(named, tmp_path / "e.arff", tmp_path / "e.xml")
-    run("fit", "d.arff", "--covariance-from", "e.arff", "--out", "m.lw", "-q")
+    run("fit", "d.arff", "--model", "max-margin", "--covariance-from", "e.arff", "--out", "m.lw", "-q")
     np.testing.assert_allclose(_covariance().to_dense(), LabelCovariance.from_labels(rows.Y).to_dense())
-    run("fit", "d.txt", "--covariance-from", "d.svm", "--out", "m.lw", "-q")
+    run("fit", "d.txt", "--model", "max-margin", "--covariance-from", "d.svm", "--out", "m.lw", "-q")
     np.testing.assert_allclose(_covariance().to_dense(), LabelCovariance.from_labels(rows.Y).to_dense())
 
 
 def test_an_svmlight_file_need_not_mention_the_last_labels(run, matrix_files, rows, tmp_path):
     fewer = LabelMatrix(rows.Y.positives[:, :4])
     write_svmlight(LabeledData(rows.X, fewer), tmp_path / "e.svm")
-    run("fit", "d.svm", "--covariance-from", "e.svm", "--shrink", 0.1, "--out", "m.lw", "-q")
+    run(
+        "fit",
+        "d.svm",
+        "--model",
+        "max-margin",
+        "--covariance-from",
+        "e.svm",
+        "--shrink",
+        0.1,
+        "--out",
+        "m.lw",
+        "-q",
+    )
     assert _covariance().n_labels == 5
     write_xmc(LabeledData(rows.X, fewer), tmp_path / "e.txt")
-    done = run("fit", "d.txt", "--covariance-from", "e.txt", "--out", "m.lw", code=2)
+    done = run("fit", "d.txt", "--model", "max-margin", "--covariance-from", "e.txt", "--out", "m.lw", code=2)
     assert "e.txt: found labels without names, none of them '4'; expected every label of the data" in done.err
 
 
@@ -115,7 +139,7 @@ def test_a_label_may_be_called_prior(run, tmp_path):
     (tmp_path / "t.csv").write_text("t,prior,a\nred,1,0\nsea,0,1\n")
     (tmp_path / "s.csv").write_text("class,a,prior\nx,1,1\ny,1,0\n")
     words = ["--text", "t", "--label-column", "prior", "--label-column", "a"]
-    run("fit", "t.csv", *words, "--signatures", "s.csv", "--out", "m.lw", "-q")
+    run("fit", "t.csv", "--model", "max-margin", *words, "--signatures", "s.csv", "--out", "m.lw", "-q")
     np.testing.assert_allclose(_covariance().to_dense(), np.eye(2), atol=1e-12)
 
 
@@ -141,7 +165,7 @@ def test_the_tree_of_the_data_can_be_shrunk(run, tmp_path):
     (tmp_path / "h.arff").write_text(
         "@relation h\n@attribute x numeric\n@attribute class hierarchical 1,1/1,2\n@data\n1,1/1\n2,2\n"
     )
-    run("fit", "h.arff", "--data-taxonomy", "--shrink", 0.5, "--out", "m.lw", "-q")
+    run("fit", "h.arff", "--model", "max-margin", "--data-taxonomy", "--shrink", 0.5, "--out", "m.lw", "-q")
     assert list(_covariance().label_names) == ["1", "1/1", "2"]
     np.testing.assert_allclose(_covariance().to_dense()[0, 1], 0.5)
 
@@ -150,8 +174,8 @@ def test_one_row_and_one_class(run, tmp_path):
     (tmp_path / "one.csv").write_text("t,y\nred rose,flower\n")
     (tmp_path / "s.csv").write_text("class,flower\nrose,1\n")
     words = ["--text", "t", "--labels", "y", "--out", "m.lw", "-q", "--kernel", "rbf"]
-    run("fit", "one.csv", *words, "--signatures", "s.csv")
-    run("fit", "one.csv", *words, "--covariance-from", "one.csv", "--shrink", 0.5)
+    run("fit", "one.csv", "--model", "max-margin", *words, "--signatures", "s.csv")
+    run("fit", "one.csv", "--model", "max-margin", *words, "--covariance-from", "one.csv", "--shrink", 0.5)
     np.testing.assert_array_equal(_covariance().to_dense(), [[1.0]])
 
 
@@ -209,5 +233,5 @@ def test_bad_covariances_are_one_line_and_code_2(fit_table, tmp_path, words, mes
 
 
 def test_a_table_beside_other_formats_has_no_label_column(run, matrix_files):
-    done = run("fit", "d.txt", "--covariance-from", "a.csv", "--out", "m.lw", code=2)
+    done = run("fit", "d.txt", "--model", "max-margin", "--covariance-from", "a.csv", "--out", "m.lw", code=2)
     assert "a.csv is a table and d.txt is none" in done.err

@@ -36,7 +36,20 @@ def _in_label_order(done, names):
 @pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
 def test_predictions_from_a_file_are_those_of_the_model_in_process(run, matrix_files, kernel, format):
     path = matrix_files[format]
-    run("fit", path, "--kernel", kernel, *FLAGS[kernel], "--C", 2, "--out", "m.lw", "-q")
+    run(
+        "fit",
+        path,
+        "--model",
+        "max-margin",
+        "--kernel",
+        kernel,
+        *FLAGS[kernel],
+        "--C",
+        2,
+        "--out",
+        "m.lw",
+        "-q",
+    )
     data = read_any(path)
     twin = MaxMarginClassifier(C=2.0, kernel=kernel, scaling="auto", **WORDS.get(kernel, {})).fit(
         data.X, data.Y
@@ -51,7 +64,7 @@ def test_predictions_from_a_file_are_those_of_the_model_in_process(run, matrix_f
 
 @pytest.mark.parametrize("kernel", ["rbf", "cosine"])
 def test_blocks_of_rows_change_nothing(run, matrix_files, fit_table, kernel, monkeypatch):
-    run("fit", "d.txt", "--kernel", kernel, "--out", "d.lw", "-q")
+    run("fit", "d.txt", "--model", "max-margin", "--kernel", kernel, "--out", "d.lw", "-q")
     fit_table("--kernel", kernel, "-q")
     files = (("d.lw", "d.txt"), ("m.lw", "a.csv"))
     whole = [_scores(run("predict", *words, "--top", 4)) for words in files]
@@ -93,8 +106,21 @@ def test_the_summary_says_kernel_and_support(run, fit_table):
     ],
 )
 def test_every_way_to_solve_gives_the_same_model(run, matrix_files, words):
-    run("fit", "d.txt", "--kernel", "rbf", "--tol", 1e-4, *words, "--out", "m.lw", "-q")
-    run("fit", "d.txt", "--kernel", "rbf", "--tol", 1e-6, "--out", "n.lw", "-q")
+    run(
+        "fit",
+        "d.txt",
+        "--model",
+        "max-margin",
+        "--kernel",
+        "rbf",
+        "--tol",
+        1e-4,
+        *words,
+        "--out",
+        "m.lw",
+        "-q",
+    )
+    run("fit", "d.txt", "--model", "max-margin", "--kernel", "rbf", "--tol", 1e-6, "--out", "n.lw", "-q")
     X, (model, other) = read_any("d.txt").X, (labelweave.load(name) for name in ("m.lw", "n.lw"))
     assert model.converged_
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), atol=0.05)
@@ -103,7 +129,21 @@ def test_every_way_to_solve_gives_the_same_model(run, matrix_files, words):
 def test_one_row_and_one_label(run, tmp_path):
     (tmp_path / "one.csv").write_text("t,y\nred rose,flower\n")
     for kernel in FLAGS:
-        run("fit", "one.csv", "--text", "t", "--labels", "y", "--kernel", kernel, "--out", "m.lw", "-q")
+        run(
+            "fit",
+            "one.csv",
+            "--model",
+            "max-margin",
+            "--text",
+            "t",
+            "--labels",
+            "y",
+            "--kernel",
+            kernel,
+            "--out",
+            "m.lw",
+            "-q",
+        )
         found = json.loads(run("predict", "m.lw", "one.csv").out)
         assert [entry["label"] for entry in found["labels"]] == ["flower"]
 
@@ -112,7 +152,7 @@ def test_rows_without_words_and_missing_labels(run, tmp_path):
     (tmp_path / "t.csv").write_text("t,a,b\nred,1,\n,0,1\nsea,?,0\nsea,0,1\n")
     words = ["--text", "t", "--label-column", "a", "--label-column", "b", "--out", "m.lw"]
     for kernel in FLAGS:
-        run("fit", "t.csv", *words, "--kernel", kernel, "-q")
+        run("fit", "t.csv", "--model", "max-margin", *words, "--kernel", kernel, "-q")
         assert np.isfinite(_in_label_order(run("predict", "m.lw", "t.csv", "--top", 2), ["a", "b"])).all()
         assert json.loads(run("evaluate", "m.lw", "t.csv", "--json").out)["rows"] == 4
 
@@ -139,21 +179,21 @@ def test_rows_without_words_and_missing_labels(run, tmp_path):
     ],
 )
 def test_bad_kernel_flags_are_one_line_and_code_2(run, matrix_files, tmp_path, words, message):
-    done = run("fit", "d.txt", *words, "--out", "m.lw", code=2)
+    done = run("fit", "d.txt", "--model", "max-margin", *words, "--out", "m.lw", code=2)
     assert message in done.err
     assert done.err.count("\n") == 1
     assert not (tmp_path / "m.lw").exists()
 
 
 def test_kernel_models_refuse_rows_of_another_width(run, matrix_files, rows, tmp_path):
-    run("fit", "d.txt", "--kernel", "rbf", "--out", "m.lw", "-q")
+    run("fit", "d.txt", "--model", "max-margin", "--kernel", "rbf", "--out", "m.lw", "-q")
     write_xmc(LabeledData(rows.X[:, :7], rows.Y), tmp_path / "narrow.txt")
     done = run("predict", "m.lw", "narrow.txt", code=2)
     assert "found 7 features; expected the 40 of the model" in done.err
 
 
 def test_inspect_says_kernel_and_support(run, matrix_files, tmp_path):
-    run("fit", "d.txt", "--kernel", "rbf", "--gamma", 0.25, "--out", "m.lw", "-q")
+    run("fit", "d.txt", "--model", "max-margin", "--kernel", "rbf", "--gamma", 0.25, "--out", "m.lw", "-q")
     text = run("inspect", "m.lw").out
     support = len(labelweave.load("m.lw").support_)
     assert f"kernel      RBFKernel(gamma=0.25), {support} support rows\n" in text

@@ -253,7 +253,7 @@ def test_files_that_hold_no_graph(run, matrix_files, tmp_path, text, message):
 
 
 def test_inspect_refuses_what_makes_no_sense(run, matrix_files):
-    run("fit", "d.arff", "--out", "m.lw", "-q")
+    run("fit", "d.arff", "--model", "max-margin", "--out", "m.lw", "-q")
     assert "has no graph of labels" in run("inspect", "m.lw", "--graph", code=2).err
     assert (
         "--graph and --covariance show different things"
@@ -293,7 +293,7 @@ def test_predictions_have_certificates(run, matrix_files):
     assert table.splitlines()[0].split("\t") == ["id", "label", "score", "proven", "gap"]
     refused = run("predict", "m.lw", matrix_files["mulan"], "--certificates", "--threshold", 0, code=2).err
     assert "--certificates are of whole label sets, and --threshold prints others" in refused
-    run("fit", matrix_files["mulan"], "--out", "m.lw", "-q")
+    run("fit", matrix_files["mulan"], "--model", "max-margin", "--out", "m.lw", "-q")
     refused = run("predict", "m.lw", matrix_files["mulan"], "--certificates", code=2).err
     assert "--certificates are of label-graph models, and this is a MaxMarginClassifier" in refused
 

@@ -29,14 +29,23 @@ def test_weights_of_a_label(run, table_model, matrix_files):
     assert "no label 'chess'; it has 4" in run("inspect", table_model, "--label", "chess", code=2).err
     assert "Did you mean 'daemon'?" in run("inspect", table_model, "--label", "deamon", code=2).err
     for format, name in (("xmc", "0"), ("mulan", "l0")):
-        run("fit", matrix_files[format], "--out", "d.lw", "-q", "--taxonomy" if format == "none" else "-q")
+        run(
+            "fit",
+            matrix_files[format],
+            "--model",
+            "max-margin",
+            "--out",
+            "d.lw",
+            "-q",
+            "--taxonomy" if format == "none" else "-q",
+        )
         feature = json.loads(run("inspect", "d.lw", "--label", name, "--json").out)["for"][0]["feature"]
         assert feature.startswith("f") == (format == "mulan")
 
 
 def test_a_matrix_covariance_is_described_by_its_size(run, matrix_files, tmp_path):
     np.save(tmp_path / "c.npy", np.eye(5) + 1)
-    run("fit", "d.txt", "--covariance", "c.npy", "--out", "d.lw", "-q")
+    run("fit", "d.txt", "--model", "max-margin", "--covariance", "c.npy", "--out", "d.lw", "-q")
     assert "DenseCovariance over 5 labels" in run("inspect", "d.lw", "--json").out
 
 
@@ -92,7 +101,9 @@ def test_bad_conversions(run, matrix_files, words, message):
 
 
 def test_thresholds_by_label(run, matrix_files):
-    fitted = run("fit", matrix_files["mulan"], "--threshold", "macro_f1", "--out", "m.lw")
+    fitted = run(
+        "fit", matrix_files["mulan"], "--model", "max-margin", "--threshold", "macro_f1", "--out", "m.lw"
+    )
     model = labelweave.load("m.lw")
     limits = model.thresholds_ - model.thresholds_.min()  # of scores as predict prints them
     expected = dict(zip(model.label_names_.tolist(), limits.tolist(), strict=True))

@@ -51,7 +51,7 @@ def test_what_has_no_model_so_far_ends_without_a_file(
 def test_the_model_of_a_part_of_the_rows_is_kept(run, matrix_files, monkeypatch):
     _interrupt(monkeypatch, low_rank_fit.ReducedRankRidge, "fit", 2)
     words = ["--model", "low-rank", "--penalty", "ridge", "--threshold", "f1"]
-    done = run("fit", "d.txt", "--out", "m.lw", *words, code=130)
+    done = run("fit", "d.txt", "--model", "max-margin", "--out", "m.lw", *words, code=130)
     assert "the best model so far is saved in m.lw." in done.err.splitlines()[-1]
     assert labelweave.load("m.lw").status_ == "interrupted"
 

@@ -199,14 +199,14 @@ def test_names_that_are_slow_to_import_are_the_same():
     ],
 )
 def test_values_that_the_model_does_not_take(run, words, message):
-    done = run("fit", "a.csv", "--labels", "tags", "--out", "m.lw", *words, code=2)
+    done = run("fit", "a.csv", "--model", "max-margin", "--labels", "tags", "--out", "m.lw", *words, code=2)
     assert message in done.err
     assert done.err.count("\n") == 1
 
 
 def test_new_flags_reach_the_classifier(run, matrix_files):
     words = ["--model", "wsabie", "--rank", 2, "--margin", 0.5, "--schedule", "constant", "--max-iter", 2]
-    run("fit", "d.txt", *words, "--out", "m.lw", "-q")
+    run("fit", "d.txt", "--model", "max-margin", *words, "--out", "m.lw", "-q")
     model = labelweave.load("m.lw")
     assert (model.margin, model.schedule, model.n_epochs) == (0.5, "constant", 2)
 

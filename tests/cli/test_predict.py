@@ -63,7 +63,7 @@ def test_rows_without_names_are_numbered(run, table_model, tmp_path):
 @pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
 def test_matrix_files(run, matrix_files, format):
     file = matrix_files[format]
-    run("fit", file, "--out", "m.lw", "-q")
+    run("fit", file, "--model", "max-margin", "--out", "m.lw", "-q")
     found = _lines(run("predict", "m.lw", file, "--top", 2))
     model = labelweave.load("m.lw")
     labels, _ = model.predict_top(np.asarray(read_any(file).X.todense()), 2) if format != "mulan" else (
@@ -104,7 +104,7 @@ def test_tables_that_do_not_fit(run, table_model, tmp_path, text, message):
 
 def test_data_of_another_kind(run, table_model, matrix_files, tmp_path):
     assert "was fitted to a table" in run("predict", table_model, "d.svm", code=2).err
-    run("fit", "d.arff", "--out", "d.lw", "-q")
+    run("fit", "d.arff", "--model", "max-margin", "--out", "d.lw", "-q")
     assert "is a table" in run("predict", "d.lw", "a.csv", code=2).err
     (tmp_path / "w.txt").write_text("1 3 5\n0 0:1\n")
     assert "found 3 features; expected the 40" in run("predict", "d.lw", "w.txt", code=2).err

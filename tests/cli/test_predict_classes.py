@@ -90,7 +90,7 @@ def test_blocks_change_nothing(run, model, monkeypatch):
 
 def test_probabilities_of_many_labels(run, matrix_files):
     words = ["--model", "kernel-logistic", "--hyperparameters", "fixed", "--out", "d.lw", "-q"]
-    run("fit", "d.txt", *words)
+    run("fit", "d.txt", "--model", "max-margin", *words)
     twin = labelweave.load("d.lw")
     probabilities = twin.predict_proba(labelweave.datasets.read_any("d.txt").X)
     rows = _records(run("predict", "d.lw", "d.txt", "--probabilities"))

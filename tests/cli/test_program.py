@@ -83,13 +83,15 @@ def test_errors_are_one_line(run, monkeypatch, error, line):
         raise error
 
     monkeypatch.setattr("labelweave.cli.fitting.read_training_rows", fail)
-    assert run("fit", "a.csv", "--out", "m.lw", code=2).err == f"labelweave: {line}\n"
+    assert (
+        run("fit", "a.csv", "--model", "max-margin", "--out", "m.lw", code=2).err == f"labelweave: {line}\n"
+    )
 
 
 def test_unexpected_errors_are_not_hidden(run, monkeypatch):
     monkeypatch.setattr("labelweave.cli.fitting.read_training_rows", lambda *_: {}["x"])
     with pytest.raises(KeyError):
-        run("fit", "a.csv", "--out", "m.lw")
+        run("fit", "a.csv", "--model", "max-margin", "--out", "m.lw")
 
 
 @pytest.mark.slow
@@ -113,7 +115,9 @@ def test_real_process_and_closed_pipe(run, table_model, tmp_path):
 
 @pytest.mark.slow
 def test_a_signal_during_the_fit_saves_and_ends_with_130(run, matrix_files):
-    run("fit", "d.txt", "--tol", 0.1, "--out", "m.lw")  # compiles, which is not to be interrupted
+    run(
+        "fit", "d.txt", "--model", "max-margin", "--tol", 0.1, "--out", "m.lw"
+    )  # compiles, which is not to be interrupted
     words = ["fit", "d.txt", "--tol", "1e-9", "--out", "m.lw"]
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *words], capture_output=True, text=True, check=False

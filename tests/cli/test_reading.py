@@ -44,7 +44,7 @@ def table(tmp_path):
 
 @pytest.mark.parametrize("labels", ["tag_*", "tag_a..tag_c", "tag_[ab]"])
 def test_roles_are_told_identifiers_left_out_and_patterns_of_labels_read(run, table, labels):
-    told = run("fit", table, "--label-column", labels, "--out", "m.lw").err
+    told = run("fit", table, "--model", "max-margin", "--label-column", labels, "--out", "m.lw").err
     assert "categorical   text" in told
     assert "numeric       price" in told
     assert "left out      id (identifier), note (empty)" in told
@@ -54,7 +54,12 @@ def test_roles_are_told_identifiers_left_out_and_patterns_of_labels_read(run, ta
     names = ["tag_a", "tag_b"] if labels == "tag_[ab]" else ["tag_a", "tag_b", "tag_c"]
     assert list(labelweave.load("m.lw").label_names_) == names
     assert "24 rows" in run("evaluate", "m.lw", table).out
-    assert run("fit", table, "--label-column", labels, "--out", "m.lw", "--quiet").err.count("\n") == 1
+    assert (
+        run(
+            "fit", table, "--model", "max-margin", "--label-column", labels, "--out", "m.lw", "--quiet"
+        ).err.count("\n")
+        == 1
+    )
 
 
 def test_roles_that_are_given_are_told_with_what_is_not_named(fit_table):
@@ -69,7 +74,7 @@ def test_gaps_in_features_are_filled_by_the_model(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF)
     (tmp_path / "whole.arff").write_text(ARFF.replace("?,NO", "3,NO"))  # the mean
     for flags in ([], ["--model", "low-rank"], ["--tune-threshold", "macro_f1,cv=2"]):
-        told = run("fit", "r.arff", "--out", "r.lw", *flags).err
+        told = run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw", *flags).err
         assert "2 values of 2 features are missing (?), such as of 'f'; the model takes the mean" in told
         np.testing.assert_allclose(innermost(labelweave.load("r.lw")).feature_means_, [3, 1 / 3])
         found = [
@@ -86,7 +91,7 @@ def test_gaps_in_features_are_filled_by_the_model(run, tmp_path):
 
 def test_a_model_forgets_the_means_when_it_is_fitted_anew(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF)
-    run("fit", "r.arff", "--out", "r.lw", "-q")
+    run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw", "-q")
     model = labelweave.load("r.lw")
     model.fit(np.eye(2), np.eye(2, dtype=int))
     with pytest.raises(ValueError, match="NaN"):
@@ -101,7 +106,7 @@ def test_identifiers_of_arff_files_are_left_out_of_later_files_too(run, tmp_path
     rows = [f"{name},{row},YES,{row % 2},1\n" for row, name in enumerate(names)]
     (tmp_path / "r.arff").write_text(head + "@data\n" + "".join(rows))
     (tmp_path / "one.arff").write_text(head + "@data\n" + rows[4])
-    told = run("fit", "r.arff", "--out", "r.lw").err
+    told = run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw").err
     assert "warning: r.arff: the attribute 'id' has another value in every row, and is left out" in told
     assert len(run("predict", "r.lw", "one.arff").out.splitlines()) == 1
 
@@ -121,7 +126,7 @@ def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
     ]
     (tmp_path / "train.arff").write_text("\n".join([*head, *rows[:160], ""]))
     (tmp_path / "test.arff").write_text("\n".join([*head, *rows[160:]]))
-    told = run("fit", "train.arff", "--n-labels", n_labels, "--out", "m.lw").err
+    told = run("fit", "train.arff", "--model", "max-margin", "--n-labels", n_labels, "--out", "m.lw").err
     assert "the attribute 'protein' has another value in every row, and is left out" in told
     found = json.loads(run("evaluate", "m.lw", "test.arff", "--n-labels", n_labels, "--json").out)
     assert found["micro_f1"] > 0.95
@@ -138,14 +143,34 @@ def test_the_xml_file_of_a_sparse_file_is_found(tmp_path):
 
 def test_messages_name_flags(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF.replace("r: -C -2", "r"))
-    assert "give --xml or --n-labels, or write" in run("fit", "r.arff", "--out", "m.lw", code=2).err
-    told = run("fit", "a.csv", "--labels", "tags", "--numeric", "section", "--out", "m.lw", code=2).err
+    assert (
+        "give --xml or --n-labels, or write"
+        in run("fit", "r.arff", "--model", "max-margin", "--out", "m.lw", code=2).err
+    )
+    told = run(
+        "fit",
+        "a.csv",
+        "--model",
+        "max-margin",
+        "--labels",
+        "tags",
+        "--numeric",
+        "section",
+        "--out",
+        "m.lw",
+        code=2,
+    ).err
     assert "a.csv:2: found 'games' in column 'section'" in told
     (tmp_path / "b.csv").write_text("f,y\n1,x\n,x\n")
-    told = run("fit", "b.csv", "--labels", "y", "--numeric", "f", "--out", "m.lw", code=2).err
+    told = run(
+        "fit", "b.csv", "--model", "max-margin", "--labels", "y", "--numeric", "f", "--out", "m.lw", code=2
+    ).err
     assert "expected a number; --missing-numeric mean fills it in" in told
     (tmp_path / "c.jsonl").write_text('{"f": {"a": 1}, "y": "x"}\n')
-    assert "name it with --drop" in run("fit", "c.jsonl", "--labels", "y", "--out", "m.lw", code=2).err
+    assert (
+        "name it with --drop"
+        in run("fit", "c.jsonl", "--model", "max-margin", "--labels", "y", "--out", "m.lw", code=2).err
+    )
     (tmp_path / "r.arff").write_text(ARFF)
     told = run("convert", "r.arff", "r.svm", "--lossy", code=2).err
     assert "--to mulan can" in told
@@ -163,7 +188,7 @@ def test_standard_input_is_a_data_file(run, table_model, tmp_path, monkeypatch):
     for name in ("-", "/dev/stdin"):
         assert _piped(["predict", table_model, name], content).stdout == asked
     (tmp_path / "r.arff").write_text(ARFF)
-    assert _piped(["fit", "-", "--out", "r.lw", "-q"], ARFF.encode()).exit_code == 0
+    assert _piped(["fit", "-", "--model", "max-margin", "--out", "r.lw", "-q"], ARFF.encode()).exit_code == 0
     wrong = _piped(["predict", table_model, "-"], content.replace(b"p3,", b"p3,,"))
     assert wrong.exit_code == 2
     assert wrong.stderr.startswith("labelweave: standard input:5: found a row of 6 cells")
@@ -194,7 +219,7 @@ def test_what_standard_input_looks_like(head, suffix):
 def test_pipes_with_names_and_devices_are_refused(run, table_model, tmp_path):
     os.mkfifo(tmp_path / "p.csv")
     for name in ("p.csv", "/dev/zero"):
-        told = run("fit", name, "--labels", "y", "--out", "m.lw", code=2).err
+        told = run("fit", name, "--model", "max-margin", "--labels", "y", "--out", "m.lw", code=2).err
         assert "found a pipe, a device or a socket" in told
         assert told.count("\n") == 1
 
@@ -202,7 +227,7 @@ def test_pipes_with_names_and_devices_are_refused(run, table_model, tmp_path):
 def test_escapes_in_names_are_made_visible(run, tmp_path):
     name = "z\x1b[31m\x9b\u202e"
     (tmp_path / "r.arff").write_text(ARFF.replace("attribute z", f"attribute {name}"))
-    told = run("fit", "r.arff", "--out", "r.lw")
+    told = run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw")
     outputs = [told.err, told.out]
     outputs.append(run("predict", "r.lw", "r.arff", "--output-format", "tsv", "--top", 2).out)
     outputs.append(run("inspect", "r.lw").out)
@@ -216,4 +241,4 @@ def test_escapes_in_names_are_made_visible(run, tmp_path):
     assert json.loads(listed.splitlines()[1])["labels"][0]["label"] == name
     wrong = (tmp_path / "bad\x1b[2J.arff").write_text("nonsense\n")
     assert wrong
-    assert "\x1b" not in run("fit", "bad\x1b[2J.arff", "--out", "m.lw", code=2).err
+    assert "\x1b" not in run("fit", "bad\x1b[2J.arff", "--model", "max-margin", "--out", "m.lw", code=2).err

@@ -17,7 +17,7 @@ def test_a_table_with_texts(run, table_model, tmp_path):
 
 
 def test_matrix_files_with_names(run, matrix_files, tmp_path):
-    run("fit", "d.arff", "--out", "m.lw", "-q")
+    run("fit", "d.arff", "--model", "max-margin", "--out", "m.lw", "-q")
     done = run(
         "report", "m.lw", "d.arff", "--out", "r.html", "--title", "Mine & yours", "--weakest", "2", "-q"
     )
@@ -47,7 +47,7 @@ def test_data_without_labels(run, table_model, tmp_path, cells):
 
 
 def test_no_row_with_a_label(run, matrix_files, tmp_path):
-    run("fit", "d.svm", "--out", "m.lw", "-q")
+    run("fit", "d.svm", "--model", "max-margin", "--out", "m.lw", "-q")
     (tmp_path / "n.svm").write_text(" 0:1\n 1:1\n")
     done = run("report", "m.lw", "n.svm", "--zero-based", "--out", "r.html", code=2)
     assert "None of the 2 rows has a label" in done.err
@@ -64,7 +64,7 @@ def test_bad_places_and_unknown_labels(run, table_model, tmp_path):
 
 
 def test_labels_of_a_matrix_file_that_the_model_does_not_know(run, matrix_files, tmp_path):
-    run("fit", "d.arff", "--out", "m.lw", "-q")
+    run("fit", "d.arff", "--model", "max-margin", "--out", "m.lw", "-q")
     for name in ("d.arff", "d.xml"):
         (tmp_path / name).write_text((tmp_path / name).read_text().replace("l0", "new"))
     done = run("report", "m.lw", "d.arff", "--out", "r.html", code=2)

@@ -1,5 +1,5 @@
 """One call that tries several models, and combines them on rows that they did not see."""
 
-from labelweave.automatic.classifier import AutoLabelClassifier
+from labelweave.automatic.classifier import LARGEST_TABLE, AutoLabelClassifier
 
-__all__ = ["AutoLabelClassifier"]
+__all__ = ["LARGEST_TABLE", "AutoLabelClassifier"]

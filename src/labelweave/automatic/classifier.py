@@ -47,7 +47,7 @@ from labelweave.splits import IterativeStratifiedKFold
 
 _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
-_LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB
+LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 
 
@@ -250,9 +250,9 @@ class AutoLabelClassifier(LabelClassifier):
                 f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}), but 2 are needed, as "
                 "rows are scored by fits to others."
             )
-        if len(kept) * labels.n_labels > _LARGEST_TABLE:
+        if len(kept) * labels.n_labels > LARGEST_TABLE:
             raise ValueError(
-                f"{len(kept)} rows of {labels.n_labels} labels are more than {_LARGEST_TABLE:.0e} entries, "
+                f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
                 "which AutoLabelClassifier does not write out; use LowRankClassifier."
             )
         features, labels, weights = features.rows(kept).astype(np.float64), labels[kept], weights[kept]

@@ -17,7 +17,7 @@ from labelweave.cli.messages import console, did_you_mean, metric_table
 from labelweave.cli.model_table import MODELS, class_of
 from labelweave.comparison import Comparison, compare
 
-_FOR_CLASSES = ("max-margin", "kernel-logistic")
+_FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
 _DECIDES = {"calibrate": "calibrated", "tune_threshold": "tuned", "conformal": "conformal"}
 _WIDTH = 79
 _GAP = 2  # between columns
@@ -35,8 +35,9 @@ def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str
         if name == own or name in names[:number]:
             raise click.UsageError(f"{said} twice, with the model that is fitted; name it once.")
         if are_classes and name not in _FOR_CLASSES:
+            *first, last = _FOR_CLASSES
             said += ", which is for many labels a row; with one class a row there are"
-            raise click.UsageError(f"{said} {' and '.join(_FOR_CLASSES)}.")
+            raise click.UsageError(f"{said} {', '.join(first)} and {last}.")
     return names
 
 

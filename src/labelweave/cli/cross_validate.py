@@ -14,6 +14,7 @@ from labelweave.comparison.compare import COSTS
 def run(request: FitRequest, as_json: bool) -> None:
     """Fit the model to all folds but one, measure it on that one, and print what came of it."""
     ready = prepared(request)
+    request = ready.request
     name = name_of(request)
     found = compared(request, ready.targets, {name: ready.model})
     folds, means = request.compare_folds, {m: found.interval(name, m) for m in found.metrics}

@@ -69,11 +69,10 @@ _model_options = with_options(
     click.option(
         "--model",
         type=click.Choice(list(MODELS)),
-        default=next(iter(MODELS)),
-        show_default=True,
-        help="max-margin gives label sets, kernel-logistic probabilities, low-rank learns few factors "
-        "of many labels, label-graph which labels to score together; the others are what low-rank "
-        "learning is compared with.",
+        help="auto combines several models by what rows that they did not see say, max-margin gives label "
+        "sets, kernel-logistic probabilities, low-rank learns few factors of many labels, label-graph which "
+        "labels to score together; the others are what low-rank learning is compared with [auto; max-margin "
+        "with flags that it has and auto has not].",
         is_eager=True,
     ),
     *model_flag_options(),
@@ -112,6 +111,8 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
     \b
     Examples:
       labelweave fit bibtex-train.arff --xml bibtex.xml --out bibtex.lw
+      labelweave fit scene-train.arff --metric hamming_loss --time-budget 60 \\
+          --out scene.lw
       labelweave fit train.txt --C 0.5 --jobs 2 --out eurlex.lw
       labelweave fit packages.jsonl --text description --categorical section \\
           --labels tags --id package --taxonomy facets.csv --out tags.lw

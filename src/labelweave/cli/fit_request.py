@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -32,7 +32,8 @@ _LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "cou
 _GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit",
                    "validation_fraction")  # fmt: skip
 LISTED = {"rank": "ranks", "regularization": "regularizations"}
-_AS_THEY_ARE = ("quiet", "model", "graph", "one_class", "compare", "compare_folds", "key")
+_AS_THEY_ARE = ("quiet", "graph", "one_class", "compare", "compare_folds", "key")
+_USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
@@ -59,6 +60,8 @@ class FitRequest:
     """What ``labelweave fit`` was asked for.
 
     given: flags of the model's constructor, as :class:`~labelweave.cli.model_table.Parameter` knows them.
+    is_model_named: whether the model is asked for, and not chosen by the other flags.
+    why_this_model: what to say of that choice.
     one_class: whether every row has one class; None if no flag says it.
     decisions: the settings of what decides on the scores, by flag.
     """
@@ -67,6 +70,7 @@ class FitRequest:
     out: str
     quiet: bool
     model: str
+    is_model_named: bool
     given: Mapping[str, Any]
     graph: str | None
     relations: Relations
@@ -76,6 +80,7 @@ class FitRequest:
     compare: str | None
     compare_folds: int
     key: bytes | None
+    why_this_model: str | None = None
 
     @classmethod
     def of(cls, data: str, out: str, options: Mapping[str, Any]) -> FitRequest:
@@ -87,14 +92,37 @@ class FitRequest:
         request = cls(
             data,
             out,
+            model=options["model"] or _USUAL,
+            is_model_named=options["model"] is not None,
             given={flag: given[flag] for flag in model_table().flags if flag in given},
             relations=Relations(**{name: options[name] for name in Relations.__dataclass_fields__}),
             decisions={name: options[name] for name in DECISIONS if name in given},
             source=DataFlags.of(options),
             **{name: options[name] for name in _AS_THEY_ARE},
-        )
+        ).with_model_of_flags()
         refuse(chain.from_iterable(reasons(request) for reasons in _REASONS))
         return request
+
+    def with_model_of_flags(self) -> FitRequest:
+        """Take max-margin where no model is named and a flag is for it, or fits a model several times."""
+        table = model_table()
+        others = [flag for flag in self.given if not {_USUAL} & set(table.flags[flag])]
+        flags = [
+            *(flag for flag in others if _OTHERWISE in table.flags[flag]),
+            *(flag for flag in (*_SOURCES, "shrink") if getattr(self.relations, flag) not in (None, False)),
+        ]
+        if flags:
+            return self.otherwise(f"{flag_of(flags[0])} is a flag of {_OTHERWISE}")
+        decision = next(iter(self.decisions), None)
+        return self.otherwise(f"{flag_of(decision)} fits a model several times") if decision else self
+
+    def otherwise(self, reason: str) -> FitRequest:
+        """Take max-margin for a reason, where no model is named and it has all the flags."""
+        owners = model_table().flags
+        if self.is_model_named or any(_OTHERWISE not in owners[flag] for flag in self.given):
+            return self
+        said = f"{reason}, so the model is {_OTHERWISE}; --model {_OTHERWISE} silences this."
+        return replace(self, model=_OTHERWISE, why_this_model=said)
 
     @property
     def seed(self) -> int:

@@ -11,6 +11,7 @@ from labelweave.cli.messages import note, print_lines, say, size_of
 from labelweave.decisions.layers import innermost
 from labelweave.facts import (
     CliqueFacts,
+    CombinationFacts,
     ModelFacts,
     decision_lines,
     fact_lines,
@@ -43,6 +44,19 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
     print_lines(lines | {"seconds": f"{seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         say(line, err=True)
+    for line in member_lines(facts.combination) if facts.combination else ():
+        say(line, err=True)
+
+
+def member_lines(found: CombinationFacts) -> list[str]:
+    """Write what was tried as a table, a line each."""
+    width = max(len(one["name"]) for one in found.members)
+    rows = [
+        f"{one['weight']:6.2f}  {one['left_out_loss']:13.4f}  {one['seconds']:7.1f}  "
+        f"{one['name']:{width}}  {one['words']}"
+        for one in found.members
+    ]
+    return ["weight  left-out loss  seconds  member", *rows]
 
 
 def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:
@@ -74,6 +88,9 @@ def explain_end(model: Any, out: str) -> int:
 
 def _interruption(facts: ModelFacts, model: Any) -> str | None:
     """Say what an interrupt ended, and what is saved."""
+    if facts.fit.status == "interrupted" and facts.combination is not None:
+        done = f"{len(facts.combination.members)} of {len(facts.combination.plan['members'])} members"
+        return f"after {done}; the combination of these is saved in"
     if facts.fit.status == "interrupted" and facts.fit.gap is None:  # a model without a certificate
         done = f"{facts.fit.checks} of {getattr(model, 'n_epochs', 0)} epochs"
         if facts.factors is None:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.array_types import Floats
+from labelweave.automatic import LARGEST_TABLE
 from labelweave.cli.column_words import ColumnWords, column_words
 from labelweave.cli.comparing import compare_models
 from labelweave.cli.decision_flags import decision_class
@@ -37,8 +38,12 @@ _SEPARATORS = (",", ";", "|")
 
 
 class Prepared(NamedTuple):
-    """What a fit needs: rows and their targets, means of features with gaps, a model, columns of a table."""
+    """What a fit needs: rows and their targets, means of features with gaps, a model, columns of a table.
 
+    request: with the model that the data can have.
+    """
+
+    request: FitRequest
     rows: LabeledData
     means: Floats | None
     targets: Targets
@@ -53,6 +58,7 @@ def prepared(request: FitRequest) -> Prepared:
     rows, columns, words = read_training_rows(request.data, request.source, has_one)
     rows, means = _with_means(rows, request.quiet)
     targets = training_targets(rows, request)
+    request = _suited(request, targets)
     if not request.quiet:
         hint_at_classes(targets, request)
     if targets.are_classes and "tune_threshold" in request.decisions:
@@ -61,12 +67,26 @@ def prepared(request: FitRequest) -> Prepared:
             "--many-labels."
         )
     model = _model(request, targets, columns)
-    return Prepared(rows, means, targets, model, columns, words)
+    if request.why_this_model is not None and not request.quiet:
+        note(request.why_this_model)
+    return Prepared(request, rows, means, targets, model, columns, words)
+
+
+def _suited(request: FitRequest, targets: Targets) -> FitRequest:
+    """Take another model than the usual one where the data are too large for it, or too few."""
+    n_rows, n_entries = len(targets.y), len(targets.y) * len(targets.names)
+    if request.model == "auto" and n_rows < 2:
+        return request.otherwise(f"{request.data} has {n_rows} row(s) with labels and auto needs 2")
+    if request.model == "auto" and n_entries > LARGEST_TABLE:
+        return request.otherwise(
+            f"{n_rows} rows of {len(targets.names)} labels are more than auto writes out, {LARGEST_TABLE:.0e}"
+        )
+    return request
 
 
 def run_fit(request: FitRequest) -> int:
     """Fit a model and save it; give the exit code."""
-    rows, means, targets, model, columns, words = prepared(request)
+    request, rows, means, targets, model, columns, words = prepared(request)
     if words is not None and not request.quiet:
         words.show()
     compare_models(request, targets, model)
@@ -83,7 +103,8 @@ def run_fit(request: FitRequest) -> int:
         if rows.feature_names is not None:
             for layer in layers(model):
                 layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-        innermost(model).feature_means_ = means
+        if means is not None:
+            innermost(model).feature_means_ = means
         model.save(request.out, key=request.key)
     if not request.quiet:
         print_summary(model, len(targets.y), seconds, request.out)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave.cli.fit_words import tie_lines
+from labelweave.cli.fit_words import member_lines, tie_lines
 from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, say, short, size_of
 from labelweave.cli.model_rows import Model, classifier_of, names_of, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier
@@ -19,6 +19,7 @@ from labelweave.facts import (
     CliqueFacts,
     FactorGeometry,
     ModelFacts,
+    class_words,
     clique_facts,
     covariance_of,
     decision_lines,
@@ -73,8 +74,9 @@ def run(
 def _show_thresholds(model: Model, as_json: bool) -> None:
     found = label_thresholds(model)
     if found is None:
-        kind = type(classifier_of(model)).__name__
-        raise ValueError(f"The model is a {kind}, which decides by no thresholds of labels.")
+        raise ValueError(
+            f"The model is {class_words(classifier_of(model))}, which decides by no thresholds of labels."
+        )
     if as_json:
         print_json({"number": found.number, "thresholds": {n: short(v) for n, v in found.by_label.items()}})
         return
@@ -88,7 +90,7 @@ def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
     facts = model_facts(classifier).graph
     if facts is None:
         raise ValueError(
-            f"The model is a {type(classifier).__name__}, which has no graph of labels; fit one with "
+            f"The model is {class_words(classifier)}, which has no graph of labels; fit one with "
             "--model label-graph."
         )
     if out is not None:
@@ -161,8 +163,9 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
     names = feature_names(model)
     if facts.factors is None:
         if not hasattr(classifier, "coef_"):
+            what = f"has the kernel {facts.kernel}" if not facts.combination else "combines several models"
             raise ValueError(
-                f"The model has the kernel {facts.kernel}, with which features have no weights to show; "
+                f"The model {what}, with which features have no weights to show; "
                 "--label goes with max-margin models of linear and cosine kernels, and with low-rank ones."
             )
         return found | _strongest(classifier.coef_[column], names, count)
@@ -226,6 +229,8 @@ def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> No
     }
     print_lines({name: value for name, value in lines.items() if value is not None}, 12)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
+        say(line)
+    for line in member_lines(facts.combination) if facts.combination else ():
         say(line)
 
 

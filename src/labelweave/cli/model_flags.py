@@ -13,6 +13,11 @@ from labelweave.cli.messages import flag_of, note
 from labelweave.cli.model_table import Parameter, Range, model_table
 
 _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the value and help
+    "metric": "What label sets are to be best for; scores and probabilities do not depend on it.",
+    "time_budget": ("SECONDS", "How long the fit may take, by a cost model of the data's shape, so that the "
+        "same data give the same model [300]."),
+    "members": ("NAME,...", "Which models are combined, among linear, rbf, forest and rbf+forest [by the "
+        "size of the data]."),
     "tol": "Relative duality gap to reach; low-rank: share by which a round must lower the objective for "
         "another one.",
     "max_iter": "Largest number of rounds, of label-graph passes over the rows, of kernel-logistic Newton "
@@ -237,7 +242,20 @@ def _tie(text: str) -> str | tuple[str, ...]:
     return words
 
 
+def _members(text: str) -> str | list[str]:
+    """Read which models are combined."""
+    from labelweave.automatic.plan import MEMBERS
+
+    names = [word.strip() for word in text.split(",")]
+    if names == ["auto"]:
+        return "auto"
+    if set(names) <= set(MEMBERS) and len(set(names)) == len(names):
+        return names
+    raise click.BadParameter(f"{text!r} is neither auto nor a list of some of {', '.join(MEMBERS)}.")
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
+    "members": _members,
     "jobs": _jobs,
     "rank": _rank,
     "ranks": lambda text: [_rank(word.strip()) for word in text.split(",")],

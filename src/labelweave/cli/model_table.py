@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MODELS = {
+    "auto": "labelweave.automatic:AutoLabelClassifier",
     "max-margin": "labelweave.estimators:MaxMarginClassifier",
     "kernel-logistic": "labelweave.estimators:KernelLogisticClassifier",
     "low-rank": "labelweave.estimators:LowRankClassifier",
@@ -33,7 +34,7 @@ _CHOOSING = {"low-rank": "labelweave.estimators:LowRankClassifierCV"}
 
 _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "n_epochs": "max_iter",
           "fit_intercept": "no_intercept", "center": "no_intercept"}  # fmt: skip
-_FORMS = {"ranks": "list", "regularizations": "list", "checkpoint": "text"}
+_FORMS = {"ranks": "list", "regularizations": "list", "members": "list", "checkpoint": "text"}
 _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "low_rank": None,  # kernel_rank by the name of earlier versions
     "warm_start": None,  # of any model: a process has no earlier fit
@@ -152,7 +153,8 @@ def model_table() -> ModelTable:
 def _state_of_sources() -> list[list[Any]]:
     """Say which constructors there are by path, size and time of their files."""
     package = Path(__file__).parents[1]
-    files = [*package.glob("estimators/**/*.py"), *package.glob("baselines/**/*.py"), Path(__file__)]
+    folders = ("automatic", "estimators", "baselines")
+    files = [*(file for name in folders for file in package.glob(f"{name}/**/*.py")), Path(__file__)]
     found = [(path, path.stat()) for path in sorted(files)]
     return [[str(path.relative_to(package)), at.st_size, at.st_mtime_ns] for path, at in found]
 

@@ -2,7 +2,8 @@
 
 The name of a subtask says what ended: a step of the duality gap, which the callback's metadata tell; an
 evaluation of the cross-validation loss (those that were not needed end at once when the final fit begins);
-a round or an epoch; a fit to a fold.  Some solvers report estimates between two measurements of the gap.
+a round or an epoch; a fit to a fold; a part of what an automatic model tries.  Some solvers report estimates
+between two measurements of the gap.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _PART = " of a part"
 _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
 _SHORTEST_WAIT = 0.1
+_COUNTED = ("round", "epoch")  # subtasks that are of one kind
 
 
 def _to_stderr(line: str) -> None:
@@ -61,6 +63,7 @@ class GapCallback(FitCallback):
 
     def _begin(self) -> None:
         self.counts, self.task, self.gap = Counter[str](), "", 1.0
+        self.begun = time.monotonic()
 
     @property
     def done(self) -> int:
@@ -89,9 +92,20 @@ class GapCallback(FitCallback):
             case "fit to a fold":
                 most = "" if self.steps is None else f" of at most {self.most_fits}"
                 return f"fit {number}{most} to folds"
-        if self.steps is not None:
-            most = f" of at most {self.steps - self.most_learned - self.most_fits}"
-        return f"{self.task} {number}{most}"
+        return self._counted_state()
+
+    def _counted_state(self) -> str:
+        """Say which round or epoch it is, or which step of all where these have names of their own."""
+        if self.task not in _COUNTED and self.steps:
+            return f"{self.task}, step {self.done} of {self.steps}{self._time_left()}"
+        most = self.steps and f" of at most {self.steps - self.most_learned - self.most_fits}"
+        return f"{self.task} {self.counts[self.task]}{most or ''}"
+
+    def _time_left(self) -> str:
+        """Say how long the other steps take, if they are like those that were taken."""
+        spent = time.monotonic() - self.begun
+        left = spent / self.done * ((self.steps or 0) - self.done)
+        return "" if spent < _QUIET_SECONDS else f", about {left:.0f} s left"
 
     def setup(self, estimator: Any, context: Any) -> None:
         self.fit_number += 1

@@ -4,13 +4,16 @@ from labelweave.facts.factor_geometry import FactorGeometry
 from labelweave.facts.label_structure import covariance_of, prior_covariances, taxonomy_of
 from labelweave.facts.lines import decision_lines, fact_lines, facts_html, label_lines, parameter_words
 from labelweave.facts.model_facts import clique_facts, label_thresholds, model_facts
-from labelweave.facts.record import CliqueFacts, GraphFacts, ModelFacts
+from labelweave.facts.record import CliqueFacts, CombinationFacts, GraphFacts, ModelFacts
+from labelweave.facts.words import class_words
 
 __all__ = [
     "CliqueFacts",
+    "CombinationFacts",
     "FactorGeometry",
     "GraphFacts",
     "ModelFacts",
+    "class_words",
     "clique_facts",
     "covariance_of",
     "decision_lines",

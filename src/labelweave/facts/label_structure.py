@@ -7,6 +7,7 @@ from typing import Any
 
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
+from labelweave.facts.words import class_words
 from labelweave.labels import LabelCovariance, Taxonomy
 
 _MOST_LABELS = 2000  # of which all pairs are looked at
@@ -25,7 +26,7 @@ def covariance_of(classifier: Any) -> LabelCovariance:
     inner = innermost(classifier)
     found = prior_covariances(inner)
     if not found:
-        raise ValueError(f"The model is a {type(inner).__name__}, which has no label covariance.")
+        raise ValueError(f"The model is {class_words(inner)}, which has no label covariance.")
     covariance, names = found[0], inner.label_names_
     if len(found) > 1:
         if covariance.n_labels > _MOST_LABELS:

@@ -54,7 +54,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
     own = None if facts.thresholds is None else facts.thresholds.words
     lines: dict[str, str | None] = {
         "taxonomy": _summary(facts.taxonomy),
-        "kernel": f"{facts.kernel}{support}",
+        "kernel": None if facts.combination else f"{facts.kernel}{support}",
         "missing": facts.imputed,
         "scaling": facts.scaling,
         "rank": None if facts.factors is None else facts.factors.rank_summary,
@@ -63,9 +63,8 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
         "graph": _summary(facts.graph),
         "penalty": f"regularization {facts.graph.regularization:.3g}" if facts.graph else None,
         "chosen": _summary(facts.choice),
-        **({} if facts.combination is None else facts.combination.lines),
         **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
-        **_end_lines(facts.fit, facts.steps),
+        **(facts.combination.lines if facts.combination else _end_lines(facts.fit, facts.steps)),
     }
     return {name: text for name, text in lines.items() if text is not None}
 
@@ -109,7 +108,7 @@ def facts_html(model: Any) -> str:
     facts = model_facts(model)
     lines = {"model": " around ".join(facts.names)} | decision_lines(facts) | label_lines(facts)
     if isinstance(innermost(model), LabelClassifier):  # of others little is known
-        lines |= fact_lines(facts)
+        lines |= (facts.combination.member_lines if facts.combination else {}) | fact_lines(facts)
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in lines.items()
     )

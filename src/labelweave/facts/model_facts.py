@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -207,13 +208,18 @@ def _combination(model: AutoLabelClassifier) -> CombinationFacts:
     value, error = (float(x) for x in (model.left_out_value_, model.left_out_error_))
     is_known = not math.isnan(value)
     return CombinationFacts(
-        members=model.members_,
+        members=[one | {"words": _short_numbers(one["words"])} for one in model.members_],
         loss=float(model.left_out_loss_),
         metric=model.metric,
         value=value if is_known else None,
         error=error if is_known else None,
         plan=model.plan_,
     )
+
+
+def _short_numbers(words: str) -> str:
+    """Write numbers with four digits."""
+    return re.sub(r"\d+\.\d{5,}(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", words)
 
 
 def _factors(model: Any) -> FactorFacts:

@@ -139,18 +139,24 @@ class CombinationFacts:
     plan: Plain
 
     @property
-    def lines(self) -> Plain:
-        """Say what was tried, and what it is worth, a line each."""
-        lines = {
+    def lines(self) -> dict[str, str]:
+        """Say what the combination is worth, and what it took, a line each."""
+        least = min(one["left_out_loss"] for one in self.members)
+        worth = f"loss {self.loss:.4f} of the labels' variance, the best member alone {least:.4f}"
+        if self.value is not None:
+            worth += f"; {self.metric} {self.value:.4f}, standard error {self.error:.4f}"
+        names, seconds = self.plan["members"], sum(one["seconds"] for one in self.members)
+        taken = f"{len(self.members)} of {len(names)} members in {seconds:.1f} s"
+        return {"left out": worth, "fit": f"{taken}, {self.plan['seconds']:.0f} s foreseen"}
+
+    @property
+    def member_lines(self) -> dict[str, str]:
+        """Say of each member what came of it."""
+        return {
             f"member {one['name']}": f"weight {one['weight']:.2f}, left-out loss {one['left_out_loss']:.4f}, "
             f"{one['seconds']:.1f} s: {one['words']}"
             for one in self.members
         }
-        least = min(one["left_out_loss"] for one in self.members)
-        lines["left out"] = f"loss {self.loss:.4f} of the labels' variance, the best member alone {least:.4f}"
-        if self.value is not None:
-            lines["left out"] += f"; {self.metric} {self.value:.4f}, standard error {self.error:.4f}"
-        return lines
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,12 @@ from labelweave.labels import Taxonomy
 _MOST_VALUES = 6
 
 
+def class_words(model: Any) -> str:
+    """Write the class of a model with its article."""
+    name = type(model).__name__
+    return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
+
+
 def kernel_words(kernel: Any) -> str:
     """Write a kernel as one would in Python, with all its parameters, numbers with six digits."""
     if not isinstance(kernel, Kernel):
