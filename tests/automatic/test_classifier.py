@@ -191,6 +191,36 @@ def test_rows_of_weight_0_are_left_out(data):
     assert_array_equal(one.decision_function(X_test), other.decision_function(X_test))
 
 
+def test_missing_features_get_the_means_of_training_rows(data, tmp_path):
+    X, Y, X_test, _ = data
+    random, weights = np.random.default_rng(3), np.ones(len(X))
+    gaps, gaps_test = X.copy(), X_test.copy()
+    gaps[random.random(X.shape) < 0.1] = np.nan
+    gaps_test[random.random(X_test.shape) < 0.1] = np.nan
+    weights[:20] = 0
+    means = np.nanmean(gaps[20:], axis=0)
+    model = small().fit(gaps, Y, weights)
+    assert_allclose(model.feature_means_, means)
+    whole = small().fit(np.where(np.isnan(gaps), means, gaps), Y, weights)
+    found = model.decision_function(gaps_test)
+    assert_allclose(
+        found, whole.decision_function(np.where(np.isnan(gaps_test), means, gaps_test)), rtol=1e-6
+    )
+    model.save(tmp_path / "model.lw")
+    assert_array_equal(load(tmp_path / "model.lw").decision_function(gaps_test), found)
+    frame = pd.DataFrame(gaps, columns=list("abcde")).convert_dtypes()
+    assert_array_equal(small().fit(frame, Y, weights).feature_means_, model.feature_means_)
+    never = np.column_stack([X, np.full(len(X), np.nan)])
+    assert np.isfinite(small(members=["rbf"]).fit(never, Y).decision_function(never)).all()
+    with pytest.raises(ValueError, match="infinity at row 3, column 0"):
+        small().fit(np.where(np.arange(len(X))[:, None] == 3, np.inf, gaps), Y)
+    sparse = sp.csr_array(np.where(np.isnan(gaps), np.nan, np.maximum(gaps, 0)))
+    assert np.isfinite(small(members=["rbf"]).fit(sparse, Y).decision_function(sparse)).all()
+    assert small(members=["rbf"]).fit(sp.csr_array(np.abs(X)), Y).feature_means_ is None
+    tuned = labelweave.TunedThresholdClassifier(small(members=["rbf"]), "macro_f1", cv=2).fit(gaps, Y)
+    assert tuned.predict(gaps_test).shape == (40, 4)
+
+
 def test_data_of_any_form(data):
     X, Y, X_test, _ = data
     plain = small(members=["rbf"]).fit(X, Y)

@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +28,7 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.features.feature_matrix import column_means, filled
 from labelweave.inference import SigmoidCalibration, calibrate_labels
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
@@ -73,7 +75,8 @@ class AutoLabelClassifier(LabelClassifier):
     8.  Left-out scores become probabilities by logistic curves, those of rare labels drawn to the others'.
     9.  Thresholds are the best for ``metric`` on the left-out probabilities.
 
-    Nothing is chosen on scores of rows that a fit has seen.  An unobserved label adds no error anywhere.
+    Nothing is chosen on scores of rows that a fit has seen.  An unobserved label adds no error anywhere; a
+    missing feature gets the mean of the training rows, in predictions too.
     Where y has one class a row, the most probable one is predicted, and ``metric`` has no part.
 
     Parameters
@@ -122,6 +125,8 @@ class AutoLabelClassifier(LabelClassifier):
         The members with weights above 0.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
+    feature_means_ : ndarray of shape (d,) or None
+        What stands for missing features; None where X was sparse and had none.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
         Features seen in fit, and their names, when X was a frame.
     status_ : {"complete", "interrupted"}
@@ -192,7 +197,7 @@ class AutoLabelClassifier(LabelClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
+            The training rows; NaN where a feature is not known.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
@@ -239,11 +244,10 @@ class AutoLabelClassifier(LabelClassifier):
     def _read(
         self, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...] | None
     ) -> tuple[LabelMatrix, TrainingTable, Plan]:
-        features = self._read_features(X, reset=True)
+        features, weights = self._read_rows(X, sample_weight)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
         self.classes_ = self._form.classes
-        weights = self._row_weights(sample_weight, features)
         kept = np.flatnonzero(weights)
         if len(kept) < 2:
             raise ValueError(
@@ -273,6 +277,24 @@ class AutoLabelClassifier(LabelClassifier):
             self.n_jobs,
         )
         return labels, table, plan
+
+    def _read_rows(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:
+        """Read features and weights of rows; a missing feature gets its mean over rows of positive weight."""
+        numbers = self._read_numbers(X, reset=True)
+        weights = self._row_weights(sample_weight, FeatureMatrix._unchecked(numbers))
+        if not sp.issparse(numbers) or np.isnan(numbers.data).any():
+            with np.errstate(
+                invalid="ignore", over="ignore"
+            ):  # of infinite features, which are refused below
+                means = column_means(numbers[weights > 0])
+            self.feature_means_ = np.where(np.isfinite(means), means, 0.0)
+            numbers = filled(numbers, self.feature_means_)
+        return self._checked_features(numbers), weights
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _fit_members(
         self, table: TrainingTable, plan: Plan, progress: FitProgress
@@ -398,7 +420,7 @@ class AutoLabelClassifier(LabelClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
+            The rows; NaN where a feature is not known.
 
         Returns
         -------

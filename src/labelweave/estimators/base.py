@@ -190,6 +190,16 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
 
     def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
         """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
+        checked = self._read_numbers(X, reset=reset)
+        if not reset and self.feature_means_ is not None:
+            checked = filled(checked, self.feature_means_)
+        return self._scaled(self._checked_features(checked))
+
+    def _checked_features(self, numbers: Any) -> FeatureMatrix:
+        return FeatureMatrix(numbers, getattr(self, "feature_names_in_", None), LARGEST_FEATURE)
+
+    def _read_numbers(self, X: Any, *, reset: bool) -> Any:
+        """Read X as an array or CSR, of which entries may still be missing or infinite."""
         if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
             X = checked_csr(X, "X")
         try:
@@ -202,9 +212,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         if reset:
             self.scaling_ = None
             self.__dict__.pop("feature_means_", None)
-        elif self.feature_means_ is not None:
-            checked = filled(checked, self.feature_means_)
-        return self._scaled(FeatureMatrix(checked, getattr(self, "feature_names_in_", None), LARGEST_FEATURE))
+        return checked
 
     def _scaled(self, features: FeatureMatrix) -> FeatureMatrix:
         """Give features as the model takes them."""

@@ -111,6 +111,8 @@ def column_means(X: Any) -> npt.NDArray[np.float64]:
     X (n, d): dense or CSR, NaN where missing; what CSR does not store is 0.
     """
     is_missing = np.isnan(X.data) if sp.issparse(X) else np.isnan(X)
+    if not is_missing.any():
+        return np.asarray(X.mean(axis=0), np.float64).ravel()
     if not sp.issparse(X):
         counts, sums = (~is_missing).sum(axis=0), np.where(is_missing, 0.0, X).sum(axis=0)
     else:
@@ -123,8 +125,10 @@ def column_means(X: Any) -> npt.NDArray[np.float64]:
 def filled(X: Any, means: npt.NDArray[np.float64]) -> Any:
     """Put the means of columns where numbers are missing.
 
-    X (n, d): dense or CSR, NaN where missing.  Shapes: means (d,).
+    X (n, d): dense or CSR, NaN where missing; itself if nothing is.  Shapes: means (d,).
     """
+    if not np.isnan(X.data if sp.issparse(X) else X).any():
+        return X
     if not sp.issparse(X):
         return np.where(np.isnan(X), means.astype(X.dtype), X)
     whole = sp.csr_array(X, copy=True)
