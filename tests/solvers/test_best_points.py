@@ -9,6 +9,8 @@ from labelweave.solvers.box_dual import BestPoints, dual_value
 
 
 class _Terms:
+    is_semidefinite = True
+
     def __init__(self, seed, coupled):
         generator = np.random.default_rng(seed)
         self.signs = generator.choice([-1.0, 1.0], (7, 3))
@@ -53,3 +55,13 @@ def test_only_better_points_are_kept():
     worse = np.full((7, 3), 100.0)
     best = best.with_primal(terms, worse, terms.matrix @ worse)
     assert not best.free.any()
+
+
+@pytest.mark.parametrize("is_semidefinite", [True, False])
+def test_points_that_contradict_the_other_side_are_rounding_where_nothing_is_indefinite(is_semidefinite):
+    terms = _Terms(2, coupled=False)
+    terms.is_semidefinite = is_semidefinite
+    best = BestPoints.at_zero(terms)
+    wrong = 1e40 * terms.signs  # scores of rounding: the quadratic terms are far below 0
+    assert (best.with_dual(terms, terms.signs, -wrong)[0].dual > best.primal) is not is_semidefinite
+    assert (best.with_primal(terms, -terms.signs, wrong).primal < best.dual) is not is_semidefinite

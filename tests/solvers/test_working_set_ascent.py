@@ -44,11 +44,11 @@ class _DenseDual:
 
     def settled(self, beta):
         self.certified += 1
-        scores = self.K @ beta @ self.R
+        scores = np.asfortranarray(self.K @ beta @ self.R)
         return SimpleNamespace(kept_scores=scores, boxed=beta, boxed_scores=scores)
 
     def values(self):
-        return self.measure(self.beta, self.K @ self.beta @ self.R)
+        return self.measure(self.beta, np.asfortranarray(self.K @ self.beta @ self.R))
 
 
 def _signs(random, n, n_labels, missing=0.0):

@@ -83,6 +83,7 @@ class GramMargins:
         self.box, self.operator = box, operator
         self.only = operator.terms[0] if len(operator.terms) == 1 else None
         self.is_coupled = not all(term.covariance.is_diagonal for term in operator.terms)
+        self.is_semidefinite = all(isinstance(term.gram, FeatureGram) for term in operator.terms)
         self.dtype = np.dtype(dtype)
         self.targets, self.lower, self.upper = box.parts(dtype)
         self.solves = solves

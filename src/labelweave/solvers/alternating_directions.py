@@ -29,6 +29,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import as_type, copied, inner_product, is_double, length
 from labelweave.solvers.box_dual import (
+    WRONG,
     BestPoints,
     Settled,
     ShiftedSolves,
@@ -52,7 +53,6 @@ _NEWTON = 1e-3  # the gap at which Newton steps are tried
 _FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
 _CLEARLY = 1.5  # times the tolerance, or more, is not within reach of another round or two
 _ROUNDING = 0.05  # ... and at a gap below this
-_WRONG = 1e-3  # a gap this far below 0 cannot be rounding
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
@@ -229,7 +229,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         status = None
         if self._is_reached(record.gap):
             status = Status.CONVERGED
-        elif record.gap < -_WRONG:
+        elif record.gap < -WRONG:
             status = Status.INDEFINITE
         elif state.failed >= _FAILED_CHECKS:
             status = Status.STALLED
@@ -241,7 +241,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         return Certificate(record, Status.CONVERGED if self._is_reached(record.gap) else status, settled)
 
     def _is_reached(self, gap: float) -> bool:
-        return -_WRONG <= gap <= self.tol
+        return -WRONG <= gap <= self.tol
 
     def _settled(self, problem: SplitDual, best: BestPoints) -> tuple[TraceRecord, Settled]:
         """Measure the objectives of the result in double precision, on the true operator."""

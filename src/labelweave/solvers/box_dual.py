@@ -21,6 +21,8 @@ from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import column_products, inner_product, like
 from labelweave.solvers.frame import relative_gap
 
+WRONG = 1e-3  # a gap this far below 0 is no rounding of the last digits
+
 
 class BoxTerms(Protocol):
     """The arrays that state the objectives, each of shape (n, L)."""
@@ -35,6 +37,9 @@ class BoxTerms(Protocol):
 
 class FreeSystems(BoxTerms, Protocol):
     """A problem whose linear systems between some variables can be written out."""
+
+    is_semidefinite: bool
+    """Whether A is made of products of features, so that nothing but rounding makes ``<V, A V>`` negative."""
 
     def coupled_labels(self) -> list[Array]:
         """Give the sets of labels that A couples, each an ndarray of int."""
@@ -154,10 +159,12 @@ class BestPoints:
         """The relative duality gap between the points."""
         return relative_gap(self.primal, self.dual)
 
-    def with_primal(self, terms: BoxTerms, free: RowsByLabels, scores: RowsByLabels) -> BestPoints:
+    def with_primal(self, terms: FreeSystems, free: RowsByLabels, scores: RowsByLabels) -> BestPoints:
         """Take note of a primal point."""
         primal = primal_value(terms, free, scores)
-        return replace(self, primal=primal, free=free) if primal < self.primal else self
+        if primal >= self.primal or _is_rounding(terms, primal, self.dual):
+            return self
+        return replace(self, primal=primal, free=free)
 
     def with_dual(
         self, terms: FreeSystems, boxed: RowsByLabels, scores: RowsByLabels
@@ -171,10 +178,15 @@ class BestPoints:
                 shares[group] = max(up, 0.0) / down
         value = float((linear - quadratic / 2).sum())
         dual = float((shares * linear - shares * shares * quadratic / 2).sum())
-        if dual <= self.dual:
+        if dual <= self.dual or _is_rounding(terms, self.primal, dual):
             return self, value
         shrunk = boxed if (shares == 1).all() else boxed * like(shares, boxed)
         return replace(self, dual=dual, boxed=shrunk), value
+
+
+def _is_rounding(terms: FreeSystems, primal: float, dual: float) -> bool:
+    """Tell whether objectives contradict each other by rounding, as they do for features near 1e40."""
+    return terms.is_semidefinite and relative_gap(primal, dual) < -WRONG
 
 
 def primal_value(terms: BoxTerms, variables: RowsByLabels, scores: RowsByLabels) -> float:
