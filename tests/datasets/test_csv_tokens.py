@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labelweave.datasets import DataFileError, TableColumns, read_table_columns, table_files
+from labelweave.datasets import DataFileError, TableColumns, read_table_columns, table, table_files
+from labelweave.datasets import columns as labelweave_columns
+from labelweave.datasets.columns import number, numbers
 from labelweave.datasets.csv_tokens import tokenized
 from labelweave.datasets.data_file import read_blocks
-from labelweave.datasets.table_columns import number, numbers
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -54,7 +55,7 @@ def outcome(path):
         except DataFileError as error:
             return str(error)
     assert len(found) == 1
-    return found[0].columns, found[0].lines
+    return found[0].columns, found[0].lines.tolist()
 
 
 @FILES
@@ -76,7 +77,8 @@ def test_usual_files_need_no_careful_reader(rows, quoting):
         rows = [[cell or "a"] for (cell,) in rows]
     rows = [[cell.replace("\r", "") for cell in row] for row in rows]
     found = tokenized(written(rows, quoting).encode(), ",", None)
-    assert [list(row) for row in zip(*(column[1:] for column in found.columns), strict=True)] == rows
+    cells = [column[1:].to_pylist() for column in found.columns]
+    assert [list(row) for row in zip(*cells, strict=True)] == rows
     assert found.rest == b""
 
 
@@ -120,3 +122,70 @@ def test_without_pyarrow_tables_are_the_same(tmp_path, monkeypatch):
     slow = read_table_columns(path, columns)
     pd.testing.assert_frame_equal(whole.X, slow.X)
     np.testing.assert_array_equal(whole.Y.to_dense(), slow.Y.to_dense())
+
+
+tags = st.sampled_from(["a", " a", "b|a", "", " ", "?", " ? ", "|", "a|?", "a|a", "é|b", "?|?", "\u00a0"])
+codes = st.sampled_from(["", "1", "2.0", "x1", "x-2", "NA", " 3", "y"])
+
+
+def described(path, columns):
+    """Read columns and labels; give what they are, or what the refusal says."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            data = read_table_columns(path, columns)
+        except DataFileError as error:
+            return str(error)
+    said = [str(warning.message) for warning in caught]
+    Y = np.nan_to_num(data.Y.to_dense(), nan=-9).tolist()
+    return data.X.to_dict("list").__repr__(), Y, list(data.label_names), said
+
+
+@FILES
+@given(
+    rows=st.lists(st.tuples(cells, codes, tags), min_size=1, max_size=30),
+    separator=st.sampled_from([None, "|", "?", " "]),
+    blank=st.sampled_from(["none", "unknown"]),
+    kinds=st.sampled_from([{}, {"text": "f"}, {"text": "f", "numeric": "g"}, {"categorical": ["f", "g"]}]),
+)
+def test_columns_read_at_once_are_those_read_cell_by_cell(tmp_path, rows, separator, blank, kinds):
+    path = tmp_path / "t.csv"
+    path.write_text(written([("f", "g", "tags"), *rows], csv.QUOTE_ALL).partition("\n")[2], newline="")
+    columns = TableColumns(labels="tags", label_separator=separator, empty_labels=blank, **kinds)
+    quick = described(path, columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_files, "tokenized", lambda *_: None)
+        patch.setattr(table_files, "text_column", list)
+        patch.setattr(labelweave_columns, "text_column", list)
+        patch.setattr(table, "as_array", lambda column: column)
+        assert quick == described(path, columns)
+
+
+def test_columns_of_parquet_files_keep_types_and_gaps(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "whole": pd.array([1, None, 3], "Int64"),
+            "part": [0.5, np.nan, 2.0],
+            "truth": [True, None, False],
+            "kind": pd.Categorical(["a", None, "b"]),
+            "tags": [["x", "y"], None, []],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    columns = TableColumns(labels="tags", categorical=["kind", "whole"], numeric=["part", "truth"])
+    data = read_table_columns(tmp_path / "t.parquet", columns)
+    assert data.X["kind"].tolist() == ["a", "", "b"]
+    assert data.X["whole"].tolist() == ["1", "", "3"]
+    np.testing.assert_array_equal(data.X[["part", "truth"]], [[0.5, 1], [np.nan, np.nan], [2, 0]])
+    np.testing.assert_array_equal(data.Y.to_dense(), [[1, 1], [np.nan, np.nan], [0, 0]])
+    frame.assign(tags=[["x", " "], None, []]).to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(DataFileError, match="the label ' ' in column 'tags' of row 0"):
+        read_table_columns(tmp_path / "bad.parquet", columns)
+
+
+@pytest.mark.parametrize("line", ['{"f": 1, "f": 2}', '{"f": "a:b", "f": ""}', '{"f": {"a": 1, "a": 1}}'])
+def test_names_that_come_twice_are_found_whatever_colons_there_are(tmp_path, line):
+    (tmp_path / "t.jsonl").write_text('{"f": "a:b"}\n' + line + "\n")
+    with pytest.raises(DataFileError, match="twice in one object") as caught:
+        read_table_columns(tmp_path / "t.jsonl", TableColumns(text="f"))
+    assert caught.value.line == 2

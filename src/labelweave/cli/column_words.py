@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from labelweave.cli.messages import note, print_lines
 from labelweave.datasets import TableColumns
-from labelweave.datasets.table_columns import is_missing
+from labelweave.datasets.columns import is_missing
 from labelweave.datasets.table_files import RawTable
 
 _MOST_NAMES = 20

@@ -12,13 +12,13 @@ _QUOTE, _LINE_END = b'"\n'
 
 
 class Tokens(NamedTuple):
-    """The records of a text: their lines, counted from 0, and the cells of every column.
+    """The records of a text: their lines, counted from 0, and the columns as pyarrow's arrays.
 
     rest: what follows the last record that has ended, after so many lines.
     """
 
-    lines: list[int]
-    columns: list[list[str]]
+    lines: Array
+    columns: list[Any]
     rest: bytes
     n_lines: int
 
@@ -29,14 +29,15 @@ def tokenized(text: bytes, delimiter: str, width: int | None) -> Tokens | None:
     text: whole lines; where the last one has no end, it is taken to have one.
     width: how many cells a record has; None if any.
     """
-    text = text.replace(b"\r\n", b"\n")
+    text = text.replace(b"\r\n", b"\n") if b"\r" in text else text
     text = text if text.endswith(b"\n") else text + b"\n"
     codes = np.frombuffer(text, np.uint8)
-    newlines, quotes = np.flatnonzero(codes == _LINE_END), np.flatnonzero(codes == _QUOTE)
-    if b"\r" in text or not _are_at_edges(codes, quotes, ord(delimiter)):
+    newlines = np.flatnonzero(codes == _LINE_END)
+    quotes = np.flatnonzero(codes == _QUOTE) if b'"' in text else newlines[:0]
+    if b"\r" in text or (len(quotes) and not _are_at_edges(codes, quotes, ord(delimiter))):
         return None
     # a line end is that of a record where as many quotes were opened as closed
-    is_end = np.searchsorted(quotes, newlines) % 2 == 0
+    is_end = np.searchsorted(quotes, newlines) % 2 == 0 if len(quotes) else np.ones(len(newlines), bool)
     numbers = np.flatnonzero(is_end) + 1
     if not len(numbers):
         return None
@@ -45,12 +46,12 @@ def tokenized(text: bytes, delimiter: str, width: int | None) -> Tokens | None:
     rows = np.flatnonzero(ends - starts > 1)  # blank lines are no records
     size, n_lines = int(ends[-1]), int(numbers[-1])
     if not len(rows):
-        return Tokens([], [], text[size:], n_lines)
+        return Tokens(rows, [], text[size:], n_lines)
     most = text.count(delimiter.encode(), starts[rows[0]], ends[rows[0]]) + 1
-    columns = _columns(text[:size], delimiter, most, n_lines > len(numbers))
+    columns = _columns(memoryview(text)[:size], delimiter, most, n_lines > len(numbers))
     if columns is None or len(columns) != (width or len(columns)) or len(columns[0]) != len(rows):
         return None
-    return Tokens(first_lines[rows].tolist(), columns, text[size:], n_lines)
+    return Tokens(first_lines[rows], columns, text[size:], n_lines)
 
 
 def _are_at_edges(codes: Array, quotes: Array, delimiter: int) -> bool:
@@ -65,10 +66,10 @@ def _are_at_edges(codes: Array, quotes: Array, delimiter: int) -> bool:
     return bool(opens.all() and closes.all())
 
 
-def _columns(text: bytes, delimiter: str, most: int, has_newlines: bool) -> list[list[str]] | None:
-    """Give the cells of at most so many columns as text; None if pyarrow refuses or is not there."""
+def _columns(text: memoryview, delimiter: str, most: int, has_newlines: bool) -> list[Any] | None:
+    """Give at most so many columns of text; None if pyarrow refuses or is not there."""
     try:
-        from pyarrow import ArrowException, BufferReader, csv, string
+        from pyarrow import ArrowException, BufferReader, csv, py_buffer, string
     except ImportError:
         return None
     types = {f"f{place}": string() for place in range(most)}  # pyarrow's own names
@@ -78,7 +79,7 @@ def _columns(text: bytes, delimiter: str, most: int, has_newlines: bool) -> list
         csv.ConvertOptions(column_types=types, strings_can_be_null=False),
     )
     try:
-        table: Any = csv.read_csv(BufferReader(text), *options)
+        table: Any = csv.read_csv(BufferReader(py_buffer(text)), *options)
     except ArrowException:
         return None
-    return [column.to_numpy().tolist() for column in table.columns]
+    return list(table.columns)

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from labelweave.model_files.safe_file import replacing_file
 
 PathLike = str | os.PathLike[str]
@@ -30,6 +32,7 @@ _BLOCK_BYTES = 1 << 22
 _LONGEST_LINE = 1 << 28
 _LONGEST_MESSAGE = 300
 _LEADING_ZEROS = 20
+_LINE_END = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -71,15 +74,15 @@ def read_blocks(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tup
     Raises DataFileError if the file is missing, no regular one, empty, or a damaged archive, or if a line is
     longer than 256 MiB.
     """
-    first_line, rest, size = 1, list[bytes](), 0
+    first_line, rest, size = 1, list[bytes | memoryview](), 0
     for chunk in _chunks(Path(path), block_bytes):
-        whole, newline, tail = chunk.rpartition(b"\n")
-        if newline:
-            block, rest, size = b"".join([*rest, whole, newline]), [], 0
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            block, rest, size = b"".join([*rest, memoryview(chunk)[:end]]), [], 0
             yield first_line, block
-            first_line += block.count(b"\n")
-        rest.append(tail)
-        size += len(tail)
+            first_line += int(np.count_nonzero(np.frombuffer(block, np.uint8) == _LINE_END))
+        rest.append(chunk[end:])
+        size += len(chunk) - end
         if size > _LONGEST_LINE:
             found = f"a line of more than {_LONGEST_LINE >> 20} MiB"
             raise DataFileError(path, first_line, found, "text in lines")

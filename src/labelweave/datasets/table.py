@@ -7,26 +7,29 @@ last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 it is on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain, compress, repeat
+from itertools import chain
 from operator import itemgetter
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.arguments import checked
-from labelweave.datasets.csr_parts import targets_of_rows
+from labelweave.datasets.columns import as_array, coded, has_any, is_missing, is_text, is_text_lists, number
+from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
-from labelweave.datasets.table_columns import ColumnRoles, TableColumns, is_missing, number, numbers
+from labelweave.datasets.table_columns import ColumnRoles, TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.labels import LabelMatrix
 
+_STRIPPED = re.compile(r"[\s?]")
 UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 
@@ -185,18 +188,19 @@ def _labeled_frame(table: RawTable, columns: TableColumns, known: Known) -> Labe
     return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
 
 
-def _strings(table: RawTable, name: str) -> list[str]:
+def _strings(table: RawTable, name: str) -> Any:
+    column = table.columns.plain(name)
+    if is_text(column):
+        return (column.fill_null("") if column.null_count else column).to_pandas().array
     cells = table.columns[name]
     if set(map(type, cells)) == {str}:
         return cells
-    for row, cell in enumerate(cells):
-        if isinstance(cell, (list, dict)):
-            raise table.error(row, name, f"a {type(cell).__name__}", "a string")
+    refuse_nested(table, name, "a string")
     return ["" if is_missing(cell) else str(cell) for cell in cells]
 
 
 def _numbers(table: RawTable, name: str) -> npt.NDArray[np.float64]:
-    found = numbers(table.columns[name])
+    found = table.columns.numbers(name)
     if found is not None:
         return found
     values = np.empty(len(table))
@@ -211,10 +215,12 @@ def _numbers(table: RawTable, name: str) -> npt.NDArray[np.float64]:
 def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
     if name is None:
         return None
-    for row, cell in enumerate(table.columns[name]):
-        if is_missing(cell) or cell == "":
-            raise table.error(row, name, "nothing", "the name of the row")
-    return np.asarray(table.columns[name])
+    column, cells = table.columns.given(name), table.columns[name]
+    if not is_text(column) or column.null_count or has_any(column, ""):
+        for row, cell in enumerate(cells):
+            if is_missing(cell) or cell == "":
+                raise table.error(row, name, "nothing", "the name of the row")
+    return np.asarray(cells)
 
 
 def table_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
@@ -246,10 +252,10 @@ def _binary_labels(table: RawTable, names: Sequence[str], known: Known) -> Label
 
 def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
     """Read a column of 0 and 1, each text once."""
-    cells = table.columns[name]
-    found = numbers(cells)
+    found = table.columns.numbers(name)
     if found is not None and (np.isin(found, (0.0, 1.0, -1.0)) | np.isnan(found)).all():
         return found
+    cells = table.columns[name]
     first = {str(cell): row for row, cell in reversed(list(enumerate(cells)))}
     meaning = {text: _binary(table, row, name) for text, row in sorted(first.items(), key=itemgetter(1))}
     return [meaning[str(cell)] for cell in cells]
@@ -271,49 +277,82 @@ def _binary(table: RawTable, row: int, name: str) -> float:
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
-    written, rows, is_unknown = _written_labels(table, columns)
-    meant = {text: text.strip() for text in set(written)}
-    found = sorted(filter(None, set(meant.values())))
+    written = _written_labels(table, columns)
+    meant = [text.strip() for text in written.texts]
+    is_used = np.bincount(written.codes, minlength=len(meant)) > 0
+    found = sorted({name for name, used in zip(meant, is_used, strict=True) if name and used})
     names = found if label_names is None else list(label_names)
     if not names:
         raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
     index = {name: position for position, name in enumerate(names)}
+    places = np.array([index.get(name, -1) for name in meant], np.int64)
     if unknown_labels == "error" and not index.keys() >= set(found):
-        place = next(k for k, text in enumerate(written) if meant[text] and meant[text] not in index)
-        name = meant[written[place]]
+        is_unknown = np.array([bool(name) and name not in index for name in meant])
+        place = int(is_unknown[written.codes].argmax())
+        name = meant[written.codes[place]]
         close = "".join(f", such as {like!r}" for like in get_close_matches(name, names, 1))
         expected = f"a label the model was trained with{close}; unknown_labels='ignore' passes over others"
-        raise table.error(int(rows[place]), columns.labels, f"the unknown label {name[:40]!r}", expected)
-    places = {text: index.get(name, -1) for text, name in meant.items()}
-    labels = np.fromiter(map(places.__getitem__, written), np.int64, len(written))
+        raise table.error(
+            int(written.rows[place]), columns.labels, f"the unknown label {name[:40]!r}", expected
+        )
+    labels = places[written.codes]
     is_named = labels >= 0
-    entries = np.ones(int(is_named.sum()), np.int8), (rows[is_named], labels[is_named])
-    listed = sp.csr_array(entries, shape=(len(table), len(names)))
+    counts = np.bincount(written.rows[is_named], minlength=len(table))
+    listed = ones_from_counts(labels[is_named], counts, len(names))
     listed.sum_duplicates()
-    return targets_of_rows(listed.indices, np.diff(listed.indptr), is_unknown, names)
+    return targets_of_rows(listed.indices, np.diff(listed.indptr), written.is_unknown, names)
 
 
-def _written_labels(
-    table: RawTable, columns: TableColumns
-) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Split all label cells; give the texts of all labels, the row of each, and which rows are unobserved."""
-    cells, separator = table.columns[columns.labels], columns.label_separator
-    if set(map(type, cells)) == {str}:  # not a list a row, whose number would slow the garbage collector
-        texts, is_unknown = cells, np.zeros(len(cells), bool)
-        spellings = {"?", ""} if columns.empty_labels == "unknown" else {"?"}
-        if not spellings.isdisjoint(map(str.strip, cells)):
-            is_unknown = np.array([cell.strip() in spellings for cell in cells])
-            texts = list(compress(cells, ~is_unknown))
-        if separator is None:
-            return texts, np.flatnonzero(~is_unknown), is_unknown
-        written = [*chain.from_iterable(map(str.split, texts, repeat(separator)))]
-        counts = np.fromiter(map(str.count, texts, repeat(separator)), np.int64, len(texts)) + 1
-    else:
-        lists = [_labels_of(table, row, columns) for row in range(len(cells))]
-        is_unknown = np.array([names is None for names in lists])
-        written = [*chain.from_iterable(filter(None, lists))]
-        counts = np.array([len(names) for names in lists if names is not None], np.int64)
-    return written, np.repeat(np.flatnonzero(~is_unknown), counts), is_unknown
+class _Written(NamedTuple):
+    """The labels of all cells: distinct texts, which of them stand in which rows, and unobserved rows."""
+
+    texts: list[str]
+    codes: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    is_unknown: npt.NDArray[np.bool_]
+
+
+def _written_labels(table: RawTable, columns: TableColumns) -> _Written:
+    """Split all label cells."""
+    column, separator = as_array(table.columns.given(columns.labels)), columns.label_separator
+    if is_text_lists(column) or (is_text(column) and not (separator and _STRIPPED.search(separator))):
+        found = _written_in_array(column, separator, columns.empty_labels == "unknown")
+        if found is not None:
+            return found
+    lists = [_labels_of(table, row, columns) for row in range(len(table))]
+    is_unknown = np.array([names is None for names in lists])
+    codes, texts = coded([*chain.from_iterable(filter(None, lists))])
+    counts = np.array([len(names or ()) for names in lists], np.int64)
+    return _Written(texts, codes, np.repeat(np.arange(len(table)), counts), is_unknown)
+
+
+def _written_in_array(column: Any, separator: str | None, is_blank_unknown: bool) -> _Written | None:
+    """Split the cells of an array of text or of lists, all at once; None where a list has no text."""
+    from pyarrow import compute
+
+    is_list = not is_text(column)
+    lists = compute.split_pattern(column, separator) if separator and not is_list else column
+    is_split = is_list or separator
+    parts = compute.list_flatten(lists) if is_split else column.drop_null()
+    is_unknown = column.is_null().to_numpy()
+    counts = ~is_unknown if not is_split else compute.list_value_length(lists).fill_null(0).to_numpy()
+    if is_list and parts.null_count:
+        return None
+    codes, texts = coded(parts)
+    if is_list:
+        has_blank = not all(map(str.strip, texts))
+        return (
+            None
+            if has_blank
+            else _Written(texts, codes, np.repeat(np.arange(len(column)), counts), is_unknown)
+        )
+    # no part of a cell that is split is the whole cell, as the separator is neither blank nor "?"
+    spellings = {"?", ""} if is_blank_unknown else {"?"}
+    is_nothing = np.array([text.strip() in spellings for text in texts], bool)
+    rows = np.repeat(np.arange(len(column)), counts)
+    unknown_parts = is_nothing[codes] & (counts[rows] == 1)
+    is_unknown[rows[unknown_parts]] = True
+    return _Written(texts, codes[~unknown_parts], rows[~unknown_parts], is_unknown)
 
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict
 
@@ -15,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.arguments import checked
-from labelweave.datasets.data_file import DataFileError, finite_number
+from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
+from labelweave.datasets.data_file import DataFileError
 from labelweave.datasets.table_files import RawTable
 
-_MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
 _MOST_CATEGORIES = 50
+_GLANCE = 1000  # so many cells often say enough
 _FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
 _CODE = re.compile(r"[\w.:#-]{1,64}")
@@ -171,7 +170,7 @@ def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
             )
         kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
         cells[name] = kept.astype(object).where(column.notna(), None).tolist()
-    return columns.resolved(RawTable("X", cells, None, 0))
+    return columns.resolved(RawTable("X", Columns(cells), None, 0))
 
 
 def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
@@ -183,52 +182,6 @@ def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
     if not is_list or not all(isinstance(name, str) for name in listed):
         raise ValueError(f"{names!r} names no columns; give the name of one, or a list of names.")
     return listed
-
-
-def is_missing(cell: Any) -> bool:
-    """Say whether a cell holds nothing: None or NaN; an empty string does not."""
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))
-
-
-def number(cell: Any) -> float:
-    """Read a number; NaN from None, an empty string, ``?`` and how else missing numbers are written."""
-    if is_missing(cell):
-        return float("nan")
-    if isinstance(cell, str):
-        text = cell.strip()
-        return float("nan") if text in _MISSING_TEXT else finite_number(text)
-    try:
-        return finite_number(repr(float(cell)))
-    except (TypeError, OverflowError):
-        raise ValueError("a finite number") from None
-
-
-def numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
-    """Read numbers as :func:`number` does, all at once; None if one of them is unusual or none."""
-    kinds = set(map(type, cells))
-    try:
-        if kinds <= {int, float, bool, type(None)}:
-            values = np.array(cells, np.float64)
-            return None if np.isinf(values).any() else values
-        return _written_numbers(cells) if kinds == {str} else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def _written_numbers(cells: Sequence[str]) -> npt.NDArray[np.float64] | None:
-    """Read numbers by pyarrow, which takes fewer forms than :func:`number`, and inf and nan beside them."""
-    try:
-        from pyarrow import array
-    except ImportError:
-        return None
-    number(cells[0])  # of a column of text no more is looked at
-    with suppress(ValueError):
-        values = np.array(array(cells).cast("float64"))
-        if np.isfinite(values).all():
-            return values
-    texts = ["nan" if cell in _MISSING_TEXT else cell for cell in cells]
-    values = np.array(array(texts).cast("float64"))
-    return values if np.isfinite(values).sum() + texts.count("nan") == len(values) else None
 
 
 def _matching(given: str, places: dict[str, int]) -> list[str]:
@@ -244,36 +197,39 @@ def _matching(given: str, places: dict[str, int]) -> list[str]:
 
 def _kind(table: RawTable, name: str) -> str:
     """Guess the kind of a column: numbers, few values that come again, an identifier, or text."""
-    cells = table.columns[name]
-    if set(map(type, cells)) == {str}:
-        cells = [*filter(None, cells)]
-    else:
-        cells = [cell for cell in cells if not is_missing(cell) and cell != ""]
-    if not cells:
+    cells = filled(table.columns.plain(name))
+    if not len(cells):
         return "empty"
-    found = numbers(cells)
+    found = table.columns.numbers(name)
     if found is not None or _are_numbers(cells):
         return "identifier" if _are_identifiers(name, cells, found, len(table)) else "numeric"
-    for row, cell in enumerate(table.columns[name]):
-        if isinstance(cell, (list, dict)):
-            expected = "text or a number; name the column in drop"
-            raise table.error(row, name, f"a {type(cell).__name__}", expected)
+    if not is_text(cells):
+        refuse_nested(table, name, "text or a number; name the column in drop")
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
-    n_distinct = len(set(map(str, cells)))
-    return "categorical" if n_distinct <= min(_MOST_CATEGORIES, len(cells) // 2) else "text"
+    most = min(_MOST_CATEGORIES, len(cells) // 2)
+    are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
+    return "categorical" if are_few else "text"
 
 
-def _are_numbers(cells: list[Any]) -> bool:
+def refuse_nested(table: RawTable, name: str, expected: str) -> None:
+    """Refuse a column with a list or an object in a cell."""
+    for row, cell in enumerate(table.columns[name]):
+        if isinstance(cell, (list, dict)):
+            raise table.error(row, name, f"a {type(cell).__name__}", expected)
+
+
+def _are_numbers(cells: Any) -> bool:
     try:
-        for cell in cells:
+        number(as_list(cells[:1])[0])
+        for cell in as_list(cells):
             number(cell)
     except ValueError:
         return False
     return True
 
 
-def _are_identifiers(name: str, cells: list[Any], found: npt.NDArray[np.float64] | None, n_rows: int) -> bool:
+def _are_identifiers(name: str, cells: Any, found: npt.NDArray[np.float64] | None, n_rows: int) -> bool:
     """Say whether every row has a value of its own that looks like a number or code of the row.
 
     found: the cells as numbers, where they are.
@@ -282,12 +238,12 @@ def _are_identifiers(name: str, cells: list[Any], found: npt.NDArray[np.float64]
         return False
     if found is not None and not (found % 1 == 0).all():
         return False
-    if found is None and not _CODE.fullmatch(str(cells[0])):
+    if found is None and not _CODE.fullmatch(str(as_list(cells[:1])[0])):
         return False
-    words = [*map(str, cells)]
-    if len(set(words)) < n_rows:
+    if n_distinct(cells[:_GLANCE]) < min(_GLANCE, n_rows) or n_distinct(cells) < n_rows:
         return False
     if found is None:
+        words = [*map(str, as_list(cells))]
         return all(map(_CODE.fullmatch, words)) and (
             _NAMES_ROWS.search(name) is not None or all(map(_DIGIT.search, words))
         )

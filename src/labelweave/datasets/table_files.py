@@ -7,12 +7,26 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from labelweave.array_types import Array
+from labelweave.datasets.columns import (
+    Columns,
+    as_list,
+    has_any,
+    is_plain,
+    is_text,
+    is_text_lists,
+    joined,
+    text_column,
+)
 from labelweave.datasets.csv_tokens import tokenized
 from labelweave.datasets.data_file import (
     DataFileError,
@@ -45,17 +59,17 @@ class RawTable:
     """
 
     path: PathLike
-    columns: dict[str, list[Any]]
-    lines: list[int] | None
+    columns: Columns
+    lines: Array | None
     first_row: int
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), []))
+        return self.columns.n_rows
 
     def error(self, row: int, column: str, found: str, expected: str) -> DataFileError:
         """Make the error for a cell, in a row of this chunk."""
         place = f"{found} in column {column!r} of row {self.first_row + row}"
-        return DataFileError(self.path, None if self.lines is None else self.lines[row], place, expected)
+        return DataFileError(self.path, None if self.lines is None else int(self.lines[row]), place, expected)
 
 
 def table_kind(path: PathLike) -> str | None:
@@ -94,19 +108,26 @@ def _json_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
                 f"{len(names)} names, of which a row has {sum(map(len, found)) / len(found):.1f} on average"
             )
             raise DataFileError(path, chunk[-1][0], sparse, "rows with the same names")
-        columns = {name: [row.get(name) for row in found] for name in names}
-        yield RawTable(path, columns, [line for line, _ in chunk], first_row)
+        has_all = len(names) * len(found) == sum(map(len, found))
+        cells = {
+            name: [*map(itemgetter(name), found)] if has_all else [row.get(name) for row in found]
+            for name in names
+        }
+        yield RawTable(path, Columns(cells), np.array([line for line, _ in chunk]), first_row)
         first_row += len(chunk)
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
-    decode = json.JSONDecoder(object_pairs_hook=distinct_names).decode
+    quick, careful = json.JSONDecoder().raw_decode, json.JSONDecoder(object_pairs_hook=distinct_names).decode
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
         try:
-            row = decode(line)
-            if _SURROGATE.search(line):
+            row, end = quick(line) if line[0] == "{" else ({}, 0)
+            # each name has a colon, so where there are as many none came twice
+            if end != len(line) or line.count(":") != len(row):
+                row = careful(line)
+            if "\\u" in line and _SURROGATE.search(line):
                 json.dumps(row, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
             raise DataFileError(path, number, json_fault(error), "one JSON object a line") from None
@@ -138,35 +159,57 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 
 class _Records(NamedTuple):
-    """Records of a CSV file that are not blank: their first lines, and the cells of every column."""
+    """Records of a CSV file that are not blank: their first lines, and the columns of text."""
 
-    lines: list[int]
-    columns: list[list[str]]
+    lines: Array
+    columns: list[Any]
+
+    def part(self, start: int, end: int | None = None) -> _Records:
+        return _Records(self.lines[start:end], [column[start:end] for column in self.columns])
 
 
 def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
     batches = _csv_batches(path, kind)
-    first = next(batches, _Records([1], []))
-    header = [_unescaped(column[0]) for column in first.columns]
+    first = next(batches, _Records(np.ones(1, np.int64), []))
+    header = [_unescaped(as_list(column[:1])[0]) for column in first.columns]
     _check_header(path, header)
-    rest = _Records(first.lines[1:], [column[1:] for column in first.columns])
-    first_row, last, lines, columns = 0, 0, list[int](), [list[str]() for _ in header]
-    for batch in chain([rest], batches):
-        last = batch.lines[-1] if batch.lines else last
-        lines += batch.lines
-        for column, cells in zip(columns, batch.columns, strict=True):
-            column.extend(_without_escapes(cells))
-        whole = 0 if chunk_rows is None else len(lines) // chunk_rows * chunk_rows
-        for start in range(0, whole, chunk_rows or 1):
-            rows = slice(start, start + (chunk_rows or 1))
-            parts = zip(header, (column[rows] for column in columns), strict=True)
-            yield RawTable(path, dict(parts), lines[rows], first_row + start)
-        lines, columns = lines[whole:], [column[whole:] for column in columns]
-        first_row += whole
+    first_row, rest = 0, _with_warning(path, chain([first.part(1)], batches))
+    for records in _chunks_of_records(rest, chunk_rows):
+        columns = Columns(dict(zip(header, map(_without_escapes, records.columns), strict=True)))
+        yield RawTable(path, columns, records.lines, first_row)
+        first_row += len(records.lines)
+
+
+def _with_warning(path: PathLike, batches: Iterator[_Records]) -> Iterator[_Records]:
+    """Warn after the last record where nothing closes it."""
+    last = 0
+    for batch in batches:
+        last = int(batch.lines[-1]) if len(batch.lines) else last
+        yield batch
     if last:
         warn_open_end(path, last)
-    if lines:
-        yield RawTable(path, dict(zip(header, columns, strict=True)), lines, first_row)
+
+
+def _chunks_of_records(batches: Iterator[_Records], chunk_rows: int | None) -> Iterator[_Records]:
+    """Give so many records at a time, the last time those that are left; all at once if None."""
+    held, n_held = list[_Records](), 0
+    for batch in batches:
+        held.append(batch)
+        n_held += len(batch.lines)
+        if chunk_rows is not None and n_held >= chunk_rows:
+            records = _joined(held)
+            n_held %= chunk_rows
+            whole = len(records.lines) - n_held
+            for start in range(0, whole, chunk_rows):
+                yield records.part(start, start + chunk_rows)
+            held = [records.part(whole)]
+    if n_held:
+        yield _joined(held)
+
+
+def _joined(batches: list[_Records]) -> _Records:
+    columns = [joined(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
+    return _Records(np.concatenate([batch.lines for batch in batches]), columns)
 
 
 def _check_header(path: PathLike, header: list[str]) -> None:
@@ -194,9 +237,11 @@ def _unescaped(cell: str) -> str:
     return cell[1:] if is_escaped else cell
 
 
-def _without_escapes(cells: Sequence[str]) -> list[str]:
+def _without_escapes(column: Any) -> Any:
     """Take the apostrophes of :func:`escaped` off a column."""
-    return [*map(_unescaped, cells)] if "'" in "".join(cells) else list(cells)
+    if is_text(column) and not has_any(column, "'", at_start=True):
+        return column
+    return text_column([*map(_unescaped, as_list(column))])
 
 
 def _csv_batches(path: PathLike, kind: str) -> Iterator[_Records]:
@@ -207,14 +252,14 @@ def _csv_batches(path: PathLike, kind: str) -> Iterator[_Records]:
     blocks, delimiter, width, line, rest = read_blocks(path), "\t", None, 1, b""
     for first_line, block in blocks:
         if first_line == 1 and kind == "csv":
-            delimiter = max(",;\t|", key=block.partition(b"\n")[0].decode("latin-1").count)
+            delimiter = max(",;\t|", key=block[: block.find(b"\n") + 1 or None].decode("latin-1").count)
         found = tokenized(rest + block, delimiter, width)
         if found is None:
             yield from _careful_batches(path, chain([(line, rest + block)], blocks), delimiter, width)
             return
         if found.columns:
             width = len(found.columns)
-            yield _Records([line + offset for offset in found.lines], found.columns)
+            yield _Records(line + found.lines, found.columns)
         line, rest = line + found.n_lines, found.rest
     if rest:
         yield from _careful_batches(path, iter([(line, rest)]), delimiter, width)
@@ -249,9 +294,8 @@ def _careful_batches(
         if found:
             width = len(found[0][1]) if width is None else width
             _refuse_other_widths(path, found, width)
-            yield _Records(
-                [line for line, _ in found], [*map(list, zip(*(row for _, row in found), strict=True))]
-            )
+            columns = [*map(text_column, zip(*(row for _, row in found), strict=True))]
+            yield _Records(np.array([line for line, _ in found]), columns)
 
 
 def _refuse_other_widths(path: PathLike, records: list[tuple[int, list[str]]], width: int) -> None:
@@ -278,21 +322,18 @@ def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable
                 )
             _check_header(path, names)
             for batch in file.iter_batches(batch_size=chunk_rows or max(1, n_rows)):
-                columns = dict(zip(names, map(_parquet_cells, batch.columns), strict=True))
-                yield RawTable(path, columns, None, first_row)
+                columns = dict(zip(names, map(_parquet_column, batch.columns), strict=True))
+                yield RawTable(path, Columns(columns), None, first_row)
                 first_row += batch.num_rows
     except (ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
         raise DataFileError(path, None, f"a damaged Parquet file ({reason})", "a whole one") from None
 
 
-def _parquet_cells(column: Any) -> list[Any]:
-    """Give the cells of a column as Python's own objects."""
-    from pyarrow import types
+def _parquet_column(column: Any) -> Any:
+    """Give a column as an array of its values where it is plain, else as a list; damage raises here."""
+    from pyarrow import chunked_array, types
 
-    is_number = types.is_integer(column.type) or types.is_floating(column.type)
-    if is_number and not column.null_count:
-        numbers: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
-        return numbers
-    cells: list[Any] = column.to_pylist()
-    return cells
+    column.validate(full=True)
+    values = column.dictionary_decode() if types.is_dictionary(column.type) else column
+    return chunked_array([values]) if is_plain(values) or is_text_lists(values) else values.to_pylist()

@@ -1,0 +1,256 @@
+"""Columns of a table: lists of Python's objects, or arrays of pyarrow, whose cells are read all at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.datasets.data_file import finite_number
+
+__all__ = [
+    "Columns",
+    "as_array",
+    "as_list",
+    "coded",
+    "filled",
+    "has_any",
+    "is_missing",
+    "is_plain",
+    "is_text",
+    "is_text_lists",
+    "joined",
+    "n_distinct",
+    "number",
+    "numbers",
+    "text_column",
+]
+
+_MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
+
+
+class Columns(Mapping[str, list[Any]]):
+    """The columns of a table by name, as lists; what pyarrow read becomes one when it is asked for.
+
+    given: lists of one length, or arrays that ``pyarrow.chunked_array`` made.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = dict(given)
+        self._lists = {name: column for name, column in given.items() if isinstance(column, list)}
+        self._numbers: dict[str, npt.NDArray[np.float64] | None] = {}
+
+    def __getitem__(self, name: str) -> list[Any]:
+        if name not in self._lists:
+            self._lists[name] = as_list(self._given[name])
+        return self._lists[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._given
+
+    @property
+    def n_rows(self) -> int:
+        """How many cells a column has."""
+        return len(next(iter(self._given.values()), ()))
+
+    def given(self, name: str) -> Any:
+        """Give a column as it was read: a list or an array."""
+        return self._given[name]
+
+    def plain(self, name: str) -> Any:
+        """Give a column as it was read where it is an array of text, numbers or truth; else a list."""
+        column = self._given[name]
+        return column if is_plain(column) else self[name]
+
+    def numbers(self, name: str) -> npt.NDArray[np.float64] | None:
+        """Give a column as numbers; see :func:`numbers`."""
+        if name not in self._numbers:
+            self._numbers[name] = numbers(self.plain(name))
+        return self._numbers[name]
+
+
+def is_missing(cell: Any) -> bool:
+    """Say whether a cell holds nothing: None or NaN; an empty string does not."""
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def is_text(column: Any) -> bool:
+    """Say whether a column is an array of text."""
+    if isinstance(column, list):
+        return False
+    from pyarrow import types
+
+    return bool(types.is_string(column.type) or types.is_large_string(column.type))
+
+
+def is_plain(column: Any) -> bool:
+    """Say whether a column is an array of text, numbers, truth or nothing."""
+    if isinstance(column, list):
+        return False
+    from pyarrow import types
+
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_null)
+    return is_text(column) or any(kind(column.type) for kind in kinds)
+
+
+def is_text_lists(column: Any) -> bool:
+    """Say whether a column is an array of lists of text."""
+    if isinstance(column, list):
+        return False
+    from pyarrow import types
+
+    is_list = types.is_list(column.type) or types.is_large_list(column.type)
+    return is_list and bool(types.is_string(column.type.value_type))
+
+
+def as_list(column: Any) -> list[Any]:
+    """Give the cells as Python's own objects."""
+    if isinstance(column, list):
+        return column
+    from pyarrow import types
+
+    kinds = (types.is_integer, types.is_floating, types.is_string, types.is_large_string)
+    if not column.null_count and any(kind(column.type) for kind in kinds):
+        cells: list[Any] = column.to_numpy().tolist()  # twice as fast as to_pylist
+        return cells
+    return list(column.to_pylist())
+
+
+def as_array(column: Any) -> Any:
+    """Make a list of text, or of lists of text, an array; others stay as they are."""
+    kinds = set(map(type, column)) - {type(None)} if isinstance(column, list) else set()
+    if kinds not in ({str}, {list}):
+        return column
+    try:
+        from pyarrow import ArrowException, array, chunked_array, list_, string
+    except ImportError:
+        return column
+    try:
+        made = array(column, string() if kinds == {str} else list_(string()))
+    except (ArrowException, ValueError):
+        return column
+    return made if hasattr(made, "chunks") else chunked_array([made])
+
+
+def text_column(cells: Sequence[str]) -> Any:
+    """Make a column of text, a list where pyarrow is not there."""
+    try:
+        from pyarrow import array, chunked_array
+    except ImportError:
+        return list(cells)
+    made = array(cells, "string")
+    return made if hasattr(made, "chunks") else chunked_array([made])
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Put columns of text below one another."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], list):
+        return [*chain.from_iterable(parts)]
+    from pyarrow import chunked_array
+
+    return chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+
+
+def has_any(column: Any, text: str, *, at_start: bool = False) -> bool:
+    """Say whether a cell of an array of text is a text, or starts with it."""
+    from pyarrow import compute
+
+    found = compute.starts_with(column, text) if at_start else compute.equal(column, text)
+    return bool(compute.any(found).as_py())
+
+
+def filled(column: Any) -> Any:
+    """Leave out the cells that hold nothing or an empty string."""
+    if isinstance(column, list):
+        if set(map(type, column)) == {str}:
+            return [*filter(None, column)]
+        return [cell for cell in column if not is_missing(cell) and cell != ""]
+    from pyarrow import compute, types
+
+    column = column.drop_null() if column.null_count else column
+    if is_text(column):
+        return column.filter(compute.not_equal(column, "")) if has_any(column, "") else column
+    if not types.is_floating(column.type):
+        return column
+    return column.filter(compute.invert(compute.is_nan(column)))
+
+
+def n_distinct(column: Any) -> int:
+    """Count how many different texts the cells are."""
+    if isinstance(column, list):
+        return len(set(map(str, column)))
+    from pyarrow import compute
+
+    return int(compute.count_distinct(column).as_py())
+
+
+def number(cell: Any) -> float:
+    """Read a number; NaN from None, an empty string, ``?`` and how else missing numbers are written."""
+    if is_missing(cell):
+        return float("nan")
+    if isinstance(cell, str):
+        text = cell.strip()
+        return float("nan") if text in _MISSING_TEXT else finite_number(text)
+    try:
+        return finite_number(repr(float(cell)))
+    except (TypeError, OverflowError):
+        raise ValueError("a finite number") from None
+
+
+def numbers(column: Any) -> npt.NDArray[np.float64] | None:
+    """Read numbers as :func:`number` does, all at once; None if one of them is unusual or none."""
+    kinds = set(map(type, column)) if isinstance(column, list) else set()
+    try:
+        if kinds == {str}:
+            column = text_column(column)
+        if is_text(column):
+            return _written_numbers(column)
+        if not isinstance(column, list):
+            values = column.cast("float64", safe=False).to_numpy()
+        elif kinds <= {int, float, bool, type(None)}:
+            values = np.array(column, np.float64)
+        else:
+            return None
+    except (ValueError, OverflowError, NotImplementedError):
+        return None
+    return None if np.isinf(values).any() else values
+
+
+def _written_numbers(column: Any) -> npt.NDArray[np.float64] | None:
+    """Read numbers by pyarrow, which takes fewer forms than :func:`number`, and inf and nan beside them."""
+    from pyarrow import array, compute, scalar
+
+    number(column[0].as_py())  # of a column of text no more is looked at
+    with suppress(ValueError):
+        values: npt.NDArray[np.float64] = column.cast("float64").to_numpy()
+        if np.isfinite(values).all():
+            return values
+    is_nothing = compute.is_in(column, value_set=array(sorted(_MISSING_TEXT), column.type))
+    rest = compute.if_else(is_nothing, scalar(None, column.type), column).cast("float64")
+    values = rest.to_numpy()
+    return values if np.isfinite(values).sum() + rest.null_count == len(values) else None
+
+
+def coded(texts: Any) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Give each text as a place in a list of distinct ones."""
+    if isinstance(texts, list):
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        return np.fromiter(map(places.__getitem__, texts), np.int64, len(texts)), list(places)
+    if not len(texts):
+        return np.zeros(0, np.int64), []
+    encoded = texts.dictionary_encode().unify_dictionaries()
+    codes = [chunk.indices.to_numpy() for chunk in encoded.chunks]
+    return np.concatenate(codes).astype(np.int64), encoded.chunk(0).dictionary.to_pylist()
