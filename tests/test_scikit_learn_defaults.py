@@ -71,11 +71,14 @@ EXPECTED_TO_FAIL = {
     "ConformalLabelClassifier": FEW_ROWS | FEW_LABELED_ROWS | SETS,
 }
 TAKES_FRAMES = {"TableModel"}  # needs columns with names, and the checks give arrays
+# forests in five folds, passes over rows that are far from the origin, five fits in the place of one
 SLOW = {
     "AutoLabelClassifier",
+    "CalibratedLabelClassifier",
+    "ConformalLabelClassifier",
     "LabelGraphClassifier",
     "LowRankClassifierCV",
-}  # minutes: forests in five folds, passes over rows that are far from the origin
+}
 
 
 def _public():

@@ -94,3 +94,12 @@ def test_cycles_are_found(tmp_path):
         (tmp_path / "house" / f"{name}.py").write_text(text)
     assert cycles(import_graph(tmp_path / "house", functions=False)) == []
     assert cycles(import_graph(tmp_path / "house")) == [["house.a", "house.b", "house.c"]]
+
+
+def test_the_slow_tests_that_are_listed_exist():
+    root = Path(__file__).parents[1]
+    listed = (root / "tests" / "slow_tests.txt").read_text().splitlines()
+    assert listed == sorted(set(listed))
+    for name in listed:
+        file, *_, function = name.partition("[")[0].split("::")
+        assert f"def {function}(" in (root / file).read_text(), name

@@ -84,23 +84,23 @@ calibrated = CalibratedLabelClassifier
         logistic(threshold="macro_f1"),
         calibrated(MaxMarginClassifier()),
         calibrated(MaxMarginClassifier(threshold="macro_f1"), "isotonic"),
-        calibrated(logistic(threshold="macro_f1")),
         tuned(logistic()),
-        tuned(logistic(threshold="macro_f1"), scope="global"),
         tuned(calibrated(MaxMarginClassifier())),
-        tuned(calibrated(logistic(), decision="expected_f1")),
-        pytest.param(
-            tuned(tuned(calibrated(MaxMarginClassifier(threshold="macro_f1")))), marks=pytest.mark.slow
-        ),
-        tuned(tuned(logistic()), response_method="predict_proba"),
         calibrated(tuned(MaxMarginClassifier())),
-        calibrated(tuned(logistic())),
-        calibrated(calibrated(logistic())),
-        tuned(OneVsRestClassifier(LogisticRegression())),
         tuned(KNeighborsClassifier()),
+        *(pytest.param(model, marks=pytest.mark.slow) for model in (
+            calibrated(logistic(threshold="macro_f1")),
+            calibrated(tuned(logistic())),
+            calibrated(calibrated(logistic())),
+            tuned(logistic(threshold="macro_f1"), scope="global"),
+            tuned(calibrated(logistic(), decision="expected_f1")),
+            tuned(tuned(calibrated(MaxMarginClassifier(threshold="macro_f1")))),
+            tuned(tuned(logistic()), response_method="predict_proba"),
+            tuned(OneVsRestClassifier(LogisticRegression())),
+        )),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_predictions_are_probabilities_above_thresholds(data, model, form, tmp_path):
     X, Y, X_test = data
     y = Y.to_dense().astype(int)

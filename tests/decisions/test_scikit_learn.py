@@ -21,7 +21,7 @@ def _expected_to_fail(estimator):
     return OWN_LEVEL if own_level else {}
 
 
-@pytest.mark.slow  # the defaults are among the fast tests, in tests/test_scikit_learn_defaults.py
+@pytest.mark.slow  # the defaults are in tests/test_scikit_learn_defaults.py
 @parametrize_with_checks(
     [
         TunedThresholdClassifier(LogisticRegression()),

@@ -15,6 +15,7 @@ OTHER_FOLDS = dict.fromkeys(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
