@@ -997,6 +997,7 @@ def _display_contracts() -> Iterator[tuple[str, Contract]]:
     classes = {"X": _rows, "y": _classes}
     estimator: dict[str, dict[str, Values]] = {
         "CalibrationCurveDisplay": {"estimator": model("CalibratedLabelClassifier"), **rows},
+        "CombinationDisplay": {"estimator": model("AutoLabelClassifier")},
         "DualProgressDisplay": {"estimator": model("MaxMarginClassifier")},
         "ErrorRejectDisplay": {
             "estimator": model("KernelLogisticClassifier"),

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from labelweave import (
+    AutoLabelClassifier,
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
@@ -27,12 +28,43 @@ from labelweave import (
 )
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "capabilities.md"
-ESTIMATORS = (MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier, LabelGraphClassifier)
+ESTIMATORS = (
+    AutoLabelClassifier,
+    MaxMarginClassifier,
+    KernelLogisticClassifier,
+    LowRankClassifier,
+    LabelGraphClassifier,
+)
+QUICK: dict[type, dict[str, Any]] = {
+    KernelLogisticClassifier: {"hyperparameters": "fixed"},
+    AutoLabelClassifier: {"time_budget": 1e-3},
+}
 TREE = Taxonomy.from_nested({"animal": ["cat", "dog"], "tree": ["elm", "oak"]})
 
 # why a hole is one; a hole without a reason, or a reason without a hole, fails the test
+IMPUTED = 'scikit-learn\'s `SimpleImputer` before it, or `missing_numeric="mean"` in a table'
+NO_PRIOR = "it takes labels one by one, and nothing that is known of them a priori"
+REFITTED = "it is fitted anew, within its time budget"
 NOT_CONVEX = "factors are learned, not a covariance around them"
 REASONS = {
+    **{("missing features (NaN)", kind.__name__): IMPUTED for kind in ESTIMATORS[1:]},
+    **{
+        (what, "AutoLabelClassifier"): NO_PRIOR
+        for what in (
+            "a row known to an inner node",
+            "label covariance",
+            "taxonomy",
+            "a learned label covariance",
+            "kernels with a covariance each, summed",
+        )
+    },
+    ("kernels", "AutoLabelClassifier"): "it chooses kernels and their widths itself",
+    ("costs of mistakes by kind", "AutoLabelClassifier"): "`metric=` says what label sets are to be best for",
+    ("weights of classes (`class_weight=`)", "AutoLabelClassifier"): "as above",
+    ("weights of entries", "AutoLabelClassifier"): "rows have weights, entries are observed or not",
+    ("warm start", "AutoLabelClassifier"): REFITTED,
+    ("checkpoint", "AutoLabelClassifier"): "after Ctrl-C it combines the members that are done",
+    ("new rows and labels (`partial_fit`)", "AutoLabelClassifier"): REFITTED,
     ("kernels with a covariance each, summed", "LowRankClassifier"): NOT_CONVEX,
     ("kernels with a covariance each, summed", "KernelLogisticClassifier"): (
         "its kernels are one a class, a level or a subtree (`tie`), not a list"
@@ -81,11 +113,10 @@ def _fits(y: Any, classes: int | None = None, **parameters: Any) -> Callable[[ty
         known = inspect.signature(kind).parameters
         if not parameters.keys() <= known.keys():
             return False
-        fixed = {"hyperparameters": "fixed"} if kind is KernelLogisticClassifier else {}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = kind(**{**fixed, **parameters}).fit(X, y)
+                model = kind(**{**QUICK.get(kind, {}), **parameters}).fit(X, y)
         except (ValueError, TypeError):
             return False
         return classes is None or len(model.classes_) == classes
@@ -115,6 +146,7 @@ def _tree_over_labels(kind: type) -> bool:
 
 
 CAPABILITIES: dict[str, Callable[[type], bool]] = {
+    "missing features (NaN)": lambda kind: kind().__sklearn_tags__().input_tags.allow_nan,
     "many labels, some unobserved": _fits(_LABELS),
     "one class a row": _fits(_CLASSES),
     "a class that is not known (None)": _fits(_UNKNOWN),
@@ -128,8 +160,8 @@ CAPABILITIES: dict[str, Callable[[type], bool]] = {
         kernel=[kernels.RBFKernel(1.0), kernels.LinearKernel()],
         label_covariance=[_COUPLED, _COUPLED],
     ),
-    "hyper-parameters learned": _parameter("hyperparameters"),
-    "thresholds (`threshold=`)": _parameter("threshold"),
+    "hyper-parameters learned": _parameter("hyperparameters", "time_budget"),
+    "thresholds (`threshold=`, `metric=`)": _parameter("threshold", "metric"),
     "costs of mistakes by kind": _parameter("false_positive_cost"),
     "weights of classes (`class_weight=`)": _both(
         _fits(_LABELS, class_weight="balanced"), _fits(_CLASSES, class_weight={"cat": 2.0})

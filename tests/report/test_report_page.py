@@ -9,7 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, TunedThresholdClassifier
+from labelweave import (
+    AutoLabelClassifier,
+    LabelCovariance,
+    LabelMatrix,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+)
 from labelweave.metrics import score_table
 from labelweave.report import ReportOptions, write_report
 
@@ -184,3 +190,15 @@ def test_text_stands_out_from_its_ground_in_light_and_dark():
         for ink, ground in pairs:
             high, low = sorted((_luminance(palette[ink]), _luminance(palette[ground])), reverse=True)
             assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)  # the contrast that WCAG 2 asks for
+
+
+def test_says_what_an_automatic_model_tried(report, model, rows):
+    X, Y = rows
+    combined = AutoLabelClassifier(members=["linear", "rbf"], time_budget=1e-3).fit(X, Y)
+    page = report(combined, X, Y)
+    assert page.still_open == []
+    for one in combined.members_:
+        assert f"{one['name']} {one['weight']:.2f} {one['left_out_loss']:.4f}" in page.text
+    assert "combination" in page.text
+    assert f"micro f1 {combined.left_out_value_:.4f}" in page.text
+    assert "What was tried" not in report(model, X, Y).text

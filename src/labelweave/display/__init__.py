@@ -1,6 +1,7 @@
 """Pictures of data and fitted models, in the form of scikit-learn's displays."""
 
 from labelweave.display.calibration_curve_display import CalibrationCurveDisplay
+from labelweave.display.combination_display import CombinationDisplay
 from labelweave.display.dual_progress_display import DualProgressDisplay
 from labelweave.display.error_reject_display import ErrorRejectDisplay
 from labelweave.display.label_covariance_display import LabelCovarianceDisplay
@@ -12,6 +13,7 @@ from labelweave.display.threshold_curve_display import ThresholdCurveDisplay
 
 __all__ = [
     "CalibrationCurveDisplay",
+    "CombinationDisplay",
     "DualProgressDisplay",
     "ErrorRejectDisplay",
     "LabelCovarianceDisplay",

@@ -75,6 +75,8 @@ def _fit_lines(facts: ModelFacts) -> dict[str, str]:
 
 def _certificate(facts: ModelFacts) -> str:
     gap = facts.fit.gap
+    if facts.combination is not None:
+        return "none: ridge regressions are solved in closed form, and trees have no bound"
     if gap is None:
         return "none: this method gives no bound of its objective"
     if np.isnan(gap):

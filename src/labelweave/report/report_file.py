@@ -26,6 +26,7 @@ from labelweave.model_files.safe_file import replacing_file
 from labelweave.report.label_numbers import LabelNumbers, label_numbers, node_numbers, weakest_labels
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.measured import Measured, measure, metric_line
+from labelweave.report.members import tried_members
 from labelweave.report.model_words import model_lines
 from labelweave.report.pictures import (
     correlation_picture,
@@ -215,6 +216,7 @@ def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) ->
     nodes = [] if taxonomy is None else node_numbers(taxonomy, measured, numbers)
     return {
         "structure": structure,
+        "tried": tried_members(rows.classifier),
         "correlations": None if correlations is None else correlation_picture(correlations, structure.names),
         "graph_picture": None if graph is None else graph_picture(graph, structure.names),
         "nodes": nodes,

@@ -74,7 +74,7 @@ class LinearScores:
                 "features have no contributions that add up to a score."
             )
         if not (hasattr(inner, "feature_factors_") or hasattr(inner, "coef_")):
-            return f"A {kind} keeps no weights of features, so their contributions are not available."
+            return f"{kind} keeps no weights of features, so their contributions are not available."
         kernel = getattr(inner, "kernel_", None)
         if (
             isinstance(kernel, Kernel)
