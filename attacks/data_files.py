@@ -38,6 +38,21 @@ _CONVERTED = 10  # one in so many goes through the command line
 _PART = re.compile(rb"\s+|[\w.+-]+|.", re.DOTALL)
 
 
+def _parquet() -> bytes:
+    """Write a table with columns of text, numbers, categories and lists, some cells empty."""
+    from pyarrow import BufferOutputStream, array, parquet, table
+
+    columns = {
+        "words": ["a red word", None, "blue"] * 4,
+        "size": [0.5, 2.0, 1e3] * 4,
+        "kind": array(["k", "m", None] * 4).dictionary_encode(),
+        "tags": [["x", "y"], [], None] * 4,
+    }
+    stream = BufferOutputStream()
+    parquet.write_table(table(columns), stream)
+    return bytes(stream.getvalue())
+
+
 class Kind(NamedTuple):
     """A format: how a file of it is called and looks, and the options of its reader."""
 
@@ -94,6 +109,7 @@ KINDS = {
         b'{"words": null, "size": 2, "tags": []}\n{"words": "red", "size": -1e3, "tags": null}\n' * 6,
         {"labels": "tags"},
     ),
+    "parquet": Kind(".parquet", _parquet(), {"labels": "tags"}),
 }
 _WORDS = (
     b"? -1 1e999 nan inf 0x10 1_0 1000000000000 1000000000 4294967296 1.7976931348623157e308 null true qid:1 "

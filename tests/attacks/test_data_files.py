@@ -11,12 +11,12 @@ data_files = pytest.importorskip("attacks.data_files")
 @pytest.mark.filterwarnings("ignore:.*look like identifiers", "ignore:.*another value in every row")
 def test_the_files_that_are_broken_are_whole_before(tmp_path):
     found = data_files.read_whole(tmp_path)
-    assert [len(data) for data in found] == [24, 24, 12, 12, 12, 24, 24, 18]
+    assert [len(data) for data in found] == [24, 24, 12, 12, 12, 24, 24, 18, 12]
     assert all(data.Y.n_labels > 1 for data in found)
 
 
 def test_no_broken_file_does_harm():
-    assert list(data_files.attack(range(400))) == []
+    assert list(data_files.attack(range(450))) == []
 
 
 def test_harm_is_seen(tmp_path, monkeypatch):
@@ -24,6 +24,10 @@ def test_harm_is_seen(tmp_path, monkeypatch):
         raise IndexError("list index out of range")
 
     monkeypatch.setattr(data_files, "read_any", harmful)
-    assert data_files.violation(8 * data_files._CONVERTED + 9, tmp_path).startswith("a bare IndexError")
+    assert data_files.violation(len(data_files.KINDS) * data_files._CONVERTED + 9, tmp_path).startswith(
+        "a bare IndexError"
+    )
     monkeypatch.setattr(data_files, "read_any", lambda path, **options: np.array(["x"]).astype(float))
-    assert data_files.violation(8 * data_files._CONVERTED + 9, tmp_path).startswith("a bare ValueError")
+    assert data_files.violation(len(data_files.KINDS) * data_files._CONVERTED + 9, tmp_path).startswith(
+        "a bare ValueError"
+    )
