@@ -26,6 +26,7 @@ from sklearn import metrics as sk
 
 from labelweave import AutoLabelClassifier, datasets
 from labelweave.automatic.combination import choose_decision
+from labelweave.automatic.set_values import value_of_sets
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
@@ -41,7 +42,7 @@ _DECIDED = {
     "SUBSET_ACCURACY": "subset_accuracy",
 }
 _ROUNDING = -5e-4  # the study prints three digits
-_FOLDER = Path(__file__).parents[1] / ".." / "shared" / "data" / "mulan"
+FOLDER = Path(__file__).parents[1] / ".." / "shared" / "data" / "mulan"
 
 
 def set_measures(truth: Any, predicted: Any) -> dict[str, float]:
@@ -95,7 +96,7 @@ def _dense(table: Any) -> Any:
 
 def load(name: str) -> tuple[Any, Any, Any, Any]:
     """Read the training and test rows of a set."""
-    folder = _FOLDER / name
+    folder = FOLDER / name
     train, test = (next(folder.glob(f"*-{part}.arff")) for part in ("train", "test"))
     xml = next(folder.glob("*.xml"))
     parts = [datasets.read_mulan(path, xml) for path in (train, test)]
@@ -119,7 +120,7 @@ def splits(name: str, count: int) -> Iterator[tuple[Any, Any, Any, Any]]:
 
 def envelope() -> dict[tuple[str, str], tuple[float, float]]:
     """Read the best and the median method; of one-error, whose best is the largest, the least of six."""
-    with (_FOLDER / "study_envelope.csv").open() as file:
+    with (FOLDER / "study_envelope.csv").open() as file:
         lines = list(csv.DictReader(file))
     found = {}
     for line in lines:
@@ -139,8 +140,10 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
         seconds.append(time.perf_counter() - begin)
         truth = Y_test.positives.toarray().astype(int)
         runs.append(left_out_measures(model) if is_left_out else all_measures(model, X_test, truth))
+        value, error = value_of_sets(Y_test, np.asarray(_dense(model.predict(X_test))), "micro_f1")
         models.append({"members": model.members_, "left_out_micro_f1": model.left_out_value_,
-                       "error": model.left_out_error_, "loss": model.left_out_loss_})  # fmt: skip
+                       "error": model.left_out_error_, "loss": model.left_out_loss_,
+                       "test_micro_f1": value, "test_error": error})  # fmt: skip
         if is_left_out:
             break
     means = {measure: float(np.mean([run[measure] for run in runs])) for measure in runs[0]}
@@ -168,6 +171,8 @@ def main() -> None:
         for member in found["models"][0]["members"]:
             words = "   {name:12s} weight {weight:.2f}  left-out loss {left_out_loss:.4f}  {seconds:.1f} s"
             print(words.format(**member))
+        if not options.left_out:
+            _trust(found["models"])
         for measure, value in found["measures"].items():
             best, median = study[measure, name]
             gain = _sign(measure) * (value - best)
@@ -176,6 +181,18 @@ def main() -> None:
     _summary(results, study)
     if options.out:
         options.out.write_text(json.dumps(results, indent=1))
+
+
+def _trust(models: list[dict[str, Any]]) -> None:
+    """Print what models state of themselves beside what test rows show; both have a standard error."""
+    for model in models:
+        away = model["test_micro_f1"] - model["left_out_micro_f1"]
+        ratio = away / np.hypot(model["error"], model["test_error"])
+        print(
+            "   stated micro-F1 {left_out_micro_f1:.4f} +- {error:.4f}, on test rows {test_micro_f1:.4f} +- "
+            "{test_error:.4f}".format(**model) + f", {ratio:+.2f} standard errors",
+            flush=True,
+        )  # fmt: skip
 
 
 def _summary(results: dict[str, Any], study: dict[tuple[str, str], tuple[float, float]]) -> None:

@@ -16,11 +16,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats, PerLabel
-from labelweave.automatic.combination import choose_decision, left_out_value, member_weights
+from labelweave.automatic.combination import choose_decision, member_weights
 from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Member, Members, TrainingTable
 from labelweave.automatic.plan import MEMBERS, Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer
+from labelweave.automatic.set_values import value_of_sets
 from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import POSITIVE, RandomState, keep_parameters
@@ -111,8 +112,9 @@ class AutoLabelClassifier(LabelClassifier):
     left_out_loss_ : float
         The squared error of the combination's left-out scores, as a share of the labels' variance.
     left_out_value_, left_out_error_ : float
-        The metric on left-out rows with thresholds from the other folds, and its standard error over folds;
-        NaN where y has one class a row.
+        The metric on left-out rows with thresholds from the other folds, and its standard error over rows;
+        NaN where y has one class a row.  What new rows show has a standard error of its own: the difference
+        is to be compared with the root of the sum of both squares.
     thresholds_ : ndarray of float64, shape (L,)
         Probabilities above are positive; not where ``known_sets_`` decide.
     known_sets_ : KnownSets
@@ -390,7 +392,9 @@ class AutoLabelClassifier(LabelClassifier):
             self.known_sets_ = decision
         else:
             self.thresholds_ = decision
-        self.left_out_value_, self.left_out_error_ = left_out_value(held, sets, self.metric, folds)
+        self.left_out_value_, self.left_out_error_ = value_of_sets(
+            held.labels, sets, self.metric, held.weights
+        )
 
     @property
     def _lowest_threshold(self) -> float:

@@ -1,4 +1,4 @@
-"""Weights of members, and what the combination is worth, on rows that no member saw.
+"""Weights of members, and what decides on label sets, by scores of rows that no member saw.
 
 Weights minimise the squared error of the weighted sum of left-out scores, none of them negative (Breiman,
 "Stacked regressions", 1996).
@@ -13,11 +13,8 @@ from scipy.optimize import nnls
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.automatic.known_sets import KnownSets, choose_known_sets
 from labelweave.automatic.members import TrainingTable
+from labelweave.automatic.set_values import value_of_sets
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
-from labelweave.inference.labeled_scores import read_labeled_scores
-from labelweave.inference.thresholds.objective import count_sets
-from labelweave.labels import LabelMatrix
-from labelweave.metrics import subset_accuracy
 
 _NEGLIGIBLE = 1e-3
 _JITTER = 1e-10
@@ -51,7 +48,7 @@ def choose_decision(held: HeldOutScores, metric: str, folds: PerRow) -> tuple[Kn
         return choose_known_sets(held, folds)
     if metric == "jaccard":
         both = [choose_decision(held, other, folds) for other in ("example_f1", "subset_accuracy")]
-        return max(both, key=lambda pair: left_out_value(held, pair[1], metric, folds)[0])
+        return max(both, key=lambda pair: value_of_sets(held.labels, pair[1], metric, held.weights)[0])
     rule = THRESHOLD_RULES[metric]
     thresholds = np.clip(best_thresholds(held, rule, _HALF).thresholds, *_RANGE)
     positive = np.empty(held.scores.shape, np.int8)
@@ -61,30 +58,3 @@ def choose_decision(held: HeldOutScores, metric: str, folds: PerRow) -> tuple[Kn
         rest = HeldOutScores(held.labels[others], held.scores[others], weights)
         positive[inside] = held.scores[inside] > best_thresholds(rest, rule, _HALF).thresholds
     return thresholds, positive
-
-
-def left_out_value(held: HeldOutScores, sets: Array, metric: str, folds: PerRow) -> tuple[float, float]:
-    """Measure label sets of left-out rows, and give the standard error over folds."""
-
-    def measure(rows: Array) -> float:
-        weights = None if held.weights is None else held.weights[rows]
-        if metric == "subset_accuracy":
-            return float(subset_accuracy(held.labels[rows], sets[rows], sample_weight=weights))
-        if metric == "jaccard":
-            return jaccard(held.labels[rows], sets[rows], weights)
-        table = read_labeled_scores(held.labels[rows], sets[rows].astype(np.float64), weights)
-        objective = THRESHOLD_RULES[metric].objective
-        return float(count_sets(table, lambda block: block > _HALF).measure(objective))
-
-    parts = np.array([measure(np.flatnonzero(folds == fold)) for fold in np.unique(folds)])
-    error = parts.std(ddof=1) / np.sqrt(len(parts)) if len(parts) > 1 else np.nan
-    return measure(np.arange(len(sets))), float(error)
-
-
-def jaccard(labels: LabelMatrix, sets: Array, weights: PerRow | None) -> float:
-    """Average the share of right labels among those that a row has or gets, 1 where these are none."""
-    signs = labels.to_signs()
-    right = ((signs > 0) & (sets > 0)).sum(axis=1)
-    either = ((signs > 0) | ((sets > 0) & (signs != 0))).sum(axis=1)
-    shares = np.where(either > 0, right / np.maximum(either, 1), 1.0)
-    return float(np.average(shares, weights=weights))

@@ -1,0 +1,89 @@
+"""Whether the quality that AutoLabelClassifier states of itself comes true on rows that it has not seen.
+
+Few rows are drawn from sets of many, again and again; the rest of the set says what the model is worth.  None
+of these sets is among those of ``auto_quality``.  A stated value is true where it is within two standard
+errors, the root of the sum of the squares of its own and of that of the test rows.
+
+    python -m benchmarks.auto_trust --draws 30
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.auto_quality import FOLDER, load
+from labelweave import AutoLabelClassifier, LabelMatrix, datasets
+from labelweave.automatic.set_values import value_of_sets
+
+_TEST_ROWS = 3000
+_FEWEST = 3  # training rows that have a label
+
+
+def many_rows() -> Iterator[tuple[str, Any, Any]]:
+    """Give sets of many rows: features, and labels as a table of 0 and 1."""
+    for name, n_labels in (("tmc2007", 22), ("delicious", 40)):
+        X, Y, _, _ = load(name)
+        table = Y.positives.toarray()
+        yield name, X, table[:, np.argsort(-table.sum(axis=0), kind="stable")[:n_labels]].astype(int)
+    data = datasets.read_hierarchical_arff(FOLDER.parent / "imclef07a" / "ImCLEF07A_Train.arff")
+    yield "imclef07a", data.X, data.Y.positives.toarray().astype(int)
+    random = np.random.default_rng(99)
+    X, first, second = (random.normal(size=size) for size in ((20_000, 20), (20, 8), (8, 12)))
+    scores = np.tanh(X @ first) @ second + 1.5 * random.normal(size=(len(X), 6)) @ random.normal(size=(6, 12))
+    yield (
+        "synthetic",
+        X,
+        (scores > np.diag(np.quantile(scores, np.linspace(0.6, 0.97, 12), axis=0))).astype(int),
+    )
+
+
+def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, float, float]:
+    """Fit to a draw of n rows: how far the test value is above the stated one, and both standard errors."""
+    order = np.random.default_rng(seed).permutation(X.shape[0])
+    train, test = order[:n], order[n : n + _TEST_ROWS]
+    counts = Y[train].sum(axis=0)
+    Y = Y[:, (counts >= _FEWEST) & (counts < n)]
+    model = AutoLabelClassifier(members=members, random_state=seed).fit(X[train], Y[train])
+    sets = model.predict(X[test])
+    sets = sets.toarray() if sp.issparse(sets) else np.asarray(sets)
+    value, error = value_of_sets(LabelMatrix.from_any(Y[test]), sets, model.metric)
+    return value - model.left_out_value_, model.left_out_error_, error
+
+
+def main() -> None:
+    """Print, for every set and number of rows, the mean difference and how often it is within two errors."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draws", type=int, default=30)
+    parser.add_argument("--rows", type=int, nargs="+", default=[120, 300])
+    parser.add_argument("--members", nargs="+", default=["rbf"])
+    options = parser.parse_args()
+    everything = []
+    for name, X, Y in many_rows():
+        for n in options.rows:
+            draws = [one_draw(X, Y, n, seed, options.members) for seed in range(options.draws)]
+            everything += draws
+            _show(f"{name}, {n} rows", np.array(draws))
+    _show("all", np.array(everything))
+
+
+def _show(words: str, draws: Any) -> None:
+    away, own, test = draws.T
+    ratios = away / np.hypot(own, test)
+    within, size = np.mean(np.abs(ratios) < 2), np.sqrt(np.mean(ratios**2))
+    print(
+        f"{words:22s} test value less stated one {away.mean():+.4f} +- {away.std():.4f}, stated error "
+        f"{own.mean():.4f}, of the test rows {test.mean():.4f}; within two: {within:.0%}, "
+        f"root mean square {size:.2f}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
