@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats, PerLabel
 from labelweave.automatic.combination import choose_decision, member_weights
+from labelweave.automatic.coupling import couple_labels
 from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Member, Members, TrainingTable
 from labelweave.automatic.plan import MEMBERS, Plan, Shape, make_plan
@@ -73,8 +74,10 @@ class AutoLabelClassifier(LabelClassifier):
     6.  Penalties are those of the least squared error of the left-out scores.
     7.  The model's score is a weighted sum of the members' scores.  The weights are not negative and minimise
         the squared error of the left-out scores.
-    8.  Left-out scores become probabilities by logistic curves, those of rare labels drawn to the others'.
-    9.  Thresholds are the best for ``metric`` on the left-out probabilities.
+    8.  The score of a label may take a share of the scores of others, by a ridge regression on left-out
+        scores, where left-out rows of other folds gain by it.
+    9.  Left-out scores become probabilities by logistic curves, those of rare labels drawn to the others'.
+    10. Thresholds are the best for ``metric`` on the left-out probabilities.
 
     Nothing is chosen on scores of rows that a fit has seen.  An unobserved label adds no error anywhere; a
     missing feature gets the mean of the training rows, in predictions too.
@@ -111,6 +114,8 @@ class AutoLabelClassifier(LabelClassifier):
         and the seconds foreseen.
     left_out_loss_ : float
         The squared error of the combination's left-out scores, as a share of the labels' variance.
+    uncoupled_loss_ : float
+        The same without what labels say of each other; equal where left-out rows did not gain by that.
     left_out_value_, left_out_error_ : float
         The metric on left-out rows with thresholds from the other folds, and its standard error over rows;
         NaN where y has one class a row.  What new rows show has a standard error of its own: the difference
@@ -174,7 +179,9 @@ class AutoLabelClassifier(LabelClassifier):
                 "seconds": MEASURED,
             }
         ),
-        **dict.fromkeys(("left_out_loss_", "left_out_value_", "left_out_error_"), MEASURED),
+        **dict.fromkeys(
+            ("left_out_loss_", "uncoupled_loss_", "left_out_value_", "left_out_error_"), MEASURED
+        ),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions(_METRICS)],
@@ -330,9 +337,12 @@ class AutoLabelClassifier(LabelClassifier):
         weights = member_weights(table, [member.scores for member in members])
         scores: Array = sum(w * member.scores for w, member in zip(weights, members, strict=True))
         used = np.flatnonzero(weights)
-        self.scorer_ = CombinedScorer(
-            np.zeros(labels.n_labels), tuple(members[k].scorer for k in used), weights[used]
-        )
+        parts = tuple(members[k].scorer for k in used), weights[used]
+        self.uncoupled_loss_, coupling = table.loss(scores), couple_labels(table, scores)
+        self.scorer_ = CombinedScorer(np.zeros(labels.n_labels), *parts)
+        if coupling is not None:
+            self.scorer_ = CombinedScorer(coupling.shift, *parts, coupling.matrix)
+            scores = coupling.scores
         found = calibrate_labels(labels, scores, "sigmoid", sample_weight=table.weights)
         assert isinstance(found, SigmoidCalibration), "the method says so"
         self.calibration_ = found

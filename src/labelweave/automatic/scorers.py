@@ -14,7 +14,7 @@ from labelweave.estimators.scorers import Scorer
 from labelweave.features import FeatureMatrix
 from labelweave.features.forest import Forest
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Items, Made, Numbers
+from labelweave.model_files.schema import Items, Made, Maybe, Numbers
 
 _LEAVES_AT_ONCE = 2_000_000
 
@@ -74,21 +74,27 @@ class ForestScorer(Scorer):
         "intercept_": Numbers("L"),
         "members": Items(Made(Scorer, {"L": "n_labels"}), "m", tuple, 1),
         "weights": Numbers("m"),
+        "coupling": Maybe(Numbers("L L")),
     },
 )
 @dataclass(frozen=True)
 class CombinedScorer(Scorer):
-    """A weighted sum of the scores of members.
+    """A weighted sum of the scores of members, to which scores of other labels may add.
 
+    coupling (L, L): what the score of one label adds to those of others.
     Shapes: weights (m,).
     """
 
     members: tuple[Scorer, ...]
     weights: Array
+    coupling: Array | None = None
 
     def takes(self, n_features: int) -> bool:
         return all(member.takes(n_features) for member in self.members)
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         parts = (w * member.scores(features) for member, w in zip(self.members, self.weights, strict=True))
-        return sum(parts, np.tile(self.intercept_, (len(features), 1)))
+        scores = sum(parts, np.zeros((len(features), self.n_labels)))
+        if self.coupling is not None:
+            scores += scores @ self.coupling
+        return scores + self.intercept_

@@ -1,0 +1,76 @@
+"""What labels say of each other is learned on left-out scores, where left-out rows gain by it."""
+
+import numpy as np
+from numpy.testing import assert_array_equal
+
+from labelweave import AutoLabelClassifier, load
+from labelweave.automatic.coupling import couple_labels
+from labelweave.automatic.members import TrainingTable
+from labelweave.features import FeatureMatrix
+
+
+def table(targets, seed=0):
+    n = len(targets)
+    folds = np.random.default_rng(seed).permutation(np.arange(n) % 5)
+    return TrainingTable(FeatureMatrix(np.zeros((n, 1))), targets, np.ones(n), folds, 1, 100, 0)
+
+
+def related(n=300, seed=0):
+    """Two labels that are the same, of which one is scored far better than the other."""
+    random = np.random.default_rng(seed)
+    one = (random.random(n) < 0.4).astype(float)
+    targets = np.column_stack([one, one, random.random(n) < 0.5]).astype(float)
+    return targets, targets + random.normal(size=(n, 3)) * [0.2, 2.0, 0.5]
+
+
+def test_a_label_that_is_scored_badly_gains_by_one_that_is_scored_well():
+    targets, scores = related()
+    whole = table(targets)
+    found = couple_labels(whole, scores)
+    assert whole.loss(found.scores) < 0.5 * whole.loss(scores)
+    assert found.matrix[0, 1] > 0.5
+    assert found.matrix[1, 1] < -0.5
+    new_targets, new = related(seed=1)
+    coupled = new + new @ found.matrix + found.shift
+    assert table(new_targets).loss(coupled) < 0.5 * table(new_targets).loss(new)
+
+
+def test_rows_are_coupled_by_other_rows():
+    """What stands in the targets of a fold moves the scores of the others alone."""
+    targets, scores = related()
+    whole = table(targets)
+    here = whole.folds == 0
+    moved = targets.copy()
+    moved[here] += 0.01 * np.random.default_rng(1).normal(size=moved[here].shape)
+    first = couple_labels(whole, scores)
+    second = couple_labels(TrainingTable(**vars(whole) | {"targets": moved}), scores)
+    assert_array_equal(second.scores[here], first.scores[here])
+    assert (second.scores[~here] != first.scores[~here]).any()
+
+
+def test_what_is_missing_says_nothing():
+    targets, scores = related()
+    partly = np.where(np.random.default_rng(2).random(targets.shape) < 0.3, np.nan, targets)
+    found = couple_labels(table(partly), scores)
+    assert table(targets).loss(found.scores) < 0.6 * table(targets).loss(scores)
+
+
+def test_labels_are_left_alone_where_nothing_is_gained():
+    random = np.random.default_rng(0)
+    targets = (random.random((200, 3)) < 0.5).astype(float)
+    assert couple_labels(table(targets), targets.copy()) is None
+    assert couple_labels(table(targets[:, :1]), random.normal(size=(200, 1))) is None
+
+
+def test_a_fit_keeps_what_labels_say_of_each_other(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 30))
+    latent = X[:, :1] + 0.1 * random.normal(size=(200, 1))
+    Y = (latent > [0.0, 0.1, -0.1, 0.2]).astype(int)
+    Y[:, 3] = random.random(200) < 0.5
+    model = AutoLabelClassifier(members=["rbf"]).fit(X[:120], Y[:120])
+    assert model.left_out_loss_ <= model.uncoupled_loss_
+    assert (model.scorer_.coupling is None) == (model.left_out_loss_ == model.uncoupled_loss_)
+    model.save(tmp_path / "model.lw")
+    again = load(tmp_path / "model.lw")
+    assert_array_equal(again.predict_proba(X[120:]), model.predict_proba(X[120:]))
